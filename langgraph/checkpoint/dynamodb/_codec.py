@@ -1,0 +1,177 @@
+"""Values to bytes and back: the serializer, compression, encryption and checksums of one sealed unit.
+
+A sealed unit is `version, compression, length of the cipher's name, cipher's name, checksum, payload`.
+Bytes are compressed, then encrypted; the checksum covers the payload as it is stored, so damage is found
+before anything is decrypted or parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import sys
+from hashlib import blake2b
+from typing import Any
+
+from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION, damaged, name_of
+from langgraph.checkpoint.dynamodb._limits import RAW_BYTES_MAX
+from langgraph.checkpoint.dynamodb._steps import Item
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointFormatError,
+    CheckpointSerializationError,
+)
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_ENVELOPE = struct.Struct(">BBB")
+_CHECKSUM_BYTES = 12
+_STORED, _ZSTD = 0, 1
+_ZSTD_LEVEL = 3
+# The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
+_ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
+
+
+def _checksum(payload: bytes) -> bytes:
+    return blake2b(payload, digest_size=_CHECKSUM_BYTES).digest()
+
+
+class Codec:
+    """Encodes with one serializer; made for each call, so that a changed serializer is never bypassed."""
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        """Take the serializer, and the cipher of exactly LangGraph's `EncryptedSerializer` apart from it."""
+        self._serde = serde
+        self._cipher: CipherProtocol | None = None
+        if type(serde) is EncryptedSerializer:
+            self._serde, self._cipher = serde.serde, serde.cipher
+
+    def dumps(self, value: Any, name: str) -> tuple[str, bytes]:
+        """Serialize a value, or raise `CheckpointSerializationError`, which names it."""
+        try:
+            kind, data = self._serde.dumps_typed(value)
+        except Exception as error:
+            msg = (
+                f"{name} cannot be serialized: {error}; nothing was stored. Keep such objects out of the state,"
+                " or give the saver a serde that can write them"
+            )
+            raise CheckpointSerializationError(msg) from error
+        return kind, bytes(data)
+
+    def loads(self, kind: str, data: bytes, item: Item) -> Any:
+        """Deserialize a value that an item holds."""
+        try:
+            return self._serde.loads_typed((kind, data))
+        except Exception as error:
+            raise damaged(item, f"its {kind!r} data cannot be deserialized ({error})") from error
+
+    def seal(self, raw: bytes) -> bytes:
+        """Compress where that helps, encrypt where the serializer does, and add a checksum."""
+        compression, payload = _compress(raw)
+        name = b""
+        if self._cipher is not None:
+            cipher_name, payload = self._cipher.encrypt(payload)
+            name = cipher_name.encode()
+        return _envelope(compression, name, payload)
+
+    def open(self, sealed: bytes, item: Item) -> bytes:
+        """Undo `seal` for bytes of the item, verifying them."""
+        if len(sealed) < _ENVELOPE.size:
+            raise damaged(item, "its data is cut short")
+        version, compression, name_bytes = _ENVELOPE.unpack_from(sealed)
+        if version > FORMAT_VERSION:
+            msg = f"{name_of(item)} is sealed in format {version}, newer than {FORMAT_VERSION}; upgrade langgraph-dynamodb"
+            raise CheckpointFormatError(msg)
+        end = _ENVELOPE.size + name_bytes
+        payload = sealed[end + _CHECKSUM_BYTES :]
+        if _checksum(sealed[:end] + payload) != sealed[end : end + _CHECKSUM_BYTES]:
+            raise damaged(item, "its checksum does not match")
+        if name_bytes:
+            payload = self._decrypt(sealed[_ENVELOPE.size : end].decode(), payload, item)
+        return _decompress(compression, payload, item)
+
+    def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:
+        if self._cipher is None:
+            msg = (
+                f"{name_of(item)} is encrypted with {cipher_name!r}, and the saver has no cipher; give it the"
+                " EncryptedSerializer that the thread was written with"
+            )
+            raise CheckpointerConfigurationError(msg)
+        try:
+            return self._cipher.decrypt(cipher_name, payload)
+        except Exception as error:
+            msg = (
+                f"{name_of(item)} is intact but cannot be decrypted with the saver's key ({error}); give the saver"
+                " the key that the thread was written with"
+            )
+            raise CheckpointerConfigurationError(msg) from error
+
+
+def seal_plain(raw: bytes) -> bytes:
+    """Seal bytes that are to be readable without a key."""
+    compression, payload = _compress(raw)
+    return _envelope(compression, b"", payload)
+
+
+def _envelope(compression: int, cipher_name: bytes, payload: bytes) -> bytes:
+    header = _ENVELOPE.pack(FORMAT_VERSION, compression, len(cipher_name)) + cipher_name
+    return header + _checksum(header + payload) + payload
+
+
+def _compress(raw: bytes) -> tuple[int, bytes]:
+    compressed = zstd.compress(raw, _ZSTD_LEVEL)
+    return (_ZSTD, compressed) if len(compressed) < len(raw) else (_STORED, raw)
+
+
+def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
+    if compression == _STORED:
+        return payload
+    if compression != _ZSTD:
+        raise damaged(item, f"its compression {compression} is unknown")
+    try:
+        decompressor = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+        raw = decompressor.decompress(payload, RAW_BYTES_MAX + 1)
+    except zstd.ZstdError as error:
+        raise damaged(item, f"it cannot be decompressed ({error})") from error
+    if not decompressor.eof or len(raw) > RAW_BYTES_MAX:
+        raise damaged(item, "its compressed data has no end within bounds")
+    return raw
+
+
+# Metadata
+
+
+def metadata_json(metadata: Any) -> str | None:
+    """Metadata as readable JSON, or None where JSON cannot carry it exactly.
+
+    Tuples count as lists, as they do in LangGraph's own serializer.
+    """
+    if not _is_json(metadata):
+        return None
+    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_json(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        return all(type(name) is str and _is_json(name) and _is_json(each) for name, each in value.items())
+    if kind in (list, tuple):
+        return all(map(_is_json, value))
+    if kind is str:
+        return not any("\ud800" <= character <= "\udfff" for character in value) if not value.isascii() else True
+    return kind in (int, bool, type(None)) or (kind is float and math.isfinite(value))
+
+
+def parse_metadata(item: Item, data: str) -> Any:
+    """Read metadata that was stored as JSON."""
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise damaged(item, f"its metadata is not JSON ({error})") from error

@@ -1,0 +1,135 @@
+"""`copy_thread`: another thread with the same checkpoints and writes, under ids of its own.
+
+Stored bytes are copied as they are, so no key is needed; only the segments' ids are new, since an id that
+was used twice in a partition could be deleted by a deletion of its first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._items import Part, Partition
+from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._reads import (
+    Group,
+    History,
+    MissingSegmentsError,
+    namespaces,
+    was_acknowledged,
+)
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._segments import is_index, new_id
+from langgraph.checkpoint.dynamodb._steps import Item, Op
+from langgraph.checkpoint.dynamodb._writes import look_at_thread, take_epoch
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+
+
+def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread_id: str) -> Op[None]:
+    """Copy every checkpoint of a thread, with its writes, to another thread."""
+    source, target = items.partition(source_thread_id), items.partition(target_thread_id)
+    if source.pk == target.pk:
+        msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
+        raise CheckpointerInputError(msg)
+    within = yield from namespaces(table, source)
+    epoch: bytes | None = None
+    for _ in range(ATTEMPTS_MAX):
+        if epoch is None:
+            epoch = yield from take_epoch(table, target)
+        complete = True
+        for at in within:
+            copy = _Copy(table, codec, at, items.partition(target_thread_id, at.namespace), epoch)
+            complete = (yield from copy.run()) and complete
+        seen = yield from look_at_thread(table, target, epoch)
+        if complete and seen == epoch:
+            table.memory.remember_thread(target.root, epoch)
+            return
+        epoch = seen
+    msg = (
+        f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
+        f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
+    )
+    raise ThreadBusyError(msg)
+
+
+class _Copy:
+    """The copy of one namespace, under one epoch of the target."""
+
+    def __init__(self, table: Table, codec: Codec, source: Partition, target: Partition, epoch: bytes) -> None:
+        self._table = table
+        self._codec = codec
+        self._source = source
+        self._target = target
+        self._epoch = epoch
+        self._new_ids: dict[bytes, bytes] = {}
+        self._copied: set[bytes] = set()
+
+    def run(self) -> Op[bool]:
+        """Copy the namespace; False where it changed so that it has to be read again."""
+        groups: list[Group] = []
+        history = History(self._table, self._source, first_page=None)
+        while not history.done:
+            groups += yield from history.page()
+        if not groups:
+            return True
+        for group in groups:
+            try:
+                yield from self._copy_segments(group)
+            except MissingSegmentsError as error:
+                yield from was_acknowledged(self._table, error)
+                return False
+        if self._target.namespace:
+            entry = items.namespace_item(self._target, self._epoch, self._table.expires_at(2))
+            yield from self._table.send("put_item", Item=entry)
+        writes = [self._item(item, 2) for group in groups for item in group.writes]
+        yield from self._table.batch_write(puts=writes)
+        # The newest head first: a copy that dies half-way must not show an older state as the latest.
+        heads = [{**self._item(group.head, 1), items.EPOCH: {"B": self._epoch}} for group in groups]
+        yield from self._table.batch_write(puts=heads[:1])
+        yield from self._table.batch_write(puts=heads[1:])
+        return True
+
+    def _copy_segments(self, group: Group) -> Op[None]:
+        """Copy the segments that a checkpoint names and that have not been copied yet."""
+        wanted = group.ids() - self._copied
+        while wanted:
+            keys = [items.key(self._source.pk, items.segment_sk(each)) for each in sorted(wanted)]
+            found = yield from self._table.batch_get(keys, consistent=True)
+            missing = wanted - {items.segment_id_of(item) for item in found}
+            if missing:
+                raise MissingSegmentsError(group.head, missing)
+            indexed = {
+                items.segment_id_of(item): items.unpack_ids(
+                    self._codec.open(items.binary(item, items.DATA), item)
+                )
+                for item in found
+                if is_index(items.segment_id_of(item))
+            }
+            yield from self._table.batch_write(puts=[self._segment(item, indexed) for item in found])
+            self._copied |= wanted
+            wanted = {inner for ids in indexed.values() for inner in ids} - self._copied
+
+    def _segment(self, item: Item, indexed: Mapping[bytes, Sequence[bytes]]) -> Item:
+        segment_id = items.segment_id_of(item)
+        data = items.binary(item, items.DATA)
+        if segment_id in indexed:
+            data = seal_plain(b"".join(map(self._new_id, indexed[segment_id])))
+        copy = items.segment_item(self._target, self._new_id(segment_id), data, self._table.clock())
+        return items.with_expiry(copy, self._table.expires_at(2))
+
+    def _new_id(self, segment_id: bytes) -> bytes:
+        """The id in the copy of a segment."""
+        if segment_id not in self._new_ids:
+            self._new_ids[segment_id] = new_id(self._table.rng, index=is_index(segment_id))
+        return self._new_ids[segment_id]
+
+    def _item(self, item: Item, lifetimes: int) -> Item:
+        """A head or writes item for the target."""
+        copy = {name: value for name, value in item.items() if name != TTL_ATTRIBUTE}
+        copy[PARTITION_KEY] = {"S": self._target.pk}
+        for name, part in items.parts_of(item):
+            own, refs = map(self._new_id, part.own), map(self._new_id, part.refs)
+            copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute()
+        return items.with_expiry(copy, self._table.expires_at(lifetimes))

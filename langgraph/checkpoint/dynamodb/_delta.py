@@ -1,0 +1,153 @@
+"""Delta channels: the way back from a checkpoint to where each channel's value is stored.
+
+A delta channel's value is its nearest stored value and the writes of the checkpoints since. What is on
+that way must outlive the checkpoint, so pruning and expiry ask for it too. A way that is cut is an error:
+it must never pass for a shorter state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite, get_checkpoint_id
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._content import Body, pending_writes, read_body
+from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._reads import (
+    Group,
+    History,
+    MissingSegmentsError,
+    Segments,
+    find,
+    read_segments,
+    target,
+    was_acknowledged,
+)
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._segments import is_index
+from langgraph.checkpoint.dynamodb._steps import Item, Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+DELTA_COUNTERS = "counters_since_delta_snapshot"
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """One step of the way back from a checkpoint: its items, its body, and the segments read so far."""
+
+    group: Group
+    body: Body
+
+
+class Ancestors:
+    """The way back through a namespace's parents, reading history in pages and what is out of order alone."""
+
+    def __init__(self, table: Table, codec: Codec, at: Partition, *, below: str | None = None) -> None:
+        """Start from below a checkpoint, or from the newest."""
+        self.known = Segments()
+        self._table = table
+        self._codec = codec
+        self._at = at
+        self._history = History(table, at, below=below)
+        self._read: dict[str, Group] = {}
+
+    def newest(self) -> Op[Group | None]:
+        """The newest checkpoint of the namespace."""
+        yield from self._next_page()
+        return next(iter(self._read.values()), None)
+
+    def back(self, head: Item, channels: Iterable[str]) -> Op[list[Ancestor]]:
+        """Walk from a head's parent to where every channel has a stored value, or to the first checkpoint.
+
+        Raises:
+            CheckpointNotFoundError: A parent on the way is not in the table any more.
+        """
+        remaining, path = set(channels), list[Ancestor]()
+        while remaining:
+            parent_id = items.text(head, items.PARENT)
+            if parent_id is None:
+                break
+            group = yield from self._group(parent_id)
+            if group is None:
+                msg = (
+                    f"checkpoint {parent_id!r} of thread {self._at.thread_id!r}, namespace"
+                    f" {self._at.namespace!r}, which delta channels {sorted(remaining)} are rebuilt from, is not"
+                    " in the table any more; resume from a checkpoint that has a snapshot, or start a new thread"
+                )
+                raise CheckpointNotFoundError(msg)
+            yield from self._read_segments(group, group.own_ids() | {each for each in group.ids() if is_index(each)})
+            body = read_body(self._codec, group.head, self.known.contents)
+            path.append(Ancestor(group, body))
+            remaining -= body.values.keys()
+            head = group.head
+        return path
+
+    def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
+        """Read the segments of a channel's stored value."""
+        yield from self._read_segments(ancestor.group, ancestor.body.values[channel].segments)
+
+    def _read_segments(self, group: Group, ids: Iterable[bytes]) -> Op[None]:
+        missing = yield from read_segments(self._table, self._codec, self._at.pk, ids, self.known)
+        if missing:
+            yield from was_acknowledged(self._table, MissingSegmentsError(group.head, missing))
+            msg = f"checkpoint {group.checkpoint_id!r} of thread {self._at.thread_id!r} was deleted while it was read"
+            raise CheckpointNotFoundError(msg)
+
+    def _group(self, checkpoint_id: str) -> Op[Group | None]:
+        # Ids only ascend within one process, so a parent may lie outside the range that history is read in.
+        while checkpoint_id not in self._read and not self._history.done:
+            groups = yield from self._next_page()
+            if groups and groups[-1].checkpoint_id < checkpoint_id:
+                break
+        if checkpoint_id not in self._read:
+            return (yield from find(self._table, self._at, checkpoint_id))
+        return self._read[checkpoint_id]
+
+    def _next_page(self) -> Op[list[Group]]:
+        groups = yield from self._history.page()
+        self._read |= {group.checkpoint_id: group for group in groups}
+        return groups
+
+
+def get_delta_channel_history(
+    table: Table, codec: Codec, config: RunnableConfig, channels: Sequence[str]
+) -> Op[Mapping[str, DeltaChannelHistory]]:
+    """Collect, for each channel, the writes since its nearest stored value, and that value."""
+    if not channels:
+        return {}
+    at, checkpoint_id = target(config), get_checkpoint_id(config)
+    ancestors = Ancestors(table, codec, at, below=None if checkpoint_id is None else str(checkpoint_id))
+    start = (
+        (yield from ancestors.newest())
+        if checkpoint_id is None
+        else (yield from find(table, at, str(checkpoint_id)))
+    )
+    path = [] if start is None else (yield from ancestors.back(start.head, channels))
+    # How far back each channel's writes count; the ancestor with the stored value has the first of them.
+    depths = {
+        channel: next((depth for depth, each in enumerate(path) if channel in each.body.values), len(path))
+        for channel in channels
+    }
+    for channel, depth in depths.items():
+        if depth < len(path):
+            yield from ancestors.load_value(path[depth], channel)
+    contents = ancestors.known.contents
+
+    def collect() -> dict[str, DeltaChannelHistory]:
+        writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
+        for depth, each in reversed(list(enumerate(path))):
+            wanted = frozenset(channel for channel in channels if depth <= depths[channel])
+            for write in pending_writes(codec, each.group.writes, contents, wanted):
+                writes[write[1]].append(write)
+        found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in channels}
+        for channel, depth in depths.items():
+            if depth < len(path):
+                value = path[depth].body.values[channel]
+                found[channel]["seed"] = codec.loads(value.kind, value.join(contents), path[depth].group.head)
+        return found
+
+    return (yield from work(collect, sum(map(len, contents.values()))))

@@ -1,0 +1,343 @@
+"""Keys and item shapes: the only module that names an attribute or builds a key.
+
+Five kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
+and the escape itself never come from data, and escaped text sorts as the text does.
+
+    checkpoint head   PK esc(thread)#esc(namespace)   SK C#esc(checkpoint)#
+    pending writes    PK the same                     SK C#esc(checkpoint)#W#esc(task)
+    segment           PK the same                     SK S#<id in hexadecimal>
+    namespace entry   PK esc(thread)#                 SK N#esc(namespace)
+    thread item       PK esc(thread)#                 SK T
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+
+from langgraph.checkpoint.dynamodb._limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._steps import Item
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointFormatError,
+    CheckpointerInputError,
+)
+
+FORMAT_VERSION = 1
+
+FORMAT = "v"
+PARENT = "parent"
+METADATA = "metadata"
+SEALED_METADATA = "sealed_metadata"
+BODY = "body"
+EPOCH = "epoch"
+CREATED_AT = "created_at"
+DATA = "data"
+WRITES = "writes"
+SPECIAL_WRITES = {index: f"special_{-index}" for index in WRITES_IDX_MAP.values()}
+CLAIM = "claim"
+CLAIMED_UNTIL = "claimed_until"
+
+CHECKPOINTS = "C#"
+NAMESPACES = "N#"
+SEGMENTS = "S#"
+THREAD = "T"
+
+_PART = struct.Struct(">BHH")
+_SEGMENT_ID_BYTES = 8
+_ESCAPES = {code: f"%{code:02X}" for code in range(0x26)}
+_ESCAPED = re.compile("%([0-9A-F]{2})")
+
+
+# Keys
+
+
+def _escape(text: str, name: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        msg = f"{name} {text!r} holds a lone surrogate, which DynamoDB cannot store; use valid Unicode"
+        raise CheckpointerInputError(msg) from None
+    return text.translate(_ESCAPES)
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def _checked(key: str, limit: int, name: str) -> str:
+    size = len(key.encode())
+    if size > limit:
+        msg = f"{name} makes a key of {size} bytes, over DynamoDB's limit of {limit}; use a shorter one"
+        raise CheckpointerInputError(msg)
+    return key
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One namespace of one thread: the items that share a partition key."""
+
+    thread_id: str
+    namespace: str
+    pk: str
+
+    @property
+    def root(self) -> str:
+        """The partition key of the thread's root namespace, which also holds what belongs to the thread."""
+        return self.pk[: self.pk.index("#") + 1]
+
+
+def partition(thread_id: str, namespace: str = "") -> Partition:
+    """Name a namespace of a thread, or raise `CheckpointerInputError`."""
+    pk = f"{_escape(thread_id, 'thread_id')}#{_escape(namespace, 'checkpoint_ns')}"
+    _checked(pk, PARTITION_KEY_BYTES_MAX, "thread_id with checkpoint_ns")
+    _checked(NAMESPACES + _escape(namespace, "checkpoint_ns"), SORT_KEY_BYTES_MAX, "checkpoint_ns")
+    return Partition(thread_id, namespace, pk)
+
+
+def parse_partition(pk: str) -> Partition:
+    """Read a partition key back."""
+    thread_id, _, namespace = pk.partition("#")
+    return Partition(_unescape(thread_id), _unescape(namespace), pk)
+
+
+def checkpoint_prefix(checkpoint_id: str) -> str:
+    """The sort key of a checkpoint's head, which every item of the checkpoint begins with."""
+    key = f"{CHECKPOINTS}{_escape(checkpoint_id, 'checkpoint_id')}#"
+    return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
+
+
+def writes_sk(checkpoint_id: str, task_id: str) -> str:
+    """The sort key of one task's pending writes."""
+    key = f"{checkpoint_prefix(checkpoint_id)}W#{_escape(task_id, 'task_id')}"
+    return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id with task_id")
+
+
+def segment_sk(segment_id: bytes) -> str:
+    """The sort key of a segment."""
+    return SEGMENTS + segment_id.hex()
+
+
+def namespace_sk(namespace: str) -> str:
+    """The sort key of a namespace entry."""
+    return NAMESPACES + _escape(namespace, "checkpoint_ns")
+
+
+def key(pk: str, sk: str) -> Item:
+    """A primary key."""
+    return {PARTITION_KEY: {"S": pk}, SORT_KEY: {"S": sk}}
+
+
+def sort_key(item: Item) -> str:
+    """An item's sort key."""
+    return str(item[SORT_KEY]["S"])
+
+
+def partition_key(item: Item) -> str:
+    """An item's partition key."""
+    return str(item[PARTITION_KEY]["S"])
+
+
+def namespace_of(item: Item) -> str:
+    """The namespace that a namespace entry names."""
+    return _unescape(sort_key(item).removeprefix(NAMESPACES))
+
+
+def segment_id_of(item: Item) -> bytes:
+    """The id in a segment's sort key."""
+    return bytes.fromhex(sort_key(item).removeprefix(SEGMENTS))
+
+
+def checkpoint_id_of(item: Item) -> str:
+    """The checkpoint that a head or a task's writes belong to."""
+    return _unescape(sort_key(item).split("#", 2)[1])
+
+
+def task_id_of(item: Item) -> str:
+    """The task that a writes item belongs to."""
+    return _unescape(sort_key(item).split("#", 3)[3])
+
+
+def is_head(item: Item) -> bool:
+    """Whether an item under the checkpoints' prefix is a head; the others are writes."""
+    return sort_key(item).count("#") == 2  # noqa: PLR2004
+
+
+# Parts: what an item says beyond its keys, with the ids of the segments it needs in front, unencrypted
+
+
+@dataclass(frozen=True)
+class Part:
+    """Encoded content of an item: sealed bytes, or the segments that hold them; and segments they refer to."""
+
+    own: tuple[bytes, ...]
+    refs: tuple[bytes, ...]
+    sealed: bytes
+
+    @property
+    def ids(self) -> tuple[bytes, ...]:
+        """Every segment id that the part names."""
+        return self.own + self.refs
+
+    def attribute(self) -> dict[str, bytes]:
+        """The part as an attribute value."""
+        header = _PART.pack(FORMAT_VERSION, len(self.own), len(self.refs))
+        return {"B": header + b"".join(self.ids) + self.sealed}
+
+
+def parse_part(item: Item, name: str) -> Part | None:
+    """Read a part from an item; None where the item does not have it."""
+    attribute = item.get(name)
+    if attribute is None:
+        return None
+    data = attribute.get("B")
+    if data is None or len(data) < _PART.size:
+        raise damaged(item, f"its attribute {name} is not what was written")
+    version, own, refs = _PART.unpack_from(data)
+    _check_version(item, version)
+    end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
+    if len(data) < end:
+        raise damaged(item, f"its attribute {name} is cut short")
+    ids = unpack_ids(data[_PART.size : end])
+    return Part(ids[:own], ids[own:], bytes(data[end:]))
+
+
+def unpack_ids(data: bytes) -> tuple[bytes, ...]:
+    """Split a run of segment ids."""
+    return tuple(
+        bytes(data[start : start + _SEGMENT_ID_BYTES]) for start in range(0, len(data), _SEGMENT_ID_BYTES)
+    )
+
+
+PARTS = (BODY, SEALED_METADATA, WRITES, *SPECIAL_WRITES.values())
+
+
+def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
+    """Every part of a head or a writes item with its attribute's name."""
+    for name in PARTS:
+        part = parse_part(item, name)
+        if part is not None:
+            yield name, part
+
+
+# Items
+
+
+def with_expiry(item: Item, expires_at: int | None) -> Item:
+    """Add the time, in epoch seconds, from which the item counts as gone."""
+    return item if expires_at is None else {**item, TTL_ATTRIBUTE: {"N": str(expires_at)}}
+
+
+def head_item(
+    at: Partition,
+    checkpoint_id: str,
+    *,
+    parent_id: str | None,
+    metadata: dict[str, dict[str, Any]],
+    body: Part,
+    epoch: bytes,
+    run_id: str | None,
+) -> Item:
+    """Build a checkpoint's head."""
+    item: Item = {
+        **key(at.pk, checkpoint_prefix(checkpoint_id)),
+        FORMAT: {"N": str(FORMAT_VERSION)},
+        EPOCH: {"B": epoch},
+        BODY: body.attribute(),
+        **metadata,
+    }
+    if parent_id is not None:
+        item[PARENT] = {"S": parent_id}
+    if run_id is not None:
+        item[RUN_ID] = {"S": run_id}
+    return item
+
+
+def segment_item(at: Partition, segment_id: bytes, data: bytes, now: float) -> Item:
+    """Build a segment."""
+    return {
+        **key(at.pk, segment_sk(segment_id)),
+        DATA: {"B": data},
+        CREATED_AT: {"N": str(int(now))},
+    }
+
+
+def namespace_item(at: Partition, epoch: bytes, expires_at: int | None) -> Item:
+    """Build a namespace entry; its epoch tells a deletion whether somebody has come to rely on it since."""
+    return with_expiry({**key(at.root, namespace_sk(at.namespace)), EPOCH: {"B": epoch}}, expires_at)
+
+
+def indexable_run_id(metadata: Any) -> str | None:
+    """The run id by which a head is found in the index, where it is one that an index key can hold."""
+    run_id = metadata.get(RUN_ID)
+    if type(run_id) is not str:
+        return None
+    try:
+        size = len(run_id.encode())
+    except UnicodeEncodeError:
+        return None
+    return run_id if 0 < size <= PARTITION_KEY_BYTES_MAX else None
+
+
+def text(item: Item, name: str) -> str | None:
+    """A string attribute, or None."""
+    value = item.get(name, {}).get("S")
+    return None if value is None else str(value)
+
+
+def number(item: Item, name: str) -> int | None:
+    """A whole-number attribute, or None."""
+    value = item.get(name, {}).get("N")
+    try:
+        return None if value is None else int(float(value))
+    except (ValueError, OverflowError):
+        raise damaged(item, f"its attribute {name} is not a number in range") from None
+
+
+def binary(item: Item, name: str) -> bytes:
+    """A binary attribute that the item must have."""
+    value = item.get(name, {}).get("B")
+    if value is None:
+        raise damaged(item, f"it has no binary attribute {name}")
+    return bytes(value)
+
+
+def is_expired(item: Item, now: float) -> bool:
+    """Whether an item counts as gone, even if DynamoDB has not removed it yet."""
+    expires_at = number(item, TTL_ATTRIBUTE)
+    return expires_at is not None and expires_at <= now
+
+
+def check_format(item: Item) -> None:
+    """Refuse a head that a newer release wrote."""
+    version = number(item, FORMAT)
+    if version is None:
+        raise damaged(item, f"it has no format version in {FORMAT}")
+    _check_version(item, version)
+
+
+def _check_version(item: Item, version: int) -> None:
+    if version > FORMAT_VERSION:
+        msg = (
+            f"{name_of(item)} has format version {version}, and this release of langgraph-dynamodb reads"
+            f" up to {FORMAT_VERSION}; upgrade langgraph-dynamodb"
+        )
+        raise CheckpointFormatError(msg)
+
+
+def name_of(item: Item) -> str:
+    """Say which item it is, for error messages."""
+    return f"item PK={partition_key(item)!r} SK={sort_key(item)!r}"
+
+
+def damaged(item: Item, why: str) -> CheckpointCorruptionError:
+    """The error for an item that is not what was written."""
+    return CheckpointCorruptionError(
+        f"{name_of(item)} is damaged: {why}; restore it from a backup or point-in-time recovery"
+    )

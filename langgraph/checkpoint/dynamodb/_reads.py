@@ -1,0 +1,331 @@
+"""Reading checkpoints: finding heads, loading the segments they name, and `get_tuple`.
+
+A reader may meet a checkpoint whose segments a deletion has just removed. It reads the head again; if the
+segments are still missing, the thread's epoch says whether the checkpoint was ever acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple, get_checkpoint_id
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._content import Body, pending_writes, read_body, read_metadata
+from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._memory import Entry
+from langgraph.checkpoint.dynamodb._requests import Query, Table
+from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._segments import Chunk, digest, expand, is_index
+from langgraph.checkpoint.dynamodb._steps import Item, Op, work
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+)
+
+
+class MissingSegmentsError(Exception):
+    """A head names segments that are not in the table."""
+
+    def __init__(self, head: Item, missing: Iterable[bytes]) -> None:
+        """Name the head and the segments."""
+        self.head = head
+        self.missing = sorted(missing)
+        super().__init__(f"{items.name_of(head)} names missing segments")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The items of one checkpoint: its head and its tasks' writes."""
+
+    head: Item
+    writes: Sequence[Item] = ()
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The checkpoint's id."""
+        return items.checkpoint_id_of(self.head)
+
+    def own_ids(self) -> set[bytes]:
+        """The segments that hold the items' own content, without the values'."""
+        return {each for item in (self.head, *self.writes) for _, part in items.parts_of(item) for each in part.own}
+
+    def ids(self) -> set[bytes]:
+        """Every segment that the items name."""
+        return {each for item in (self.head, *self.writes) for _, part in items.parts_of(item) for each in part.ids}
+
+    def all_ids(self, contents: Mapping[bytes, bytes]) -> set[bytes]:
+        """Every segment that the items need, given the content of the index segments among them."""
+        return self.ids() | set(expand(self.ids(), contents))
+
+
+@dataclass
+class Segments:
+    """Segments of one partition that were read: plaintexts and expiries."""
+
+    contents: dict[bytes, bytes] = field(default_factory=dict)
+    expires_at: dict[bytes, int | None] = field(default_factory=dict)
+
+
+def target(config: RunnableConfig) -> Partition:
+    """The namespace that a config points to, or `CheckpointerInputError`."""
+    configurable = config.get("configurable") or {}
+    thread_id = configurable.get("thread_id")
+    if thread_id is None:
+        msg = 'config["configurable"]["thread_id"] is missing; give the id of the thread'
+        raise CheckpointerInputError(msg)
+    return items.partition(str(thread_id), str(configurable.get("checkpoint_ns") or ""))
+
+
+def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:
+    """The config that points to a checkpoint."""
+    return {
+        "configurable": {
+            "thread_id": at.thread_id,
+            "checkpoint_ns": at.namespace,
+            "checkpoint_id": checkpoint_id,
+        }
+    }
+
+
+# Finding heads
+
+
+class History:
+    """A namespace's checkpoints, newest first, read page by page."""
+
+    def __init__(
+        self,
+        table: Table,
+        at: Partition,
+        *,
+        below: str | None = None,
+        first_page: int | None = PAGE_ITEMS_FIRST,
+        consistent: bool = True,
+    ) -> None:
+        """Start at the newest checkpoint, or at the newest one with a smaller id than `below`."""
+        self.at = at
+        self._table = table
+        self._below = below
+        # A namespace without its newest checkpoint is none at all, even where older ones have not expired yet.
+        self._newest_unseen = below is None
+        self._writes: list[Item] = []
+        until = items.CHECKPOINTS + "\U0010ffff" if below is None else items.checkpoint_prefix(below)
+        self._query = Query(
+            at.pk,
+            between=(items.CHECKPOINTS, until),
+            descending=True,
+            consistent=consistent,
+            first_page=first_page,
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether everything has been read."""
+        return self._query.done
+
+    def page(self) -> Op[list[Group]]:
+        """Read on until at least one live checkpoint is complete, or the namespace is at its end."""
+        groups: list[Group] = []
+        while not groups and not self.done:
+            for item in (yield from self._table.query_page(self._query)):
+                if items.is_head(item):
+                    groups += self._complete(item)
+                else:
+                    self._writes.append(item)
+        return groups
+
+    def _complete(self, head: Item) -> list[Group]:
+        """The group that a head completes, if the head counts. Writes sort behind their head, so came before."""
+        checkpoint_id = items.checkpoint_id_of(head)
+        writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
+        self._writes = []
+        if checkpoint_id == self._below:
+            return []
+        newest, self._newest_unseen = self._newest_unseen, False
+        if items.is_expired(head, self._table.clock()):
+            self._query.done = self._query.done or newest
+            return []
+        items.check_format(head)
+        return [Group(head, writes)]
+
+
+def find(table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = True) -> Op[Group | None]:
+    """Read the items of one checkpoint."""
+    query = Query(at.pk, prefix=items.checkpoint_prefix(checkpoint_id), consistent=consistent)
+    found = yield from table.query_all(query)
+    if not found or not items.is_head(found[0]) or items.is_expired(found[0], table.clock()):
+        return None
+    items.check_format(found[0])
+    return Group(found[0], found[1:])
+
+
+def namespaces(table: Table, at: Partition) -> Op[list[Partition]]:
+    """The namespaces of a thread."""
+    entries = yield from table.query_all(Query(at.root, prefix=items.NAMESPACES))
+    return [
+        items.partition(at.thread_id),
+        *(items.partition(at.thread_id, items.namespace_of(entry)) for entry in entries),
+    ]
+
+
+# Loading what heads name
+
+
+def read_segments(table: Table, codec: Codec, pk: str, ids: Iterable[bytes], known: Segments) -> Op[set[bytes]]:
+    """Read segments, and those that index segments among them name, into `known`; return what is missing.
+
+    Segments never change, so they are read eventually consistent; only what seems missing is read again.
+    """
+    missing: set[bytes] = set()
+    wanted = set(ids) - known.contents.keys()
+    while wanted:
+        found: list[Item] = []
+        for consistent in (False, True):
+            left = wanted - {items.segment_id_of(item) for item in found}
+            keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
+            found += yield from table.batch_get(keys, consistent=consistent)
+        contents = yield from work(
+            lambda found=found: {
+                items.segment_id_of(item): codec.open(items.binary(item, items.DATA), item) for item in found
+            },
+            sum(len(item.get(items.DATA, {}).get("B", b"")) for item in found),
+        )
+        known.contents |= contents
+        known.expires_at |= {items.segment_id_of(item): items.number(item, TTL_ATTRIBUTE) for item in found}
+        missing |= wanted - contents.keys()
+        named = {inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)}
+        wanted = named - known.contents.keys() - missing
+    return missing
+
+
+def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[None]:
+    """Read every segment that a checkpoint names, or raise `MissingSegmentsError`."""
+    pk = items.partition_key(group.head)
+    missing = yield from read_segments(table, codec, pk, group.ids(), known)
+    if missing:
+        raise MissingSegmentsError(group.head, missing)
+
+
+def was_acknowledged(table: Table, error: MissingSegmentsError) -> Op[bool]:
+    """Whether an incomplete checkpoint was ever acknowledged, judged by its thread's epoch.
+
+    Raises:
+        CheckpointCorruptionError: It was, and its head has not changed: the table is damaged.
+    """
+    head = error.head
+    at = items.parse_partition(items.partition_key(head))
+    again = yield from table.get(at.pk, items.sort_key(head))
+    if again is None or again.get(items.BODY) != head.get(items.BODY):
+        return True
+    thread = yield from table.get(at.root, items.THREAD)
+    if thread is None or thread.get(items.EPOCH) != head.get(items.EPOCH):
+        return False
+    segments = ", ".join(items.segment_sk(each) for each in error.missing[:3])
+    msg = (
+        f"{items.name_of(head)} needs segments that are not in the table ({len(error.missing)} missing, first:"
+        f" {segments}); restore them from a backup or point-in-time recovery, or delete the checkpoint"
+    )
+    raise CheckpointCorruptionError(msg)
+
+
+def _entry(group: Group, body: Body, known: Segments) -> Entry:
+    return Entry(
+        epoch=items.binary(group.head, items.EPOCH),
+        versions=body.checkpoint.get("channel_versions", {}),
+        values=body.values,
+        chunks={
+            each: Chunk(digest(known.contents[each]), len(known.contents[each]), known.expires_at.get(each))
+            for each in known.contents
+        },
+        history_expires_at=items.number(group.head, TTL_ATTRIBUTE) and 0,
+    )
+
+
+def _tuple(
+    at: Partition, codec: Codec, group: Group, body: Body, contents: Mapping[bytes, bytes]
+) -> CheckpointTuple:
+    values = {
+        name: codec.loads(value.kind, value.join(contents), group.head) for name, value in body.values.items()
+    }
+    parent_id = items.text(group.head, items.PARENT)
+    return CheckpointTuple(
+        config=config_of(at, group.checkpoint_id),
+        checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
+        metadata=read_metadata(codec, group.head, contents),
+        parent_config=None if parent_id is None else config_of(at, parent_id),
+        pending_writes=pending_writes(codec, group.writes, contents),
+    )
+
+
+# The operations
+
+
+def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+    """Read the checkpoint that a config names, or the newest of its namespace."""
+    at, checkpoint_id = target(config), get_checkpoint_id(config)
+    below: str | None = None
+    for _ in range(ATTEMPTS_MAX):
+        group = yield from _one(table, at, checkpoint_id, below)
+        if group is None:
+            return None
+        known = Segments()
+        try:
+            yield from load(table, codec, group, known)
+        except MissingSegmentsError as error:
+            if not (yield from was_acknowledged(table, error)):
+                if checkpoint_id is not None:
+                    return None
+                below = group.checkpoint_id
+            continue
+        found, entry = yield from work(lambda: _decode(at, codec, group, known), _size(known))
+        table.memory.remember_checkpoint(at.pk, group.checkpoint_id, entry)
+        return found
+    msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
+    raise CheckpointNotFoundError(msg)
+
+
+def _one(table: Table, at: Partition, checkpoint_id: str | None, below: str | None) -> Op[Group | None]:
+    if checkpoint_id is not None:
+        return (yield from find(table, at, str(checkpoint_id), consistent=table.consistent_read))
+    groups = yield from History(table, at, below=below, consistent=table.consistent_read).page()
+    return groups[0] if groups else None
+
+
+def _decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple[CheckpointTuple, Entry]:
+    body = read_body(codec, group.head, known.contents)
+    return _tuple(at, codec, group, body, known.contents), _entry(group, body, known)
+
+
+def decode_tuple(at: Partition, codec: Codec, group: Group, known: Segments) -> CheckpointTuple:
+    """A checkpoint as LangGraph wants it, given its segments."""
+    return _tuple(at, codec, group, read_body(codec, group.head, known.contents), known.contents)
+
+
+def _size(known: Segments) -> int:
+    return sum(map(len, known.contents.values()))
+
+
+def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) -> Op[Entry | None]:
+    """What a child needs to know of a stored checkpoint, with the plaintexts of its segments."""
+    for _ in range(ATTEMPTS_MAX):
+        head = yield from table.get(at.pk, items.checkpoint_prefix(checkpoint_id))
+        if head is None or items.is_expired(head, table.clock()):
+            return None
+        items.check_format(head)
+        group, known = Group(head), Segments()
+        try:
+            yield from load(table, codec, group, known)
+        except MissingSegmentsError as error:
+            if not (yield from was_acknowledged(table, error)):
+                return None
+            continue
+        entry = _entry(group, read_body(codec, head, known.contents), known)
+        return replace(entry, contents=known.contents)
+    return None

@@ -1,0 +1,147 @@
+"""Cutting serialized values into segments, and naming segments; pure functions of bytes.
+
+A value is cut where its own bytes say so, hence in the same places whatever was appended behind or
+trimmed in front. Equal pieces of a checkpoint and its parent are then one segment, written once. This
+works on the bytes that the serializer gave, so every value and every serializer takes part.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from langgraph.checkpoint.dynamodb._items import unpack_ids
+from langgraph.checkpoint.dynamodb._limits import (
+    INDEX_GROUP,
+    PREAMBLE_BYTES,
+    SEGMENT_BYTES_MAX,
+    SEGMENT_BYTES_MIN,
+)
+
+# A cut may follow one of these bytes: few enough that the test below is cheap, and spread so that every
+# usual encoding (text in any alphabet, digits, base64, binary) has some. Runs of one byte count once.
+_CANDIDATES = b"u7yKT" + bytes(range(5, 32, 16)) + bytes(range(133, 256, 16))
+_CANDIDATE = re.compile(b"[" + re.escape(_CANDIDATES) + b"](?![" + re.escape(_CANDIDATES) + b"])")
+_WINDOW_BYTES = 32
+_CUT_MASK = 0x7F
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What is known of a segment: the digest and length of its plaintext, and when it expires."""
+
+    digest: bytes
+    length: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """How a checkpoint holds one channel's value: inline ends around segments.
+
+    `idle` says that the step that made it did not touch the channel.
+    """
+
+    kind: str
+    preamble: bytes
+    segments: tuple[bytes, ...]
+    tail: bytes
+    idle: bool
+
+    def join(self, contents: Mapping[bytes, bytes]) -> bytes:
+        """The serialized value, given the segments' plaintexts."""
+        return b"".join((self.preamble, *(contents[each] for each in self.segments), self.tail))
+
+
+def digest(data: bytes) -> bytes:
+    """The digest by which equal pieces are found; kept in memory only, never stored."""
+    return blake2b(data, digest_size=16).digest()
+
+
+def cut(data: bytes, start: int) -> Iterator[int]:
+    """Yield the positions after `start` at which segments end; what is behind the last one stays open."""
+    while len(data) - start > SEGMENT_BYTES_MIN:
+        limit = min(start + SEGMENT_BYTES_MAX, len(data))
+        for match in _CANDIDATE.finditer(data, start + SEGMENT_BYTES_MIN, limit):
+            end = match.end()
+            if zlib.crc32(data[end - _WINDOW_BYTES : end]) & _CUT_MASK == 0:
+                break
+        else:
+            if limit - start < SEGMENT_BYTES_MAX:
+                return
+            end = limit
+        yield end
+        start = end
+
+
+def split(
+    data: bytes, before: Sequence[Chunk], known: Callable[[bytes], bool]
+) -> tuple[bytes, list[bytes], bytes]:
+    """Split a value into its preamble, the pieces to seal, and the open tail.
+
+    Args:
+        data: The serialized value.
+        before: The pieces that the parent's value consists of, in order; kept as they are as long as the
+            value goes on as the parent's does.
+        known: Whether a piece with this digest exists already.
+    """
+    start = min(PREAMBLE_BYTES, len(data))
+    preamble, pieces = data[:start], []
+    for chunk in before:
+        piece = data[start : start + chunk.length]
+        if digest(piece) != chunk.digest or not known(chunk.digest):
+            break
+        pieces.append(piece)
+        start += chunk.length
+    for end in cut(data, start):
+        pieces.append(data[start:end])
+        start = end
+    return preamble, pieces, data[start:]
+
+
+# Ids
+
+
+def new_id(rng: random.Random, *, index: bool = False) -> bytes:
+    """An id that is never used again: 63 random bits, and one that says whether it is an index segment's."""
+    data = bytearray(rng.randbytes(8))
+    data[0] = data[0] & 0xFE | index
+    return bytes(data)
+
+
+def is_index(segment_id: bytes) -> bool:
+    """Whether the segment holds ids of other segments."""
+    return bool(segment_id[0] & 1)
+
+
+def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> tuple[bytes, ...]:
+    """Shorten a list of ids by moving groups of them, from the front, to index segments.
+
+    Args:
+        ids: Segment ids.
+        limit: How many ids may stay, at least the size of a group.
+        index: Gives the id of an index segment with this content.
+    """
+    folded = tuple(ids)
+    while len(folded) > limit:
+        groups = len(folded) // INDEX_GROUP * INDEX_GROUP
+        indexed = tuple(
+            index(b"".join(folded[start : start + INDEX_GROUP])) for start in range(0, groups, INDEX_GROUP)
+        )
+        folded = indexed + folded[groups:]
+    return folded
+
+
+def expand(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> list[bytes]:
+    """Undo `fold`; ids of index segments without content stay as they are."""
+    expanded: list[bytes] = []
+    for each in ids:
+        if is_index(each) and each in contents:
+            expanded += expand(unpack_ids(contents[each]), contents)
+        else:
+            expanded.append(each)
+    return expanded

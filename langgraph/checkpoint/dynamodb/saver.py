@@ -1,0 +1,433 @@
+"""`DynamoDBSaver`: what LangGraph calls. It checks its options and runs operations; it decides nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb import _copy, _delta, _deletes, _listing, _reads, _setup, _writes
+from langgraph.checkpoint.dynamodb._clients import ClientOptions, Clients
+from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._drivers import AsyncDriver, BlockingDriver
+from langgraph.checkpoint.dynamodb._memory import Memory
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+V = TypeVar("V", int, float, str)
+
+_CACHE_BYTES = 32 * 1024 * 1024
+
+
+class DynamoDBSaver(BaseCheckpointSaver[Any]):
+    """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
+
+    The saver works as a plain object, for example at module level in a Lambda function, from several
+    threads and on any number of event loops; as a context manager it also closes its clients.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+        graph = builder.compile(checkpointer=DynamoDBSaver("langgraph-checkpoints"))
+        graph.invoke(inputs, {"configurable": {"thread_id": "thread-1"}})
+        ```
+
+    Args:
+        table_name: Name or ARN of a table made from `infra/table.yaml` or by `setup()`.
+        region_name: AWS region; as boto3 finds it where it is not given.
+        endpoint_url: Another endpoint than AWS's own, such as DynamoDB Local's.
+        session: A `boto3.Session` for the blocking client.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. Where none is
+            given one is made, if either library is installed and neither `session` nor `client` is given;
+            otherwise the async methods run boto3 in threads.
+        client: A boto3 DynamoDB client, used as it is and never closed.
+        client_config: A botocore `Config` that replaces the saver's own (short time-outs, TCP keep-alive,
+            a pool of 64 connections, ten attempts in standard mode).
+        serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
+            serializers of your own work as well.
+        ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored; None keeps
+            checkpoints for ever. A thread whose newest checkpoint has expired is gone as a whole.
+        consistent_read: Whether checkpoints are found by strongly consistent reads. Eventually consistent ones
+            cost half, but the next message of a conversation may then not see the last one.
+        encrypt_metadata: Whether metadata goes through the serializer too, where it is encrypted with
+            `EncryptedSerializer`; otherwise it is stored as readable JSON. A run id stays readable in both.
+        cache_bytes: Bound on the memory for what is remembered of recent checkpoints, in bytes. What is
+            remembered saves reads and never changes a result.
+
+    Raises:
+        CheckpointerInputError: An option has a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        region_name: str | None = None,
+        endpoint_url: str | None = None,
+        session: Any = None,
+        async_session: Any = None,
+        client: Any = None,
+        client_config: Any = None,
+        serde: SerializerProtocol | None = None,
+        ttl_seconds: int | None = None,
+        consistent_read: bool = True,
+        encrypt_metadata: bool = False,
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> None:
+        """Check the options; no request is made and no client is opened before the first call."""
+        super().__init__(serde=serde)
+        if not isinstance(table_name, str) or not table_name:
+            msg = f"table_name is {table_name!r}; give the name or ARN of the table"
+            raise CheckpointerInputError(msg)
+        if ttl_seconds is not None and (type(ttl_seconds) is not int or ttl_seconds <= 0):
+            msg = f"ttl_seconds is {ttl_seconds!r}; give a whole number of seconds above 0, or None"
+            raise CheckpointerInputError(msg)
+        # LangGraph copies the saver to give it another serializer: what the copies share is made here, once.
+        self._clients = Clients(
+            ClientOptions(region_name, endpoint_url, session, async_session, client, client_config)
+        )
+        self._table = Table(
+            table_name,
+            Memory(cache_bytes),
+            ttl_seconds=ttl_seconds,
+            consistent_read=consistent_read,
+            encrypt_metadata=encrypt_metadata,
+        )
+        self._blocking = BlockingDriver(self._clients.send, self._clients.pool)
+        self._async = AsyncDriver(self._clients.asend)
+
+    @property
+    def _codec(self) -> Codec:
+        return Codec(self.serde)
+
+    # Life cycle
+
+    def setup(self) -> None:
+        """Create the table for development, and check it where it exists. In production deploy `infra/table.yaml`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema.
+        """
+        self._blocking.run(_setup.setup(self._table))
+
+    async def asetup(self) -> None:
+        """Do as `setup` does."""
+        await self._async.run(_setup.setup(self._table))
+
+    def close(self) -> None:
+        """Close the blocking client, unless it was given. The saver may be used again, with a new one."""
+        self._clients.close()
+
+    async def aclose(self) -> None:
+        """Close the client of the running event loop, and the blocking one."""
+        await self._clients.aclose()
+        self._clients.close()
+
+    def __enter__(self) -> Self:
+        """Return the saver itself."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the saver."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the saver itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the saver on this event loop."""
+        await self.aclose()
+
+    # Reading
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read the checkpoint that the config names, or the newest one of its namespace.
+
+        Args:
+            config: `configurable` with `thread_id`, and optionally `checkpoint_ns` and `checkpoint_id`.
+
+        Returns:
+            The checkpoint with its pending writes in the order in which a run applies them; None where there is
+            none or it has expired.
+
+        Raises:
+            CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take.
+            CheckpointCorruptionError: Stored data is damaged or missing.
+        """
+        return self._blocking.run(_reads.get_tuple(self._table, self._codec, config))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Do as `get_tuple` does."""
+        return await self._async.run(_reads.get_tuple(self._table, self._codec, config))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name.
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first; nothing is requested before the first one is asked for.
+
+        Args:
+            config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
+                merged; with `checkpoint_id` that checkpoint. None lists all threads, one namespace after the
+                other: by the index where the filter has a `run_id`, otherwise by a scan of the table, which
+                is meant for administrators.
+            filter: Metadata that a checkpoint must have, compared as a whole.
+            before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
+            limit: How many matching checkpoints to list at most.
+
+        Yields:
+            The checkpoints with their pending writes.
+
+        Raises:
+            CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take.
+            CheckpointCorruptionError: Stored data is damaged or missing.
+        """
+        return self._blocking.stream(
+            _listing.list_checkpoints(self._table, self._codec, config, filter, before, limit)
+        )
+
+    def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name.
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Do as `list` does."""
+        return self._async.stream(
+            _listing.list_checkpoints(self._table, self._codec, config, filter, before, limit)
+        )
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what delta channels are rebuilt from: their nearest stored value and the writes since.
+
+        Args:
+            config: The checkpoint, or a namespace whose newest checkpoint is meant.
+            channels: The channels' names.
+
+        Returns:
+            For each channel its writes, oldest first, and its `seed` where an ancestor has a value stored.
+
+        Raises:
+            CheckpointNotFoundError: An ancestor that is needed has expired or was deleted; a shorter state is
+                never returned in its place.
+        """
+        return self._blocking.run(
+            _delta.get_delta_channel_history(self._table, self._codec, config, channels)
+        )
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Do as `get_delta_channel_history` does."""
+        return await self._async.run(
+            _delta.get_delta_channel_history(self._table, self._codec, config, channels)
+        )
+
+    # Writing
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; when this returns it is whole, whatever else happens to its thread meanwhile.
+
+        Args:
+            config: `configurable` with `thread_id`, `checkpoint_ns`, and the parent's `checkpoint_id` if any.
+            checkpoint: The checkpoint, of any size.
+            metadata: Its metadata; keys of the config are added as LangGraph defines it.
+            new_versions: The channels that this step changed. Others are held as the parent holds them.
+
+        Returns:
+            The config that names the stored checkpoint.
+
+        Raises:
+            CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
+            CheckpointSerializationError: The serializer cannot write a value.
+            ThreadBusyError: Deletions of the thread kept interfering.
+        """
+        return self._blocking.run(
+            _writes.put(self._table, self._codec, config, checkpoint, metadata, new_versions)
+        )
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Do as `put` does."""
+        return await self._async.run(
+            _writes.put(self._table, self._codec, config, checkpoint, metadata, new_versions)
+        )
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store a task's pending writes, in one request as long as they fit into an item.
+
+        Args:
+            config: `configurable` with `thread_id`, `checkpoint_id`, and optionally `checkpoint_ns`.
+            writes: Channels and values. Special ones (errors, interrupts, resumes) replace what the task has;
+                of the others the first with an index stays, so that a repeated call changes nothing.
+            task_id: The task's id.
+            task_path: The task's path, by which writes are ordered.
+
+        Raises:
+            CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
+            CheckpointSerializationError: The serializer cannot write a value.
+        """
+        self._blocking.run(_writes.put_writes(self._table, self._codec, config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Do as `put_writes` does."""
+        await self._async.run(
+            _writes.put_writes(self._table, self._codec, config, writes, task_id, task_path)
+        )
+
+    # Deleting and copying
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread: checkpoints, writes and all else, in every namespace.
+
+        Args:
+            thread_id: The thread.
+
+        Raises:
+            ThreadBusyError: Another deletion of the thread did not end in time.
+        """
+        self._blocking.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Do as `delete_thread` does."""
+        await self._async.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.
+
+        The index by which runs are found lags a little; a run of the last second may be missed.
+
+        Args:
+            run_ids: The runs' ids.
+
+        Raises:
+            CheckpointerInputError: `run_ids` is a single string.
+            ThreadBusyError: Another deletion of a thread did not end in time.
+        """
+        self._blocking.run(_deletes.delete_for_runs(self._table, self._codec, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Do as `delete_for_runs` does."""
+        await self._async.run(_deletes.delete_for_runs(self._table, self._codec, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint of a thread with its writes; what the target has besides stays.
+
+        Args:
+            source_thread_id: The thread to copy.
+            target_thread_id: The thread to copy to.
+
+        Raises:
+            CheckpointerInputError: Both are the same thread.
+            ThreadBusyError: Deletions of one of the threads kept interfering.
+        """
+        self._blocking.run(
+            _copy.copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
+        )
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Do as `copy_thread` does."""
+        await self._async.run(
+            _copy.copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
+        )
+
+    def prune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
+    ) -> None:
+        """Remove old checkpoints of threads, with the writes and values that only they need.
+
+        What the kept checkpoints' delta channels are rebuilt from is kept too. A kept checkpoint whose parent
+        goes loses its parent. The namespace of one call of a subgraph goes with the root checkpoint that the
+        call started from.
+
+        Args:
+            thread_ids: The threads.
+            strategy: `keep_latest` keeps the newest checkpoint of each namespace, `keep_last` the newest
+                `keep_last` of them, `delete` none.
+            keep_last: How many checkpoints of each namespace `keep_last` keeps.
+
+        Raises:
+            CheckpointerInputError: `thread_ids` is a single string, or the strategy is unknown.
+            ThreadBusyError: Another deletion of a thread did not end in time.
+        """
+        self._blocking.run(_deletes.prune(self._table, self._codec, thread_ids, strategy, keep_last))
+
+    async def aprune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
+    ) -> None:
+        """Do as `prune` does."""
+        await self._async.run(_deletes.prune(self._table, self._codec, thread_ids, strategy, keep_last))
+
+    # Versions
+
+    def get_next_version(self, current: V | None, channel: None) -> V:
+        """Return the version after `current`: whole numbers, or the padded strings that a thread came with.
+
+        Args:
+            current: The channel's version, None for the first.
+            channel: Not used.
+
+        Returns:
+            A version that is larger than `current`, in its form.
+        """
+        del channel
+        if isinstance(current, str):
+            count = int(current.split(".")[0]) + 1
+            return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
+        return 1 if current is None else current + 1
