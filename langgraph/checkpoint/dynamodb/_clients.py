@@ -85,7 +85,9 @@ class Clients:
         """The pool for requests that go out side by side."""
         with self._lock:
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="langgraph-dynamodb")
+                self._executor = ThreadPoolExecutor(
+                    PARALLEL_REQUESTS, thread_name_prefix="langgraph-dynamodb"
+                )
             return self._executor
 
     def _blocking_client(self) -> Any:

@@ -17,12 +17,11 @@ from typing import Any
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION, damaged, name_of
+from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION, damaged, name_of, newer_format
 from langgraph.checkpoint.dynamodb._limits import RAW_BYTES_MAX
 from langgraph.checkpoint.dynamodb._steps import Item
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
-    CheckpointFormatError,
     CheckpointSerializationError,
 )
 
@@ -36,7 +35,7 @@ _CHECKSUM_BYTES = 12
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
 # The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
-_ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
 
 
 def _checksum(payload: bytes) -> bytes:
@@ -87,8 +86,7 @@ class Codec:
             raise damaged(item, "its data is cut short")
         version, compression, name_bytes = _ENVELOPE.unpack_from(sealed)
         if version > FORMAT_VERSION:
-            msg = f"{name_of(item)} is sealed in format {version}, newer than {FORMAT_VERSION}; upgrade langgraph-dynamodb"
-            raise CheckpointFormatError(msg)
+            raise newer_format(item, version)
         end = _ENVELOPE.size + name_bytes
         payload = sealed[end + _CHECKSUM_BYTES :]
         if _checksum(sealed[:end] + payload) != sealed[end : end + _CHECKSUM_BYTES]:
@@ -165,7 +163,9 @@ def _is_json(value: Any) -> bool:
     if kind in (list, tuple):
         return all(map(_is_json, value))
     if kind is str:
-        return not any("\ud800" <= character <= "\udfff" for character in value) if not value.isascii() else True
+        return (
+            not any("\ud800" <= character <= "\udfff" for character in value) if not value.isascii() else True
+        )
     return kind in (int, bool, type(None)) or (kind is float and math.isfinite(value))
 
 

@@ -46,6 +46,9 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
 
     def body(data: Any) -> Body:
         kind, checkpoint, rows = data
+        if sum(row[3] for row in rows) != len(refs):
+            msg = "it names more or fewer segments than its values have"
+            raise ValueError(msg)
         values, start = {}, 0
         for name, value_kind, preamble, count, tail, idle in rows:
             segments = tuple(refs[start : start + count])
@@ -72,7 +75,8 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
         raise items.damaged(item, "it has no metadata")
 
     def load(data: Any) -> CheckpointMetadata:
-        loaded: CheckpointMetadata = codec.loads(*data, item)
+        kind, serialized = data
+        loaded: CheckpointMetadata = codec.loads(kind, serialized, item)
         return loaded
 
     return _parse(item, _raw(codec, item, part, contents), load)

@@ -16,14 +16,13 @@ from langgraph.checkpoint.dynamodb._reads import (
     Group,
     History,
     MissingSegmentsError,
-    namespaces,
     was_acknowledged,
 )
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._segments import is_index, new_id
 from langgraph.checkpoint.dynamodb._steps import Item, Op
-from langgraph.checkpoint.dynamodb._writes import look_at_thread, take_epoch
+from langgraph.checkpoint.dynamodb._threads import look_at_thread, namespaces, take_epoch
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 
 
@@ -57,7 +56,9 @@ def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread
 class _Copy:
     """The copy of one namespace, under one epoch of the target."""
 
-    def __init__(self, table: Table, codec: Codec, source: Partition, target: Partition, epoch: bytes) -> None:
+    def __init__(
+        self, table: Table, codec: Codec, source: Partition, target: Partition, epoch: bytes
+    ) -> None:
         self._table = table
         self._codec = codec
         self._source = source
@@ -74,12 +75,12 @@ class _Copy:
             groups += yield from history.page()
         if not groups:
             return True
-        for group in groups:
-            try:
+        try:
+            for group in groups:
                 yield from self._copy_segments(group)
-            except MissingSegmentsError as error:
-                yield from was_acknowledged(self._table, error)
-                return False
+        except MissingSegmentsError as error:
+            yield from was_acknowledged(self._table, error)
+            return False
         if self._target.namespace:
             entry = items.namespace_item(self._target, self._epoch, self._table.expires_at(2))
             yield from self._table.send("put_item", Item=entry)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite, get_checkpoint_id
+from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite, get_checkpoint_id
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
@@ -32,7 +32,10 @@ from langgraph.checkpoint.dynamodb._segments import is_index
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
-DELTA_COUNTERS = "counters_since_delta_snapshot"
+
+def delta_counters(metadata: CheckpointMetadata) -> set[str]:
+    """The delta channels that a checkpoint's metadata counts updates of, since their last stored value."""
+    return set(metadata.get("counters_since_delta_snapshot") or ())
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class Ancestors:
                     " in the table any more; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
                 raise CheckpointNotFoundError(msg)
-            yield from self._read_segments(group, group.own_ids() | {each for each in group.ids() if is_index(each)})
+            yield from self._read_segments(
+                group, group.own_ids() | {each for each in group.ids() if is_index(each)}
+            )
             body = read_body(self._codec, group.head, self.known.contents)
             path.append(Ancestor(group, body))
             remaining -= body.values.keys()

@@ -25,8 +25,8 @@ from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, SORT_KE
 from langgraph.checkpoint.dynamodb._steps import Item
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
-    CheckpointFormatError,
     CheckpointerInputError,
+    CheckpointFormatError,
 )
 
 FORMAT_VERSION = 1
@@ -166,7 +166,7 @@ def task_id_of(item: Item) -> str:
 
 def is_head(item: Item) -> bool:
     """Whether an item under the checkpoints' prefix is a head; the others are writes."""
-    return sort_key(item).count("#") == 2  # noqa: PLR2004
+    return sort_key(item).count("#") == 2
 
 
 # Parts: what an item says beyond its keys, with the ids of the segments it needs in front, unencrypted
@@ -324,16 +324,20 @@ def check_format(item: Item) -> None:
 
 def _check_version(item: Item, version: int) -> None:
     if version > FORMAT_VERSION:
-        msg = (
-            f"{name_of(item)} has format version {version}, and this release of langgraph-dynamodb reads"
-            f" up to {FORMAT_VERSION}; upgrade langgraph-dynamodb"
-        )
-        raise CheckpointFormatError(msg)
+        raise newer_format(item, version)
 
 
 def name_of(item: Item) -> str:
     """Say which item it is, for error messages."""
     return f"item PK={partition_key(item)!r} SK={sort_key(item)!r}"
+
+
+def newer_format(item: Item, version: int) -> CheckpointFormatError:
+    """The error for an item of a later format than this release knows."""
+    return CheckpointFormatError(
+        f"{name_of(item)} has format version {version}, and this release of langgraph-dynamodb reads"
+        f" up to {FORMAT_VERSION}; upgrade langgraph-dynamodb"
+    )
 
 
 def damaged(item: Item, why: str) -> CheckpointCorruptionError:

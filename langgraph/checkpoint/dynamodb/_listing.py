@@ -21,7 +21,6 @@ from langgraph.checkpoint.dynamodb._reads import (
     decode_tuple,
     find,
     load,
-    namespaces,
     read_segments,
     target,
     was_acknowledged,
@@ -29,6 +28,7 @@ from langgraph.checkpoint.dynamodb._reads import (
 from langgraph.checkpoint.dynamodb._requests import Query, Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
 from langgraph.checkpoint.dynamodb._steps import Emit, Op, Stream, gather, work
+from langgraph.checkpoint.dynamodb._threads import namespaces
 
 # The first page of a list without a limit; its consumer may stop at any time.
 _PAGE_ITEMS_UNLIMITED = 16
@@ -47,7 +47,8 @@ def list_checkpoints(
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match; limit counts those that do."""
-    selection = _Selection(table, codec, metadata_filter or {}, before and get_checkpoint_id(before), limit)
+    before_id = None if before is None else get_checkpoint_id(before)
+    selection = _Selection(table, codec, metadata_filter or {}, before_id, limit)
     if config is None:
         yield from selection.of_table()
     else:
@@ -85,8 +86,10 @@ class _Selection:
         """List every thread: by the index where the filter has a run id, by a scan otherwise."""
         seen: set[str] = set()
         run_id = items.indexable_run_id(self._filter)
-        pages = _Scan() if run_id is None else Query(
-            run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
+        pages = (
+            _Scan()
+            if run_id is None
+            else Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
         )
         while not pages.done and not self._complete:
             method = "scan" if run_id is None else "query"
@@ -99,7 +102,9 @@ class _Selection:
                     self._segments.clear()
                     yield from self.of_namespaces([items.parse_partition(pk)], None)
 
-    def of_namespaces(self, within: Sequence[Partition], checkpoint_id: str | None) -> Stream[CheckpointTuple]:
+    def of_namespaces(
+        self, within: Sequence[Partition], checkpoint_id: str | None
+    ) -> Stream[CheckpointTuple]:
         """List namespaces of one thread, merged."""
         if self._complete:
             return
@@ -111,7 +116,9 @@ class _Selection:
                 if group is not None and (self._before is None or group.checkpoint_id < self._before)
             ])  # fmt: skip
             return
-        first_page = max(PAGE_ITEMS_FIRST, 2 * self._left) if self._left is not None else _PAGE_ITEMS_UNLIMITED
+        first_page = (
+            max(PAGE_ITEMS_FIRST, 2 * self._left) if self._left is not None else _PAGE_ITEMS_UNLIMITED
+        )
         merge = _Merge([
             History(
                 self._table,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -54,11 +55,21 @@ class Group:
 
     def own_ids(self) -> set[bytes]:
         """The segments that hold the items' own content, without the values'."""
-        return {each for item in (self.head, *self.writes) for _, part in items.parts_of(item) for each in part.own}
+        return {
+            each
+            for item in (self.head, *self.writes)
+            for _, part in items.parts_of(item)
+            for each in part.own
+        }
 
     def ids(self) -> set[bytes]:
         """Every segment that the items name."""
-        return {each for item in (self.head, *self.writes) for _, part in items.parts_of(item) for each in part.ids}
+        return {
+            each
+            for item in (self.head, *self.writes)
+            for _, part in items.parts_of(item)
+            for each in part.ids
+        }
 
     def all_ids(self, contents: Mapping[bytes, bytes]) -> set[bytes]:
         """Every segment that the items need, given the content of the index segments among them."""
@@ -166,19 +177,12 @@ def find(table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = 
     return Group(found[0], found[1:])
 
 
-def namespaces(table: Table, at: Partition) -> Op[list[Partition]]:
-    """The namespaces of a thread."""
-    entries = yield from table.query_all(Query(at.root, prefix=items.NAMESPACES))
-    return [
-        items.partition(at.thread_id),
-        *(items.partition(at.thread_id, items.namespace_of(entry)) for entry in entries),
-    ]
-
-
 # Loading what heads name
 
 
-def read_segments(table: Table, codec: Codec, pk: str, ids: Iterable[bytes], known: Segments) -> Op[set[bytes]]:
+def read_segments(
+    table: Table, codec: Codec, pk: str, ids: Iterable[bytes], known: Segments
+) -> Op[set[bytes]]:
     """Read segments, and those that index segments among them name, into `known`; return what is missing.
 
     Segments never change, so they are read eventually consistent; only what seems missing is read again.
@@ -191,18 +195,19 @@ def read_segments(table: Table, codec: Codec, pk: str, ids: Iterable[bytes], kno
             left = wanted - {items.segment_id_of(item) for item in found}
             keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
             found += yield from table.batch_get(keys, consistent=consistent)
-        contents = yield from work(
-            lambda found=found: {
-                items.segment_id_of(item): codec.open(items.binary(item, items.DATA), item) for item in found
-            },
-            sum(len(item.get(items.DATA, {}).get("B", b"")) for item in found),
-        )
+        contents = yield from work(partial(_open, codec, found), 8192 * len(found))
         known.contents |= contents
         known.expires_at |= {items.segment_id_of(item): items.number(item, TTL_ATTRIBUTE) for item in found}
         missing |= wanted - contents.keys()
-        named = {inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)}
+        named = {
+            inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)
+        }
         wanted = named - known.contents.keys() - missing
     return missing
+
+
+def _open(codec: Codec, segments: Sequence[Item]) -> dict[bytes, bytes]:
+    return {items.segment_id_of(item): codec.open(items.binary(item, items.DATA), item) for item in segments}
 
 
 def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[None]:
@@ -284,7 +289,9 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
                     return None
                 below = group.checkpoint_id
             continue
-        found, entry = yield from work(lambda: _decode(at, codec, group, known), _size(known))
+        found, entry = yield from work(
+            partial(_decode, at, codec, group, known), sum(map(len, known.contents.values()))
+        )
         table.memory.remember_checkpoint(at.pk, group.checkpoint_id, entry)
         return found
     msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
@@ -306,10 +313,6 @@ def _decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple
 def decode_tuple(at: Partition, codec: Codec, group: Group, known: Segments) -> CheckpointTuple:
     """A checkpoint as LangGraph wants it, given its segments."""
     return _tuple(at, codec, group, read_body(codec, group.head, known.contents), known.contents)
-
-
-def _size(known: Segments) -> int:
-    return sum(map(len, known.contents.values()))
 
 
 def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) -> Op[Entry | None]:

@@ -115,12 +115,12 @@ class Table:
     def batch_write(self, puts: Iterable[Item] = (), deletes: Iterable[Item] = ()) -> Op[None]:
         """Put and delete items, in no order, until all are done."""
         writes = [{"PutRequest": {"Item": item}} for item in puts]
-        writes += [
-            {"DeleteRequest": {"Key": key(partition_key(item), sort_key(item))}} for item in deletes
-        ]
+        writes += [{"DeleteRequest": {"Key": key(partition_key(item), sort_key(item))}} for item in deletes]
 
         def requests(left: Sequence[Any]) -> list[Mapping[str, Any]]:
-            return [{"RequestItems": {self.name: list(group)}} for group in _groups(left, BATCH_WRITE_ITEMS_MAX)]
+            return [
+                {"RequestItems": {self.name: list(group)}} for group in _groups(left, BATCH_WRITE_ITEMS_MAX)
+            ]
 
         def left_over(response: Any) -> list[Any]:
             return [each for table in response.get("UnprocessedItems", {}).values() for each in table]
@@ -259,7 +259,12 @@ def error_code(error: object) -> str:
     return str(response.get("Error", {}).get("Code", ""))
 
 
-_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}
+_CREDENTIALS = {
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "TokenRetrievalError",
+}
 
 
 def _remedy(table_name: str, error: Exception) -> str | None:

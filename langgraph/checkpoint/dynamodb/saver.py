@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -19,15 +19,13 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb import _copy, _delta, _deletes, _listing, _reads, _setup, _writes
+from langgraph.checkpoint.dynamodb import _copy, _deletes, _delta, _listing, _pending, _reads, _setup, _writes
 from langgraph.checkpoint.dynamodb._clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._codec import Codec
 from langgraph.checkpoint.dynamodb._drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._memory import Memory
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-
-V = TypeVar("V", int, float, str)
 
 _CACHE_BYTES = 32 * 1024 * 1024
 
@@ -90,7 +88,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Check the options; no request is made and no client is opened before the first call."""
         super().__init__(serde=serde)
-        if not isinstance(table_name, str) or not table_name:
+        if not table_name:
             msg = f"table_name is {table_name!r}; give the name or ARN of the table"
             raise CheckpointerInputError(msg)
         if ttl_seconds is not None and (type(ttl_seconds) is not int or ttl_seconds <= 0):
@@ -189,7 +187,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         self,
         config: RunnableConfig | None,
         *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name.
+        filter: Mapping[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
@@ -219,7 +217,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         self,
         config: RunnableConfig | None,
         *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name.
+        filter: Mapping[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
@@ -317,7 +315,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
             CheckpointSerializationError: The serializer cannot write a value.
         """
-        self._blocking.run(_writes.put_writes(self._table, self._codec, config, writes, task_id, task_path))
+        self._blocking.run(_pending.put_writes(self._table, self._codec, config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -328,7 +326,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Do as `put_writes` does."""
         await self._async.run(
-            _writes.put_writes(self._table, self._codec, config, writes, task_id, task_path)
+            _pending.put_writes(self._table, self._codec, config, writes, task_id, task_path)
         )
 
     # Deleting and copying
@@ -416,7 +414,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
     # Versions
 
-    def get_next_version(self, current: V | None, channel: None) -> V:
+    def get_next_version(self, current: Any, channel: None) -> Any:
         """Return the version after `current`: whole numbers, or the padded strings that a thread came with.
 
         Args:

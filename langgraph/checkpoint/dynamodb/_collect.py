@@ -1,0 +1,254 @@
+"""Taking checkpoints out of a thread: the one way in which anything is ever deleted.
+
+A collection takes some of a thread's checkpoints out while puts and reads go on. Its order makes that
+safe, and every step may be repeated:
+
+1. Claim the thread item, which keeps other collections of the thread out.
+2. Read what the thread has, and choose.
+3. Cut kept checkpoints off parents that go.
+4. Delete the chosen heads, of each namespace the newest last; then their writes.
+5. Give the thread a new epoch. A put that relied on the old one finds out when it looks, and starts again.
+6. Read again what is left, strongly, and give the newest head of each namespace the new epoch.
+7. Delete the segments that the deleted heads named and that nothing left names.
+8. Delete the entries of namespaces that are empty now, and release the claim; with nothing left, delete
+   the thread item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._reads import Segments, read_segments
+from langgraph.checkpoint.dynamodb._requests import Query, Table, unless_condition_failed
+from langgraph.checkpoint.dynamodb._schema import (
+    PARTITION_KEY,
+    RUN_ID,
+    SORT_KEY,
+    TTL_ATTRIBUTE,
+)
+from langgraph.checkpoint.dynamodb._segments import is_index
+from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
+from langgraph.checkpoint.dynamodb._threads import (
+    leave_namespace,
+    namespaces,
+    new_epoch,
+    release,
+    take_claim,
+)
+
+# Everything but a segment's data, which is most of what a thread has.
+_ATTRIBUTES = (
+    PARTITION_KEY,
+    SORT_KEY,
+    RUN_ID,
+    TTL_ATTRIBUTE,
+    items.FORMAT,
+    items.PARENT,
+    items.EPOCH,
+    items.CREATED_AT,
+    items.METADATA,
+    *items.PARTS,
+)
+
+
+@dataclass
+class Inventory:
+    """What one namespace has in the table."""
+
+    at: Partition
+    heads: dict[str, Item] = field(default_factory=dict)
+    writes: dict[str, list[Item]] = field(default_factory=dict)
+    segments: dict[bytes, Item] = field(default_factory=dict)
+    indexes: Segments = field(default_factory=Segments)
+
+    def named(self, checkpoint_ids: Iterable[str]) -> set[bytes]:
+        """Every segment that these checkpoints' items need."""
+        return self._ids(
+            item
+            for each in checkpoint_ids
+            for item in (*([self.heads[each]] if each in self.heads else []), *self.writes.get(each, ()))
+        )
+
+    def _ids(self, some: Iterable[Item]) -> set[bytes]:
+        ids = {each for item in some for _, part in items.parts_of(item) for each in part.ids}
+        return ids | _reach(ids, self.indexes.contents)
+
+    @property
+    def checkpoint_ids(self) -> set[str]:
+        """Every checkpoint that has a head or writes."""
+        return self.heads.keys() | self.writes.keys()
+
+
+def _reach(ids: Iterable[bytes], contents: dict[bytes, bytes]) -> set[bytes]:
+    """The ids that index segments lead to, those of inner index segments included."""
+    reached: set[bytes] = set()
+    inner = set(ids)
+    while inner:
+        inner = {each for index in inner if index in contents for each in items.unpack_ids(contents[index])}
+        inner -= reached
+        reached |= inner
+    return reached
+
+
+def take_inventory(table: Table, codec: Codec, at: Partition) -> Op[Inventory]:
+    """Read what a namespace has, with the index segments that its items name."""
+    inventory = Inventory(at)
+    query = Query(at.pk, attributes=_ATTRIBUTES)
+    while not query.done:
+        for item in (yield from table.query_page(query)):
+            _sort_in(inventory, item)
+    ids = {
+        each
+        for some in (inventory.heads.values(), *inventory.writes.values())
+        for item in some
+        for _, part in items.parts_of(item)
+        for each in part.ids
+        if is_index(each)
+    }
+    yield from read_segments(table, codec, at.pk, ids, inventory.indexes)
+    return inventory
+
+
+def _sort_in(inventory: Inventory, item: Item) -> None:
+    sk = items.sort_key(item)
+    if sk.startswith(items.SEGMENTS):
+        inventory.segments[items.segment_id_of(item)] = item
+    elif sk.startswith(items.CHECKPOINTS):
+        checkpoint_id = items.checkpoint_id_of(item)
+        if items.is_head(item):
+            inventory.heads[checkpoint_id] = item
+        else:
+            inventory.writes.setdefault(checkpoint_id, []).append(item)
+
+
+Chooser = Callable[[Sequence[Inventory]], Op["Choice"]]
+"""Decides which checkpoints of a thread go, given what it has in each namespace."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The checkpoints that go, by partition key; and whether what nothing names goes whatever its age."""
+
+    checkpoint_ids: dict[str, set[str]]
+    whole_thread: bool = False
+
+
+def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[None]:
+    """Take checkpoints out of a thread, with everything that only they need."""
+    root = items.partition(thread_id)
+    claim = yield from take_claim(table, root)
+    within = yield from namespaces(table, root)
+    before = yield from gather([take_inventory(table, codec, at) for at in within])
+    choice = yield from choose(before)
+    gone = {each.at.pk: choice.checkpoint_ids.get(each.at.pk, set()) for each in before}
+    if not choice.whole_thread:
+        for each in before:
+            gone[each.at.pk] = gone[each.at.pk] | _abandoned(table, each)
+    yield from gather([_orphan(table, each, gone[each.at.pk]) for each in before])
+    yield from _delete_heads(table, before, gone)
+    yield from table.batch_write(
+        deletes=[item for each in before for name in gone[each.at.pk] for item in each.writes.get(name, ())]
+    )
+    epoch = yield from new_epoch(table, root, claim)
+    after = yield from gather([take_inventory(table, codec, at) for at in within])
+    yield from gather([_stamp(table, each, claim.epoch, epoch) for each in after])
+    yield from table.batch_write(
+        deletes=[
+            item
+            for old, new in zip(before, after, strict=True)
+            for item in _unneeded(table, old, new, gone[old.at.pk], whole=choice.whole_thread)
+        ]
+    )
+    empty = [each.at for each in after if not each.heads and not each.writes]
+    yield from gather([leave_namespace(table, at, epoch) for at in empty if at.namespace])
+    yield from release(table, root, claim, epoch, nothing_left=len(empty) == len(within))
+
+
+# The steps
+
+
+def _abandoned(table: Table, inventory: Inventory) -> set[str]:
+    """Checkpoints that have writes but no head, and will have none: nothing was written for long."""
+    oldest = table.clock() - ORPHAN_SECONDS
+    return {
+        each
+        for each, writes in inventory.writes.items()
+        if each not in inventory.heads
+        and all((items.number(item, items.CREATED_AT) or 0) < oldest for item in writes)
+    }
+
+
+def _orphan(table: Table, inventory: Inventory, gone: set[str]) -> Op[None]:
+    """Take their parent from kept checkpoints whose parent goes."""
+    kept = [
+        head
+        for checkpoint_id, head in inventory.heads.items()
+        if checkpoint_id not in gone and items.text(head, items.PARENT) in gone
+    ]
+    names = {"#parent": items.PARENT, "#pk": PARTITION_KEY}
+    yield from gather([
+        _update_head(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {}) for head in kept
+    ])  # fmt: skip
+
+
+def _delete_heads(table: Table, before: Sequence[Inventory], gone: dict[str, set[str]]) -> Op[None]:
+    """Delete heads, the newest of each namespace after all others.
+
+    A deletion that dies half-way then leaves the newest state readable, or none; never an older one.
+    """
+    last: list[Item] = []
+    others: list[Item] = []
+    for inventory in before:
+        chosen = sorted(gone[inventory.at.pk] & inventory.heads.keys())
+        others += [inventory.heads[each] for each in chosen[:-1]]
+        last += [inventory.heads[each] for each in chosen[-1:]]
+    yield from table.batch_write(deletes=others)
+    yield from table.batch_write(deletes=last)
+
+
+def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[None]:
+    """Give the newest head the new epoch, so that the next put of the conversation can go on from it."""
+    newest = inventory.heads.get(max(inventory.heads, default=""))
+    if newest is None or newest.get(items.EPOCH) != {"B": old}:
+        return
+    yield from _update_head(
+        table,
+        newest,
+        "SET #epoch = :new",
+        "#epoch = :old",
+        {"#epoch": items.EPOCH},
+        {":new": {"B": new}, ":old": {"B": old}},
+    )
+
+
+def _update_head(
+    table: Table, head: Item, expression: str, condition: str, names: dict[str, str], values: Item
+) -> Op[None]:
+    """Change a head, unless it was replaced or deleted meanwhile."""
+    at = items.key(items.partition_key(head), items.sort_key(head))
+    yield from unless_condition_failed(
+        table.update(at, expression, condition=condition, names=names, values=values)
+    )
+
+
+def _unneeded(table: Table, old: Inventory, new: Inventory, gone: set[str], *, whole: bool) -> list[Item]:
+    """The segments that go: those of deleted checkpoints and orphans, unless something left names them."""
+    needed = new.named(new.checkpoint_ids)
+    oldest = table.clock() - ORPHAN_SECONDS
+    named = old.named(gone)
+    all_named = old.named(old.checkpoint_ids)
+    return [
+        item
+        for each, item in old.segments.items()
+        if each not in needed
+        and (
+            whole
+            or each in named
+            or (each not in all_named and (items.number(item, items.CREATED_AT) or 0) < oldest)
+        )
+    ]

@@ -1,0 +1,83 @@
+"""The parts of items that are being made: what becomes new segments, and what is reused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._items import Part, Partition
+from langgraph.checkpoint.dynamodb._limits import (
+    HEAD_IDS_MAX,
+    IDLE_TAIL_BYTES_MAX,
+    INDEX_GROUP,
+    RAW_BYTES_MAX,
+)
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._segments import Chunk, StoredValue, cut, digest, fold, new_id, split
+from langgraph.checkpoint.dynamodb._steps import Item
+
+
+class Draft:
+    """The parts of an item that is being made: new segments, and those of the parent that it reuses."""
+
+    def __init__(self, table: Table, codec: Codec, at: Partition, known: Mapping[bytes, Chunk]) -> None:
+        """Start with the segments that may be reused."""
+        self.segments: dict[bytes, Item] = {}
+        self.chunks: dict[bytes, Chunk] = {}
+        self._table = table
+        self._codec = codec
+        self._at = at
+        self._known = known
+        self._ids = {chunk.digest: each for each, chunk in known.items()}
+
+    def value(self, kind: str, data: bytes, before: StoredValue | None) -> StoredValue:
+        """Store a serialized value, reusing what the parent has of it."""
+        chunks = (
+            [] if before is None else [self._known[each] for each in before.segments if each in self._known]
+        )
+        preamble, pieces, tail = split(data, chunks, self._ids.__contains__)
+        return StoredValue(kind, preamble, tuple(map(self._piece, pieces)), tail, idle=False)
+
+    def inherit(self, value: StoredValue) -> StoredValue:
+        """Hold a value as the parent does; what keeps being carried along inline is sealed."""
+        for each in value.segments:
+            self.chunks[each] = self._known[each]
+        if len(value.tail) <= IDLE_TAIL_BYTES_MAX:
+            return value
+        segments = (*value.segments, self._piece(value.tail))
+        return StoredValue(value.kind, value.preamble, segments, b"", idle=True)
+
+    def part(self, raw: bytes, bytes_max: int, refs: Sequence[bytes] = ()) -> Part:
+        """Seal content into its item, or move it to segments where it is too large for that."""
+        folded = fold(refs, HEAD_IDS_MAX, self._index)
+        sealed = self._codec.seal(raw) if len(raw) <= RAW_BYTES_MAX else b""
+        if 0 < len(sealed) <= bytes_max:
+            return Part((), folded, sealed)
+        ends = [*cut(raw, 0), len(raw)]
+        pieces = [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        return Part(self.folded(tuple(map(self._piece, pieces))), folded, b"")
+
+    def folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
+        """Shorten a list of ids by index segments."""
+        return fold(ids, INDEX_GROUP, self._index)
+
+    def _index(self, content: bytes) -> bytes:
+        return self._segment(content, seal_plain, index=True)
+
+    def _piece(self, content: bytes) -> bytes:
+        return self._segment(content, self._codec.seal, index=False)
+
+    def _segment(self, content: bytes, seal: Callable[[bytes], bytes], *, index: bool) -> bytes:
+        content_digest = digest(content)
+        segment_id = self._ids.get(content_digest)
+        if segment_id is None:
+            segment_id = new_id(self._table.rng, index=index)
+            self._ids[content_digest] = segment_id
+            expires_at = self._table.expires_at(2)
+            item = items.segment_item(self._at, segment_id, seal(content), self._table.clock())
+            self.segments[segment_id] = items.with_expiry(item, expires_at)
+            self.chunks[segment_id] = Chunk(content_digest, len(content), expires_at)
+        elif segment_id not in self.chunks:
+            self.chunks[segment_id] = self._known[segment_id]
+        return segment_id

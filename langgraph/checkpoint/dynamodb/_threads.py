@@ -1,0 +1,211 @@
+"""What belongs to a thread as a whole: its epoch, the claim of a deletion, and its namespaces.
+
+A head carries the epoch under which what it reuses was known to be safe; a deletion gives the thread a
+new one. The thread item also keeps deletions of one thread apart, by a claim that runs out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._requests import Query, Table, unless_condition_failed
+from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._steps import Item, Op
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+
+# Expiry
+
+
+def lives_shorter(expires_at: int | None, than: int | None) -> bool:
+    """Whether something expires before something else does; None never expires."""
+    return expires_at is not None and (than is None or expires_at < than)
+
+
+def renew(table: Table, at: Item, lifetimes: int = 2) -> Op[bool]:
+    """Let an item live for some more ttls; False where it does not exist any more. Never makes an item."""
+    expires_at = table.expires_at(lifetimes)
+    expression = "REMOVE #expiry" if expires_at is None else "SET #expiry = :expiry"
+    response = yield from unless_condition_failed(
+        table.update(
+            at,
+            expression,
+            condition="attribute_exists(#pk)",
+            names={"#expiry": TTL_ATTRIBUTE, "#pk": PARTITION_KEY},
+            values={} if expires_at is None else {":expiry": {"N": str(expires_at)}},
+        )
+    )
+    return response is not None
+
+
+# The epoch
+
+
+def take_epoch(table: Table, at: Partition) -> Op[bytes]:
+    """The thread's epoch, made if the thread has none."""
+    expires_at = table.expires_at(2)
+    response = yield from table.update(
+        items.key(at.root, items.THREAD),
+        "SET #epoch = if_not_exists(#epoch, :epoch)"
+        + (" REMOVE #expiry" if expires_at is None else ", #expiry = :expiry"),
+        names={"#epoch": items.EPOCH, "#expiry": TTL_ATTRIBUTE},
+        values={
+            ":epoch": {"B": table.rng.randbytes(8)},
+            **({} if expires_at is None else {":expiry": {"N": str(expires_at)}}),
+        },
+        ReturnValues="ALL_NEW",
+    )
+    return bytes(response["Attributes"][items.EPOCH]["B"])
+
+
+def look_at_thread(table: Table, at: Partition, epoch: bytes) -> Op[bytes | None]:
+    """The thread's epoch now, None where the thread has none; keeps the thread item alive."""
+    thread = yield from table.get(at.root, items.THREAD)
+    if thread is None:
+        return None
+    seen = items.binary(thread, items.EPOCH)
+    if seen == epoch and lives_shorter(items.number(thread, TTL_ATTRIBUTE), table.expires_at()):
+        yield from renew(table, items.key(at.root, items.THREAD))
+    return seen
+
+
+# The claim
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A collection's hold on its thread: a token, and the epoch it found."""
+
+    token: bytes
+    epoch: bytes
+
+
+def take_claim(table: Table, root: Partition) -> Op[Claim]:
+    """Keep other collections of the thread out, waiting for one that is under way."""
+    token, waited, attempt = table.rng.randbytes(8), 0.0, 0
+    while waited <= BACKOFF_SECONDS_TOTAL:
+        delay = table.backoff(attempt)
+        waited += delay
+        attempt += 1
+        response = yield from unless_condition_failed(
+            table.update(
+                items.key(root.pk, items.THREAD),
+                "SET #claim = :claim, #until = :until, #epoch = if_not_exists(#epoch, :epoch)",
+                condition="attribute_not_exists(#claim) OR #until < :now",
+                names={"#claim": items.CLAIM, "#until": items.CLAIMED_UNTIL, "#epoch": items.EPOCH},
+                values={
+                    ":claim": {"B": token},
+                    ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
+                    ":now": {"N": str(int(table.clock()))},
+                    ":epoch": {"B": table.rng.randbytes(8)},
+                },
+                ReturnValues="ALL_NEW",
+                delay_seconds=delay,
+            )
+        )
+        if response is not None:
+            return Claim(token, bytes(response["Attributes"][items.EPOCH]["B"]))
+    msg = (
+        f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
+        f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"
+    )
+    raise ThreadBusyError(msg)
+
+
+def _held(table: Table, root: Partition, claim: Claim, expression: str, names: Any, values: Any) -> Op[None]:
+    """Change the thread item if the claim still holds."""
+    response = yield from unless_condition_failed(
+        table.update(
+            items.key(root.pk, items.THREAD),
+            expression,
+            condition="#claim = :claim",
+            names={"#claim": items.CLAIM, **names},
+            values={":claim": {"B": claim.token}, **values},
+        )
+    )
+    if response is None:
+        msg = (
+            f"deleting from thread {root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s and another"
+            " deletion took over; call it again, which completes it"
+        )
+        raise ThreadBusyError(msg)
+
+
+def new_epoch(table: Table, root: Partition, claim: Claim) -> Op[bytes]:
+    epoch = table.rng.randbytes(8)
+    yield from _held(
+        table,
+        root,
+        claim,
+        "SET #epoch = :epoch, #until = :until",
+        {"#epoch": items.EPOCH, "#until": items.CLAIMED_UNTIL},
+        {":epoch": {"B": epoch}, ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)}},
+    )
+    return epoch
+
+
+def release(table: Table, root: Partition, claim: Claim, epoch: bytes, *, nothing_left: bool) -> Op[None]:
+    """Let go of the thread, and remove its item with the last of its checkpoints."""
+    if not nothing_left:
+        yield from _held(table, root, claim, "REMOVE #claim, #until", {"#until": items.CLAIMED_UNTIL}, {})
+        return
+    yield from delete_if(
+        table,
+        items.key(root.pk, items.THREAD),
+        "#claim = :claim AND #epoch = :epoch",
+        {"#claim": items.CLAIM, "#epoch": items.EPOCH},
+        {":claim": {"B": claim.token}, ":epoch": {"B": epoch}},
+    )
+
+
+# Namespaces
+
+
+def namespaces(table: Table, at: Partition) -> Op[list[Partition]]:
+    """The namespaces of a thread."""
+    entries = yield from table.query_all(Query(at.root, prefix=items.NAMESPACES))
+    return [
+        items.partition(at.thread_id),
+        *(items.partition(at.thread_id, items.namespace_of(entry)) for entry in entries),
+    ]
+
+
+def namespace_entry(table: Table, at: Partition, epoch: bytes, expires_at: int | None) -> list[Item]:
+    """The entry that names the namespace within its thread, unless this process wrote it under the epoch."""
+    known = table.memory.thread(at.root)
+    entered = known.namespaces if known is not None and known.epoch == epoch else {}
+    if not at.namespace or not lives_shorter(entered.get(at.namespace, 0), expires_at):
+        return []
+    return [items.namespace_item(at, epoch, table.expires_at(2))]
+
+
+def enter_namespace(table: Table, at: Partition) -> Op[None]:
+    """Make sure that the thread knows the namespace: writes may come before its first checkpoint."""
+    known = table.memory.thread(at.root)
+    epoch = b"" if known is None else known.epoch
+    entry = namespace_entry(table, at, epoch, table.expires_at())
+    if entry:
+        yield from table.send("put_item", Item=entry[0])
+        table.memory.remember_thread(at.root, epoch).namespaces[at.namespace] = table.expires_at(2)
+
+
+def leave_namespace(table: Table, at: Partition, epoch: bytes) -> Op[None]:
+    """Delete a namespace's entry, unless a put under the new epoch has entered it again."""
+    entry = items.key(at.root, items.namespace_sk(at.namespace))
+    yield from delete_if(table, entry, "#epoch <> :epoch", {"#epoch": items.EPOCH}, {":epoch": {"B": epoch}})
+
+
+def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], values: Item) -> Op[None]:
+    """Delete an item if a condition holds."""
+    yield from unless_condition_failed(
+        table.send(
+            "delete_item",
+            Key=at,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+    )
