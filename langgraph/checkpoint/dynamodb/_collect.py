@@ -167,6 +167,7 @@ def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[N
     empty = [each.at for each in after if not each.heads and not each.writes]
     yield from gather([leave_namespace(table, at, epoch) for at in empty if at.namespace])
     yield from release(table, root, claim, epoch, nothing_left=len(empty) == len(within))
+    table.memory.forget(root.pk)
 
 
 # The steps

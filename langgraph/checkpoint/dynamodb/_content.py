@@ -31,8 +31,7 @@ class Body:
 def pack_body(kind: str, data: bytes, values: Mapping[str, StoredValue]) -> bytes:
     """Serialize a body, given the serialized checkpoint; segment ids stay outside."""
     rows = [
-        (name, value.kind, value.preamble, len(value.segments), value.tail, value.idle)
-        for name, value in values.items()
+        (name, value.kind, value.preamble, len(value.segments), value.tail) for name, value in values.items()
     ]
     return _pack((kind, data, rows))
 
@@ -50,9 +49,9 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
             msg = "it names more or fewer segments than its values have"
             raise ValueError(msg)
         values, start = {}, 0
-        for name, value_kind, preamble, count, tail, idle in rows:
+        for name, value_kind, preamble, count, tail in rows:
             segments = tuple(refs[start : start + count])
-            values[name] = StoredValue(value_kind, preamble, segments, tail, idle)
+            values[name] = StoredValue(value_kind, preamble, segments, tail)
             start += count
         return Body(codec.loads(kind, checkpoint, item), values)
 
@@ -129,7 +128,10 @@ def pending_writes(
 def _raw(codec: Codec, item: Item, part: items.Part, contents: Contents) -> bytes:
     if not part.own:
         return codec.open(part.sealed, item)
-    return b"".join(contents[each] for each in expand(part.own, contents))
+    pieces = [contents.get(each) for each in expand(part.own, contents)]
+    if None in pieces:
+        raise items.damaged(item, "segments that it needs are not in the table")
+    return b"".join(piece for piece in pieces if piece is not None)
 
 
 def _pack(data: Any) -> bytes:

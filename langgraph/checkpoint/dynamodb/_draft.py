@@ -11,6 +11,7 @@ from langgraph.checkpoint.dynamodb._limits import (
     HEAD_IDS_MAX,
     IDLE_TAIL_BYTES_MAX,
     INDEX_GROUP,
+    PREAMBLE_BYTES,
     RAW_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._requests import Table
@@ -31,22 +32,23 @@ class Draft:
         self._known = known
         self._ids = {chunk.digest: each for each, chunk in known.items()}
 
-    def value(self, kind: str, data: bytes, before: StoredValue | None) -> StoredValue:
+    def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
         """Store a serialized value, reusing what the parent has of it."""
+        if inline:
+            return StoredValue(kind, data[:PREAMBLE_BYTES], (), data[PREAMBLE_BYTES:])
         chunks = (
             [] if before is None else [self._known[each] for each in before.segments if each in self._known]
         )
         preamble, pieces, tail = split(data, chunks, self._ids.__contains__)
-        return StoredValue(kind, preamble, tuple(map(self._piece, pieces)), tail, idle=False)
+        return StoredValue(kind, preamble, tuple(map(self._piece, pieces)), tail)
 
-    def inherit(self, value: StoredValue) -> StoredValue:
-        """Hold a value as the parent does; what keeps being carried along inline is sealed."""
+    def inherit(self, value: StoredValue, *, inline: bool) -> StoredValue:
+        """Hold a value as the parent does, but seal what would be carried along with every step."""
         for each in value.segments:
             self.chunks[each] = self._known[each]
-        if len(value.tail) <= IDLE_TAIL_BYTES_MAX:
+        if inline or len(value.tail) <= IDLE_TAIL_BYTES_MAX:
             return value
-        segments = (*value.segments, self._piece(value.tail))
-        return StoredValue(value.kind, value.preamble, segments, b"", idle=True)
+        return StoredValue(value.kind, value.preamble, (*value.segments, self._piece(value.tail)), b"")
 
     def part(self, raw: bytes, bytes_max: int, refs: Sequence[bytes] = ()) -> Part:
         """Seal content into its item, or move it to segments where it is too large for that."""

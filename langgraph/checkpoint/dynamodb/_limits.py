@@ -15,6 +15,8 @@ BATCH_GET_ITEMS_MAX = 100
 # A value's bytes are cut where their content says so, between these sizes (docs/decisions/0001).
 SEGMENT_BYTES_MIN = 4 * 1024
 SEGMENT_BYTES_MAX = 16 * 1024
+# A checkpoint whose values are no more than this together holds them all itself: one request reads it.
+INLINE_STATE_BYTES_MAX = 16 * 1024
 # The start of a value holds its length in most encodings and so changes whenever the value grows.
 PREAMBLE_BYTES = 16
 # The end of a value that has not filled a segment is sealed once a step leaves the channel untouched.
@@ -29,7 +31,7 @@ WRITES_BYTES_MAX = 64 * 1024
 RAW_BYTES_MAX = 16 * 1024 * 1024
 
 # Segment ids: a group of this many moves to an index segment, whose id takes its place.
-INDEX_GROUP = 128
+INDEX_GROUP = 64
 HEAD_IDS_MAX = 1024
 
 # The first page of a descending query; an idle or an interrupted thread needs no more. Later pages grow.

@@ -28,6 +28,11 @@ class Entry:
     # The plaintexts of the segments, where the entry was just read: what was reused may have to be rewritten.
     contents: Mapping[bytes, bytes] = field(default_factory=dict)
 
+    def value_bytes(self, value: StoredValue) -> int:
+        """How many bytes one of the values has, serialized."""
+        sealed = sum(self.chunks[each].length for each in value.segments)
+        return len(value.preamble) + sealed + len(value.tail)
+
     @property
     def size_bytes(self) -> int:
         """An estimate of the memory that the entry takes."""

@@ -272,8 +272,9 @@ def _remedy(table_name: str, error: Exception) -> str | None:
     code, kind = error_code(error), type(error).__name__
     if code == "ResourceNotFoundException":
         return (
-            f"table {table_name} (or its run_id-index) does not exist in this account and region ({error}); deploy"
-            " infra/table.yaml with `make deploy`, or call setup() for development, and check table_name and region_name"
+            f"table {table_name} (or its run_id-index) does not exist in this account and region ({error});"
+            " deploy infra/table.yaml with `make deploy`, or call setup() for development, and check table_name and"
+            " region_name"
         )
     if code == "ValidationException" and _names_other_schema(str(error)):
         return (

@@ -41,16 +41,12 @@ class Chunk:
 
 @dataclass(frozen=True)
 class StoredValue:
-    """How a checkpoint holds one channel's value: inline ends around segments.
-
-    `idle` says that the step that made it did not touch the channel.
-    """
+    """How a checkpoint holds one channel's value: inline ends around segments."""
 
     kind: str
     preamble: bytes
     segments: tuple[bytes, ...]
     tail: bytes
-    idle: bool
 
     def join(self, contents: Mapping[bytes, bytes]) -> bytes:
         """The serialized value, given the segments' plaintexts."""

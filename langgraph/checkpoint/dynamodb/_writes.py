@@ -8,8 +8,8 @@ tells whether a deletion came between. If so, the put is made again from parts t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
+    INLINE_STATE_BYTES_MAX,
     METADATA_BYTES_MAX,
     UPLOAD_SECONDS_MAX,
 )
@@ -65,6 +66,15 @@ class _Put:
     parent_id: str | None
     metadata: CheckpointMetadata
     new_versions: ChannelVersions
+    # Serialized once, however many attempts it takes: a running node may change a value meanwhile.
+    serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+
+    def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
+        """A channel's value as it was when it was first asked for."""
+        if channel not in self.serialized:
+            value = self.checkpoint["channel_values"][channel]
+            self.serialized[channel] = codec.dumps(value, f"channel {channel!r}")
+        return self.serialized[channel]
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,7 @@ def _attempt(
     table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes
 ) -> Op[bytes | None]:
     """Store the checkpoint under an epoch; return the thread's epoch seen after the commit."""
-    size = sum(value_size(value) for value in parent.values.values()) if parent is not None else 0
+    size = 0 if parent is None else sum(map(parent.value_bytes, parent.values.values()))
     started_at = table.clock()
     head = yield from work(lambda: _compose(table, codec, request, parent, epoch), size)
     if not (yield from _store_dependencies(table, request.at, head, epoch)):
@@ -148,27 +158,11 @@ def _attempt(
     return seen
 
 
-def value_size(value: StoredValue) -> int:
-    """About how many bytes a stored value has."""
-    return len(value.tail) + 6000 * len(value.segments)
-
-
 def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes) -> _Head:
     """Make the head and what it depends on."""
     reusable = parent.chunks if parent is not None and parent.epoch == epoch else {}
     draft = Draft(table, codec, request.at, reusable)
-    values: dict[str, StoredValue] = {}
-    channel_values = request.checkpoint["channel_values"]
-    for name in dict.fromkeys((*request.checkpoint["channel_versions"], *channel_values)):
-        before = None if parent is None else parent.values.get(name)
-        if _is_inherited(request, parent, name):
-            if before is not None and reusable.keys() >= set(before.segments):
-                values[name] = draft.inherit(before)
-            elif before is not None and parent is not None:
-                values[name] = draft.value(before.kind, before.join(parent.contents), None)
-        elif name in channel_values:
-            kind, data = codec.dumps(channel_values[name], f"channel {name!r}")
-            values[name] = draft.value(kind, data, before)
+    values = _store_values(codec, draft, request, parent, reusable.keys())
     rest = {name: value for name, value in request.checkpoint.items() if name != "channel_values"}
     kind, data = codec.dumps(rest, "the checkpoint")
     refs = [each for value in values.values() for each in draft.folded(value.segments)]
@@ -185,15 +179,45 @@ def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, ep
     return _Head(items.with_expiry(item, table.expires_at()), draft, values)
 
 
-def _is_inherited(request: _Put, parent: Entry | None, name: str) -> bool:
+def _store_values(
+    codec: Codec, draft: Draft, request: _Put, parent: Entry | None, reusable: Collection[bytes]
+) -> dict[str, StoredValue]:
+    """Decide how the checkpoint holds each channel's value."""
+    channel_values = request.checkpoint["channel_values"]
+    inherited: dict[str, StoredValue] = {}
+    serialized: dict[str, tuple[str, bytes]] = {}
+    names = dict.fromkeys((*request.checkpoint["channel_versions"], *channel_values))
+    for name in names:
+        if parent is not None and _is_inherited(request, parent, name):
+            before = parent.values.get(name)
+            if before is not None and all(each in reusable for each in before.segments):
+                inherited[name] = before
+            elif before is not None:
+                serialized[name] = (before.kind, before.join(parent.contents))
+        elif name in channel_values:
+            serialized[name] = request.dumps(codec, name)
+    size = sum(len(data) for _, data in serialized.values())
+    if parent is not None:
+        size += sum(map(parent.value_bytes, inherited.values()))
+    inline = size <= INLINE_STATE_BYTES_MAX
+    stored: dict[str, StoredValue] = {}
+    for name in names:
+        if name in inherited:
+            stored[name] = draft.inherit(inherited[name], inline=inline)
+        elif name in serialized:
+            before = None if parent is None else parent.values.get(name)
+            stored[name] = draft.value(*serialized[name], before, inline=inline)
+    return stored
+
+
+def _is_inherited(request: _Put, parent: Entry, name: str) -> bool:
     """Whether a channel's value is the parent's: its version is, and it was not given as new.
 
     A delta channel's snapshot is inherited by checkpoints that do not have it among their values.
     """
     versions = request.checkpoint["channel_versions"]
     return (
-        parent is not None
-        and name not in request.new_versions
+        name not in request.new_versions
         and name in versions
         and name in parent.versions
         and versions[name] == parent.versions[name]
