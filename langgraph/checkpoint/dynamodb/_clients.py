@@ -96,7 +96,7 @@ class Clients:
                 if self._client is None:
                     import boto3  # noqa: PLC0415 - importing the saver should cost little.
 
-                    session = self._options.session or boto3.Session()
+                    session: Any = self._options.session or boto3.Session()
                     self._client = session.client(_SERVICE, **self._options.arguments())
         return self._client
 

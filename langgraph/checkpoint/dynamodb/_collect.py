@@ -16,8 +16,9 @@ safe, and every step may be repeated:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
@@ -40,6 +41,8 @@ from langgraph.checkpoint.dynamodb._threads import (
     release,
     take_claim,
 )
+
+K = TypeVar("K")
 
 # Everything but a segment's data, which is most of what a thread has.
 _ATTRIBUTES = (
@@ -95,22 +98,23 @@ def _reach(ids: Iterable[bytes], contents: dict[bytes, bytes]) -> set[bytes]:
     return reached
 
 
-def take_inventory(table: Table, codec: Codec, at: Partition) -> Op[Inventory]:
-    """Read what a namespace has, with the index segments that its items name."""
+def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
+    """Read what a namespace has, and the index segments that say what its items name."""
     inventory = Inventory(at)
     query = Query(at.pk, attributes=_ATTRIBUTES)
     while not query.done:
         for item in (yield from table.query_page(query)):
             _sort_in(inventory, item)
-    ids = {
-        each
-        for some in (inventory.heads.values(), *inventory.writes.values())
-        for item in some
-        for _, part in items.parts_of(item)
-        for each in part.ids
-        if is_index(each)
-    }
-    yield from read_segments(table, codec, at.pk, ids, inventory.indexes)
+    if with_indexes:
+        ids = {
+            each
+            for some in (inventory.heads.values(), *inventory.writes.values())
+            for item in some
+            for _, part in items.parts_of(item)
+            for each in part.ids
+            if is_index(each)
+        }
+        yield from read_segments(table, codec, at.pk, ids, inventory.indexes)
     return inventory
 
 
@@ -126,29 +130,56 @@ def _sort_in(inventory: Inventory, item: Item) -> None:
             inventory.writes.setdefault(checkpoint_id, []).append(item)
 
 
-Chooser = Callable[[Sequence[Inventory]], Op["Choice"]]
-"""Decides which checkpoints of a thread go, given what it has in each namespace."""
+Choice = dict[str, set[str]]
+"""The checkpoints of a thread that go, by partition key."""
 
-
-@dataclass(frozen=True)
-class Choice:
-    """The checkpoints that go, by partition key; and whether what nothing names goes whatever its age."""
-
-    checkpoint_ids: dict[str, set[str]]
-    whole_thread: bool = False
+Chooser = Callable[[Sequence[Inventory]], Op[Choice]]
+"""Decides which checkpoints of a thread go, given what it has in each namespace, the root's first."""
 
 
 def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[None]:
-    """Take checkpoints out of a thread, with everything that only they need."""
+    """Take chosen checkpoints out of a thread, with everything that only they need."""
+
+    def unneeded(before: Inventory, after: Inventory, gone: set[str]) -> set[bytes]:
+        freed = before.named(gone) | (_old(table, before.segments) - before.named(before.checkpoint_ids))
+        return freed - after.named(after.checkpoint_ids)
+
+    def abandoned_too(before: Sequence[Inventory]) -> Op[Choice]:
+        chosen = yield from choose(before)
+        return {each.at.pk: chosen[each.at.pk] | _abandoned(table, each) for each in before}
+
+    yield from _collect(table, codec, thread_id, abandoned_too, unneeded)
+
+
+def collect_all(table: Table, codec: Codec, thread_id: str) -> Op[None]:
+    """Take everything out of a thread. What its items name needs no reading then."""
+
+    def everything(before: Sequence[Inventory]) -> Op[Choice]:
+        yield from ()
+        return {each.at.pk: each.checkpoint_ids for each in before}
+
+    def unneeded(before: Inventory, after: Inventory, gone: set[str]) -> set[bytes]:
+        del gone
+        return before.segments.keys() - after.named(after.checkpoint_ids)
+
+    yield from _collect(table, codec, thread_id, everything, unneeded, with_indexes=False)
+
+
+def _collect(
+    table: Table,
+    codec: Codec,
+    thread_id: str,
+    choose: Chooser,
+    unneeded: Callable[[Inventory, Inventory, set[str]], set[bytes]],
+    *,
+    with_indexes: bool = True,
+) -> Op[None]:
+    """The eight steps, given what decides over checkpoints and what over segments."""
     root = items.partition(thread_id)
     claim = yield from take_claim(table, root)
     within = yield from namespaces(table, root)
-    before = yield from gather([take_inventory(table, codec, at) for at in within])
-    choice = yield from choose(before)
-    gone = {each.at.pk: choice.checkpoint_ids.get(each.at.pk, set()) for each in before}
-    if not choice.whole_thread:
-        for each in before:
-            gone[each.at.pk] = gone[each.at.pk] | _abandoned(table, each)
+    before = yield from gather([take_inventory(table, codec, at, with_indexes=with_indexes) for at in within])
+    gone = yield from choose(before)
     yield from gather([_orphan(table, each, gone[each.at.pk]) for each in before])
     yield from _delete_heads(table, before, gone)
     yield from table.batch_write(
@@ -159,9 +190,9 @@ def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[N
     yield from gather([_stamp(table, each, claim.epoch, epoch) for each in after])
     yield from table.batch_write(
         deletes=[
-            item
+            old.segments[segment_id]
             for old, new in zip(before, after, strict=True)
-            for item in _unneeded(table, old, new, gone[old.at.pk], whole=choice.whole_thread)
+            for segment_id in unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
         ]
     )
     empty = [each.at for each in after if not each.heads and not each.writes]
@@ -175,13 +206,17 @@ def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[N
 
 def _abandoned(table: Table, inventory: Inventory) -> set[str]:
     """Checkpoints that have writes but no head, and will have none: nothing was written for long."""
-    oldest = table.clock() - ORPHAN_SECONDS
     return {
         each
         for each, writes in inventory.writes.items()
-        if each not in inventory.heads
-        and all((items.number(item, items.CREATED_AT) or 0) < oldest for item in writes)
+        if each not in inventory.heads and len(_old(table, dict(enumerate(writes)))) == len(writes)
     }
+
+
+def _old(table: Table, some: Mapping[K, Item]) -> set[K]:
+    """The items that were written so long ago that nothing can be under way with them."""
+    oldest = table.clock() - ORPHAN_SECONDS
+    return {each for each, item in some.items() if (items.number(item, items.CREATED_AT) or 0) < oldest}
 
 
 def _orphan(table: Table, inventory: Inventory, gone: set[str]) -> Op[None]:
@@ -197,7 +232,7 @@ def _orphan(table: Table, inventory: Inventory, gone: set[str]) -> Op[None]:
     ])  # fmt: skip
 
 
-def _delete_heads(table: Table, before: Sequence[Inventory], gone: dict[str, set[str]]) -> Op[None]:
+def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
     """Delete heads, the newest of each namespace after all others.
 
     A deletion that dies half-way then leaves the newest state readable, or none; never an older one.
@@ -235,21 +270,3 @@ def _update_head(
     yield from unless_condition_failed(
         table.update(at, expression, condition=condition, names=names, values=values)
     )
-
-
-def _unneeded(table: Table, old: Inventory, new: Inventory, gone: set[str], *, whole: bool) -> list[Item]:
-    """The segments that go: those of deleted checkpoints and orphans, unless something left names them."""
-    needed = new.named(new.checkpoint_ids)
-    oldest = table.clock() - ORPHAN_SECONDS
-    named = old.named(gone)
-    all_named = old.named(old.checkpoint_ids)
-    return [
-        item
-        for each, item in old.segments.items()
-        if each not in needed
-        and (
-            whole
-            or each in named
-            or (each not in all_named and (items.number(item, items.CREATED_AT) or 0) < oldest)
-        )
-    ]

@@ -1,4 +1,4 @@
-"""The operations that delete: `delete_thread`, `delete_for_runs` and `prune`; each chooses what goes."""
+"""`delete_for_runs` and `prune`: the choice of what goes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
-from langgraph.checkpoint.dynamodb._collect import Choice, Inventory, collect
+from langgraph.checkpoint.dynamodb._collect import Choice, Inventory, collect, collect_all
 from langgraph.checkpoint.dynamodb._content import read_body, read_metadata
 from langgraph.checkpoint.dynamodb._delta import Ancestors, delta_counters
 from langgraph.checkpoint.dynamodb._reads import Segments, read_segments
@@ -14,16 +14,6 @@ from langgraph.checkpoint.dynamodb._requests import Query, Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
-
-
-def delete_thread(table: Table, codec: Codec, thread_id: str) -> Op[None]:
-    """Delete a thread, with everything it ever stored."""
-
-    def choose(before: Sequence[Inventory]) -> Op[Choice]:
-        yield from ()
-        return Choice({each.at.pk: each.checkpoint_ids for each in before}, whole_thread=True)
-
-    yield from collect(table, codec, thread_id, choose)
 
 
 def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[None]:
@@ -40,10 +30,10 @@ def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[No
 
     def choose(before: Sequence[Inventory]) -> Op[Choice]:
         yield from ()
-        return Choice({
+        return {
             each.at.pk: {name for name, head in each.heads.items() if items.text(head, RUN_ID) in wanted}
             for each in before
-        })  # fmt: skip
+        }
 
     for thread_id in sorted(threads):
         yield from collect(table, codec, thread_id, choose)
@@ -57,7 +47,7 @@ def prune(
     count = _checked_count(strategy, keep_last)
     for thread_id in wanted:
         if count == 0:
-            yield from delete_thread(table, codec, thread_id)
+            yield from collect_all(table, codec, thread_id)
         else:
             yield from collect(
                 table, codec, thread_id, lambda before: _choose_old(table, codec, before, count)
@@ -95,7 +85,7 @@ def _choose_old(table: Table, codec: Codec, before: Sequence[Inventory], count: 
     """All but the newest checkpoints and what their delta channels are rebuilt from."""
     kept = {each.at.pk: set(sorted(each.heads)[-count:]) for each in before}
     root = before[0]
-    chosen: dict[str, set[str]] = {}
+    chosen: Choice = {}
     for inventory in before:
         keep = kept[inventory.at.pk]
         started_from = yield from _started_from(table, codec, inventory, keep)
@@ -104,7 +94,7 @@ def _choose_old(table: Table, codec: Codec, before: Sequence[Inventory], count: 
         for checkpoint_id in sorted(keep):
             keep = keep | (yield from _rebuilt_from(table, codec, inventory, checkpoint_id))
         chosen[inventory.at.pk] = inventory.heads.keys() - keep
-    return Choice(chosen)
+    return chosen
 
 
 def _started_from(table: Table, codec: Codec, inventory: Inventory, keep: set[str]) -> Op[str | None]:

@@ -296,6 +296,7 @@ def _names_other_schema(message: str) -> bool:
         part in message
         for part in (
             "does not match the schema",
+            "The number of conditions on the keys is invalid",
             "Query condition missed key schema element",
             "Query key condition not supported",
             "Missing the key",

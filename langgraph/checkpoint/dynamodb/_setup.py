@@ -60,11 +60,11 @@ def _enable_expiry(table: Table) -> Op[None]:
 def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raise where a table that exists is not like the schema, and say how."""
     differences = [
-        f"its {what} is {found}, not {wanted}"
+        f"{what}: {found}, not {wanted}"
         for what, found, wanted in (
             ("key schema", _keys(description), _keys(schema)),
             ("run_id-index", _index(description), _index(schema)),
-            ("types", _types(description, schema), _types(schema, schema)),
+            ("key types", _types(description, schema), _types(schema, description)),
         )
         if found != wanted
     ]
@@ -86,7 +86,13 @@ def _index(schema: Mapping[str, Any]) -> str:
     return f"on {_keys(indexes[0])}" if indexes else "absent"
 
 
-def _types(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    names = [each["AttributeName"] for each in wanted["AttributeDefinitions"]]
-    types = {each["AttributeName"]: each["AttributeType"] for each in schema["AttributeDefinitions"]}
-    return ", ".join(f"{name} {types[name]}" for name in names if name in types)
+def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The types of the key attributes that both schemas have."""
+    names = {each["AttributeName"] for each in other["AttributeDefinitions"]}
+    return ", ".join(
+        sorted(
+            f"{each['AttributeName']} {each['AttributeType']}"
+            for each in schema["AttributeDefinitions"]
+            if each["AttributeName"] in names
+        )
+    )

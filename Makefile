@@ -1,0 +1,83 @@
+# What a newcomer needs is `make demo` and `make test`; `make check` is what CI runs.
+# Written for GNU make 3.81, which macOS still ships.
+
+PYTHON ?= python3
+VENV := .venv
+VENV_AIOBOTOCORE := .venv-aiobotocore
+BIN := $(VENV)/bin
+COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
+
+# Failures of a property test have to be the same on every machine; `HYPOTHESIS_PROFILE=dev` explores.
+HYPOTHESIS_PROFILE ?= ci
+export HYPOTHESIS_PROFILE
+
+.DEFAULT_GOAL := help
+.PHONY: help setup engine demo test lint format types check constraints clean
+# The targets share two virtual environments and the engines' ports.
+.NOTPARALLEL:
+
+help:
+	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
+	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker) and on moto's server"
+	@echo "make check        what CI runs: lint, types, templates and tests"
+	@echo "make bench-cost   what a conversation costs, beside the other savers"
+	@echo "make format       let ruff put the code in order"
+	@echo "make constraints  pin the newest releases of all dependencies anew"
+	@echo "make clean        remove everything that make installed"
+
+# Both may be absent from a source distribution, which holds the library only.
+-include infra/infra.mk
+-include benchmarks/bench.mk
+
+setup: $(VENV)/.installed $(VENV_AIOBOTOCORE)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.12 ...")'
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints/aioboto3.txt uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints/aioboto3.txt \
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group test --group lint
+	touch $@
+
+# The same saver with the newest aiobotocore and boto3, which aioboto3 does not allow.
+$(VENV_AIOBOTOCORE)/.installed: pyproject.toml constraints/aiobotocore.txt $(VENV)/.installed
+	test -x $(VENV_AIOBOTOCORE)/bin/pip || $(PYTHON) -m venv $(VENV_AIOBOTOCORE)
+	$(BIN)/uv pip install --quiet --python $(VENV_AIOBOTOCORE)/bin/python \
+		--constraint constraints/aiobotocore.txt --build-constraint constraints/aioboto3.txt \
+		--editable '.[aiobotocore]' --group test --group langchain-aws
+	touch $@
+
+# Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.
+engine: $(VENV)/.installed
+	@$(BIN)/python -m tools.engine install || true
+
+demo: engine
+	$(BIN)/python -m examples.demo
+
+# Encryption and expiry do not depend on the client library, so the second environment leaves them out. It comes
+# first, so that the last line printed is that of the whole suite.
+test: setup engine
+	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain" \
+		tests/dependencies tests/integration/test_conformance.py
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+check: lint types $(if $(wildcard infra/infra.mk),infra-check) test
+
+constraints: $(VENV)/.installed
+	$(COMPILE) --extra aioboto3 --group setup --group test --group lint --output-file constraints/aioboto3.txt
+	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
+
+clean:
+	rm -rf .venv .venv-* .engines .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -1,0 +1,163 @@
+"""An agent on ECS: a small HTTP service that can be killed at any moment and goes on where it was.
+
+    GET  /health               200 while the process serves
+    POST /threads/<thread id>  {"id": "<message id>", "text": "..."}: the reply; safe to send again with the same id
+    GET  /threads/<thread id>  the conversation
+
+A client that lost the connection sends the same request again, to whichever task answers. The message id tells the
+service that it has the message already; what a killed task left unfinished is finished, not begun again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+from agent import build_agent
+from botocore.exceptions import BotoCoreError, ClientError
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+
+from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+
+BODY_BYTES_MAX = 1_000_000
+
+saver = DynamoDBSaver(os.environ["TABLE_NAME"])
+agent = build_agent(saver)
+
+
+class RequestError(Exception):
+    """The request cannot be served; the arguments are the status and the reason."""
+
+
+def converse(thread_id: str, message_id: str, text: str) -> dict[str, Any]:
+    """Answer one message, whether it is new, half-answered or answered already.
+
+    Args:
+        thread_id: The conversation.
+        message_id: The client's own id of the message.
+        text: What the person says.
+
+    Returns:
+        The reply, and which process took which step of it.
+    """
+    thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    snapshot = agent.get_state(thread)
+    state = snapshot.values
+    if snapshot.next:
+        # A task died here. With no input the run goes on after the last step that was stored.
+        state = agent.invoke(None, thread, durability="sync")
+    if message_id not in _message_ids(state):
+        message: Any = {"messages": [HumanMessage(text, id=message_id)]}
+        state = agent.invoke(message, thread, durability="sync")
+    return _result(state, message_id)
+
+
+def history(thread_id: str) -> list[dict[str, str]]:
+    """List the messages of a thread.
+
+    Args:
+        thread_id: The conversation.
+
+    Returns:
+        Who said what, oldest first.
+    """
+    state = agent.get_state({"configurable": {"thread_id": thread_id}}).values
+    return [{"from": message.type, "text": str(message.content)} for message in state.get("messages", [])]
+
+
+def _message_ids(state: dict[str, Any]) -> list[str | None]:
+    return [message.id for message in state.get("messages", [])]
+
+
+def _result(state: dict[str, Any], message_id: str) -> dict[str, Any]:
+    messages: list[AnyMessage] = state["messages"]
+    asked = _message_ids(state).index(message_id)
+    reply = next(message for message in messages[asked:] if isinstance(message, AIMessage))
+    return {"reply": reply.content, "steps": state["steps"]}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Turns HTTP into calls of the functions above."""
+
+    # A client that sends nothing must not hold a thread for ever.
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Serve the health check and the conversations."""
+        if self.path == "/health":
+            self._send(HTTPStatus.OK, {"status": "ok"})
+        else:
+            self._serve(lambda thread_id: {"messages": history(thread_id)})
+
+    def do_POST(self) -> None:
+        """Serve a message."""
+        self._serve(lambda thread_id: converse(thread_id, *self._body()))
+
+    def _serve(self, answer: Callable[[str], dict[str, Any]]) -> None:
+        try:
+            self._send(HTTPStatus.OK, answer(self._thread_id()))
+        except RequestError as error:
+            status, reason = error.args
+            self._send(status, {"error": reason})
+        except (CheckpointerError, BotoCoreError, ClientError) as error:
+            # Nothing is lost: what was stored before stays, and the same request continues from there.
+            self._send(HTTPStatus.SERVICE_UNAVAILABLE, {"error": f"{error}; send the request again"})
+
+    def _thread_id(self) -> str:
+        prefix, _, thread_id = self.path.rpartition("/")
+        if prefix != "/threads" or not thread_id:
+            raise RequestError(HTTPStatus.NOT_FOUND, "POST or GET /threads/<thread id>, or GET /health")
+        return unquote(thread_id)
+
+    def _body(self) -> tuple[str, str]:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > BODY_BYTES_MAX:
+            raise RequestError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length has to be at most {BODY_BYTES_MAX}"
+            )
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+            message_id, text = body["id"], body["text"]
+        except (ValueError, KeyError, TypeError):
+            message_id = text = None
+        if not isinstance(message_id, str) or not isinstance(text, str) or not message_id:
+            raise RequestError(HTTPStatus.BAD_REQUEST, 'the body is {"id": "<message id>", "text": "..."}')
+        return message_id, text
+
+    def _send(self, status: HTTPStatus, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log to standard output, which the task definition sends to CloudWatch."""
+        sys.stdout.write(f"{self.address_string()} {format % args}\n")
+        sys.stdout.flush()
+
+
+def main() -> None:
+    """Serve until SIGTERM, which is how ECS asks a task to end; requests under way are answered first."""
+    address = (os.environ.get("HOST", "0.0.0.0"), int(os.environ.get("PORT", "8080")))  # noqa: S104  # A container's.
+    with ThreadingHTTPServer(address, Handler) as server:
+        server.daemon_threads = False
+        # `shutdown` waits for the loop that this very thread runs, so it needs another one.
+        signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+        print(f"serving on port {server.server_port}", flush=True)  # noqa: T201  # Tells who started it the port.
+        server.serve_forever()
+    saver.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+# Checks and deploys the templates of this folder. Included by the Makefile, whose variables it uses.
+
+VENV_INFRA := .venv-infra
+TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
+EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
+LAMBDA_PACKAGE := build/lambda-agent
+
+AWS ?= aws
+# The stack of the table. The stacks beside it are named after it, and import what it exports.
+STACK ?= langgraph-checkpoints
+# Parameters of the templates, as "Name=value Name=value"; what is not named keeps its value, or its default.
+PARAMETERS ?=
+OBSERVABILITY_PARAMETERS ?=
+TENANT ?=
+TENANT_PARAMETERS ?=
+LAMBDA_PARAMETERS ?=
+ECS_PARAMETERS ?=
+# Tags of the table's stack, as "Key=value Key=value"; CloudFormation hands them on to the table.
+TAGS ?=
+# What the package of the Lambda example is made for; an arm64 function needs aarch64-manylinux_2_28.
+LAMBDA_PLATFORM ?= x86_64-manylinux_2_28
+LAMBDA_PYTHON ?= 3.13
+
+DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM
+OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
+
+.PHONY: infra-check infra-constraints deploy deploy-local deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
+
+infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed
+	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
+	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
+	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy infra/deploy_local.py $(wildcard infra/examples/*.py infra/examples/*/*.py)
+
+# checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with.
+$(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
+	test -x $(VENV_INFRA)/bin/python || $(PYTHON) -m venv $(VENV_INFRA)
+	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
+	touch $@
+
+infra-constraints: $(VENV)/.installed
+	echo checkov | $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" \
+		--output-file constraints/infra.txt
+
+deploy:
+	$(DEPLOY) --stack-name $(STACK) --template-file infra/table.yaml \
+		$(if $(PARAMETERS),--parameter-overrides $(PARAMETERS)) $(if $(TAGS),--tags $(TAGS))
+	$(DEPLOY) --stack-name $(STACK)-observability --template-file infra/observability.yaml \
+		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
+	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)
+
+# The same template in the CloudFormation of an engine on this machine: of moto's server, which is started for it,
+# or of the one at ENDPOINT. DynamoDB Local has no CloudFormation; `DynamoDBSaver.setup()` makes the table there.
+deploy-local: $(VENV)/.installed
+ifdef ENDPOINT
+	AWS_ENDPOINT_URL_DYNAMODB=$(ENDPOINT) $(BIN)/python -m infra.deploy_local $(STACK)
+else
+	$(BIN)/python -m tools.engine run --kind moto $(BIN)/python -m infra.deploy_local $(STACK) --wait
+endif
+
+deploy-tenant:
+	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))
+	$(DEPLOY) --stack-name $(STACK)-tenant-$(TENANT) --template-file infra/tenant.yaml \
+		--parameter-overrides TableStackName=$(STACK) Tenant=$(TENANT) $(TENANT_PARAMETERS)
+	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-tenant-$(TENANT)
+
+$(LAMBDA_PACKAGE).zip: $(VENV)/.installed $(wildcard langgraph/checkpoint/dynamodb/*.py infra/examples/*.py \
+		infra/examples/lambda-agent/*.py) infra/examples/requirements.txt
+	rm -rf $(LAMBDA_PACKAGE) $@
+	mkdir -p build/wheels
+	$(BIN)/uv build --quiet --wheel --out-dir build/wheels
+	$(BIN)/uv pip install --quiet --target $(LAMBDA_PACKAGE) --python-version $(LAMBDA_PYTHON) \
+		--python-platform $(LAMBDA_PLATFORM) --only-binary :all: --constraint constraints/aioboto3.txt \
+		--find-links build/wheels --requirement infra/examples/requirements.txt 'langgraph-dynamodb[aioboto3]'
+	cp infra/examples/agent.py infra/examples/lambda-agent/handler.py $(LAMBDA_PACKAGE)
+	cd $(LAMBDA_PACKAGE) && $(abspath $(BIN))/python -m zipfile -c $(abspath $@) *
+
+# A key that follows from the package's content is what makes CloudFormation notice a new package.
+deploy-lambda-agent: $(LAMBDA_PACKAGE).zip
+	$(if $(BUCKET),,$(error Say where to upload the package: make deploy-lambda-agent BUCKET=name))
+	key=langgraph-dynamodb/$$($(BIN)/python -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())' \
+		< $<).zip && \
+	$(AWS) s3 cp $< s3://$(BUCKET)/$$key && \
+	$(DEPLOY) --stack-name $(STACK)-lambda-agent --template-file infra/examples/lambda-agent/template.yaml \
+		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key $(LAMBDA_PARAMETERS)
+	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-lambda-agent
+
+deploy-ecs-agent:
+	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/operations.md))
+	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/examples/ecs-agent/template.yaml \
+		--parameter-overrides TableStackName=$(STACK) $(ECS_PARAMETERS)
+
+# Stacks that import from the table's stack (examples, tenants) have to be deleted before; CloudFormation says which.
+destroy:
+	@table=$$($(OUTPUTS) "Stacks[0].Outputs[?OutputKey=='TableName'].OutputValue" --stack-name $(STACK)) && \
+	for stack in $(STACK)-observability $(STACK); do \
+		echo "Deleting the stack $$stack" && \
+		$(AWS) cloudformation delete-stack --stack-name $$stack && \
+		$(AWS) cloudformation wait stack-delete-complete --stack-name $$stack || exit 1; \
+	done && \
+	echo "The stacks are gone. The table $$table is kept with all its threads, and costs what it stores." && \
+	echo "To delete it for good:" && \
+	echo "  $(AWS) dynamodb update-table --table-name $$table --no-deletion-protection-enabled" && \
+	echo "  $(AWS) dynamodb delete-table --table-name $$table"

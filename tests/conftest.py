@@ -1,0 +1,164 @@
+"""The engines a test runs on, and a fresh table and savers on each of them.
+
+A test that uses `engine`, or any fixture made from it, runs once per engine: DynamoDB Local, moto's server and,
+if `LANGGRAPH_DYNAMODB_ENDPOINT` is set, whatever answers there. `@pytest.mark.engines("dynamodb-local")` limits it
+to the engines named. Where DynamoDB Local cannot run its tests are skipped with the reason, unless
+`LANGGRAPH_DYNAMODB_REQUIRE_LOCAL=1`, which makes them fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import hypothesis
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE, table_schema
+from tools.engine import (
+    DYNAMODB_LOCAL,
+    ENDPOINT_VARIABLE,
+    EXTERNAL,
+    FOREIGN_VARIABLES,
+    KINDS,
+    LOCAL_ENVIRONMENT,
+    Engine,
+    Recipe,
+    describe,
+    find_all,
+)
+from tools.server import ServerUnavailableError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+REQUIRE_LOCAL_VARIABLE = "LANGGRAPH_DYNAMODB_REQUIRE_LOCAL"
+
+# A deadline would fail a test for the machine's being busy. `ci` tries the same examples everywhere and always.
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+tests_run: Counter[str] = Counter()
+
+
+found_engines = functools.cache(find_all)
+
+
+def pytest_report_header() -> list[str]:
+    """Say which engines there are before anything runs on them."""
+    return [f"engine {line}" for line in describe(found_engines())]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that uses an engine one run per engine that it is for."""
+    if "engine" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("engines")
+    wanted = marker.args if marker else KINDS
+    if not wanted or not set(wanted) <= set(KINDS):
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: engines{wanted} has to name some of {KINDS}.")
+    kinds = [kind for kind in _kinds() if kind in wanted]
+    metafunc.parametrize("engine", kinds, indirect=True, scope="session")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count what really ran on each engine."""
+    report = yield
+    if report.when == "call" and not report.skipped and isinstance(item, pytest.Function):
+        engine = item.funcargs.get("engine")
+        tests_run[engine.name if isinstance(engine, Engine) else "no engine"] += 1
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests ran on which engine."""
+    terminalreporter.section("engines")
+    for name, count in sorted(tests_run.items()):
+        terminalreporter.write_line(f"{count} tests ran on {name}")
+
+
+def _kinds() -> list[str]:
+    return [kind for kind in KINDS if kind != EXTERNAL or os.environ.get(ENDPOINT_VARIABLE)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_aws_account() -> Iterator[None]:
+    """Hide the AWS account this machine is configured for, and its files, from every test."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name in FOREIGN_VARIABLES:
+            environment.delenv(name, raising=False)
+        for name, value in LOCAL_ENVIRONMENT.items():
+            environment.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="session")
+def _start_engine() -> Iterator[Callable[[str], Engine | ServerUnavailableError]]:
+    """Start each engine once, when the first test needs it, and end them all with the session."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def start(kind: str) -> Engine | ServerUnavailableError:
+            recipe = found_engines()[kind]
+            return stack.enter_context(recipe.run()) if isinstance(recipe, Recipe) else recipe
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def engine(
+    request: pytest.FixtureRequest, _start_engine: Callable[[str], Engine | ServerUnavailableError]
+) -> Engine:
+    """Give a running engine; the test runs once for each."""
+    engine = _start_engine(request.param)
+    if isinstance(engine, Engine):
+        return engine
+    if request.param == DYNAMODB_LOCAL and os.environ.get(REQUIRE_LOCAL_VARIABLE) != "1":
+        pytest.skip(str(engine))
+    pytest.fail(str(engine), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def client(engine: Engine, _no_aws_account: None) -> Iterator[DynamoDBClient]:
+    """Give a plain boto3 client of the engine, to look at the table behind the saver's back."""
+    with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as dynamodb:
+        yield dynamodb
+
+
+@pytest.fixture
+def table_name(client: DynamoDBClient) -> Iterator[str]:
+    """Give the name of a fresh table, made as `setup()` makes it, that is deleted after the test."""
+    name = f"checkpoints-{uuid.uuid4().hex}"
+    client.create_table(**table_schema(name))
+    client.update_time_to_live(
+        TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+    )
+    yield name
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture
+async def make_saver(engine: Engine, table_name: str) -> AsyncIterator[Callable[..., DynamoDBSaver]]:
+    """Give a factory of savers on the table; it takes the saver's keywords, and they are closed after the test."""
+    savers: list[DynamoDBSaver] = []
+
+    def make(**options: Any) -> DynamoDBSaver:
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        savers.append(DynamoDBSaver(table_name, **(reach | options)))
+        return savers[-1]
+
+    yield make
+    for saver in savers:
+        await saver.aclose()
+        saver.close()

@@ -1,0 +1,200 @@
+"""Judges DynamoDB requests as IAM would, in front of whatever engine answers them.
+
+Engines on this machine take every request. `Gate` hangs in the event system of a botocore session, reads each request
+as it goes out, and refuses it unless the policies allow it. It covers what the policies in `infra/` use of IAM's
+language; any other element of a policy is an error, so that no policy passes by not being understood.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.exceptions import ClientError
+
+from tests.infra.rendering import ACCOUNT_ID, REGION, Node
+
+if TYPE_CHECKING:
+    from botocore.model import OperationModel
+
+LEADING_KEYS = "dynamodb:LeadingKeys"
+# The hash key of the table and of each of its indexes: what LeadingKeys is made from.
+HASH_KEYS = {None: "PK", "run_id-index": "run_id"}
+
+Context = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What IAM decides about: one action on one resource, in a context of condition keys."""
+
+    action: str
+    resource: str
+    context: Context
+
+    @property
+    def leading_keys(self) -> Sequence[str]:
+        """The partition keys that the request names."""
+        return self.context.get(LEADING_KEYS, ())
+
+
+@dataclass
+class Gate:
+    """Lets through what the policies allow, and remembers every request.
+
+    Attributes:
+        documents: The policies of the caller.
+        principal_tags: The session tags of the caller.
+    """
+
+    documents: Sequence[Node]
+    principal_tags: Mapping[str, str] = field(default_factory=dict)
+    allowed: list[Request] = field(default_factory=list)
+    refused: list[Request] = field(default_factory=list)
+
+    def guard(self, session: boto3.Session) -> None:
+        """Judge every request of the clients that this session makes from now on."""
+        session.events.register("before-call.dynamodb", self._before_call)
+
+    def allowed_actions(self) -> set[str]:
+        """The actions of the requests let through."""
+        return {request.action for request in self.allowed}
+
+    def judge(self, operation: str, body: Node) -> None:
+        """Record a request; raise what DynamoDB answers if it is not allowed."""
+        tags = {f"aws:PrincipalTag/{name}": [value] for name, value in self.principal_tags.items()}
+        for request in requests_of(operation, body, tags):
+            if not is_allowed(self.documents, request):
+                self.refused.append(request)
+                message = f"not authorized to perform: {request.action} on resource: {request.resource}"
+                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": message}}, operation)
+            self.allowed.append(request)
+
+    def _before_call(self, model: OperationModel, params: dict[str, Node], **_: object) -> None:
+        self.judge(model.name, json.loads(params["body"]))
+
+
+def requests_of(operation: str, body: Node, context: Context) -> Iterator[Request]:
+    """What IAM has to allow for one API call: a batch is one decision per table, over all of its keys."""
+    if operation in {"BatchGetItem", "BatchWriteItem"}:
+        for table, entries in body["RequestItems"].items():
+            yield _request(operation, _arn(table), list(_batch_keys(entries)), context)
+        return
+    index = body.get("IndexName")
+    resource = _arn(body["TableName"]) + (f"/index/{index}" if index else "")
+    yield _request(operation, resource, _keys(operation, body, HASH_KEYS[index]), context)
+
+
+def _request(operation: str, resource: str, keys: Sequence[str], context: Context) -> Request:
+    leading = {LEADING_KEYS: keys} if keys else {}
+    return Request(f"dynamodb:{operation}", resource, {**context, **leading})
+
+
+def _arn(table: str) -> str:
+    return table if table.startswith("arn:") else f"arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{table}"
+
+
+def _batch_keys(entries: Node) -> Iterator[str]:
+    if isinstance(entries, dict):
+        entries = [{"GetRequest": {"Key": key}} for key in entries["Keys"]]
+    for entry in entries:
+        [(_, request)] = entry.items()
+        yield _only_value(request.get("Key", request.get("Item"))["PK"])
+
+
+def _keys(operation: str, body: Node, hash_key: str) -> list[str]:
+    if operation in {"GetItem", "DeleteItem", "UpdateItem"}:
+        return [_only_value(body["Key"][hash_key])]
+    if operation == "PutItem":
+        return [_only_value(body["Item"][hash_key])]
+    if operation == "Query":
+        names = body.get("ExpressionAttributeNames", {})
+        equalities = re.findall(r"([#\w]+)\s*=\s*(:\w+)", body["KeyConditionExpression"])
+        [value] = [value for name, value in equalities if names.get(name, name) == hash_key]
+        return [_only_value(body["ExpressionAttributeValues"][value])]
+    return []
+
+
+def _only_value(attribute: Node) -> str:
+    [value] = attribute.values()
+    return str(value)
+
+
+def is_allowed(documents: Iterable[Node], request: Request) -> bool:
+    """IAM's decision: a statement allows it, and none denies it."""
+    statements = [statement for document in documents for statement in document["Statement"]]
+    effects = {statement["Effect"] for statement in statements if _applies(statement, request)}
+    return effects == {"Allow"}
+
+
+def actions_of(document: Node) -> set[str]:
+    """Every DynamoDB action that a policy names."""
+    named = {action for statement in document["Statement"] for action in _list(statement["Action"])}
+    return {action for action in named if action.startswith("dynamodb:")}
+
+
+def _applies(statement: Node, request: Request) -> bool:
+    unknown = statement.keys() - {"Sid", "Effect", "Action", "Resource", "Condition"}
+    assert not unknown, f"the evaluator does not know {unknown}"
+    return (
+        any(_matches(pattern, request.action) for pattern in _list(statement["Action"]))
+        and any(_matches(pattern, request.resource) for pattern in _list(statement["Resource"]))
+        and all(
+            _OPERATORS[operator](request.context.get(key), _list(wanted), request.context)
+            for operator, tests in statement.get("Condition", {}).items()
+            for key, wanted in tests.items()
+        )
+    )
+
+
+def _list(value: Node) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _matches(pattern: str, value: str, context: Context | None = None) -> bool:
+    """IAM's wildcards, after its variables: what a variable brings is text, and an unknown one matches nothing."""
+    expression = ""
+    for variable, wildcard, literal in re.findall(r"\$\{([^}]*)\}|([*?])|([^*?$]+|\$)", pattern):
+        if variable:
+            if variable not in (context or {}):
+                return False
+            [text] = (context or {})[variable]
+            expression += re.escape(text)
+        else:
+            expression += {"*": ".*", "?": "."}.get(wildcard, re.escape(literal))
+    return re.fullmatch(expression, value, re.DOTALL) is not None
+
+
+def _like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
+    assert values is None or len(values) == 1, "a condition on one value met several"
+    return values is not None and any(_matches(pattern, values[0], context) for pattern in patterns)
+
+
+def _every_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
+    """ForAllValues holds where there is no value at all, which is why a policy adds a Null condition."""
+    return all(any(_matches(pattern, value, context) for pattern in patterns) for value in values or ())
+
+
+def _not_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
+    return not _like(values, patterns, context)
+
+
+def _equals(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
+    return values is not None and values[0] in wanted
+
+
+def _null(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
+    return (values is None) == (wanted == ["true"])
+
+
+_OPERATORS: dict[str, Callable[[Sequence[str] | None, list[str], Context], bool]] = {
+    "ForAllValues:StringLike": _every_like,
+    "Null": _null,
+    "StringEquals": _equals,
+    "StringLike": _like,
+    "StringNotLike": _not_like,
+}

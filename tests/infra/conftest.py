@@ -1,0 +1,69 @@
+"""What the tests of `infra/` share: stacks that moto's CloudFormation made, and savers behind a policy."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import aioboto3
+import boto3
+import pytest
+
+from infra.deploy_local import create_stack
+from tests.infra.authorization import Gate
+from tests.infra.rendering import Node
+from tools.engine import Engine
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+MakeSaver: TypeAlias = "Callable[..., DynamoDBSaver]"
+
+
+@pytest.fixture
+def cloudformation(engine: Engine) -> Iterator[CloudFormationClient]:
+    """Give a client of moto's CloudFormation; DynamoDB Local has none."""
+    with contextlib.closing(boto3.client("cloudformation", **engine.client_options())) as client:
+        yield client
+
+
+@pytest.fixture
+def stack_outputs(cloudformation: CloudFormationClient) -> Iterator[dict[str, str]]:
+    """Give the outputs of a stack that CloudFormation made of `table.yaml`."""
+    name = f"checkpoints-{uuid.uuid4().hex}"
+    yield create_stack(cloudformation, name, name)
+    cloudformation.delete_stack(StackName=name)
+
+
+@pytest.fixture
+def saver_of(make_saver: MakeSaver) -> Callable[[Gate], DynamoDBSaver]:
+    """Give a factory of savers whose every request a gate judges, sync and async."""
+
+    def make(gate: Gate, **options: Any) -> DynamoDBSaver:
+        sessions = {"session": boto3.Session(), "async_session": aioboto3.Session()}
+        for session in sessions.values():
+            gate.guard(session)
+        return make_saver(**sessions, **options)
+
+    return make
+
+
+def for_table(document: Node, table_name: str) -> Node:
+    """A rendered policy as it would read for this table: only the table's name differs."""
+    statements = [
+        {**statement, "Resource": statement["Resource"].replace("langgraph-checkpoints", table_name)}
+        for statement in document["Statement"]
+    ]
+    return {**document, "Statement": statements}
+
+
+def contents(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
+    """Every item of a table, in the order of its keys."""
+    pages = client.get_paginator("scan").paginate(TableName=table_name, ConsistentRead=True)
+    items = [item for page in pages for item in page["Items"]]
+    return sorted(items, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))

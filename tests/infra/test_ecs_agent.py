@@ -1,0 +1,265 @@
+"""`infra/examples/ecs-agent`: the service as a process with real HTTP, killed in the middle of a request."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.infra.authorization import actions_of
+from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tools.engine import Engine
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+EXAMPLES = INFRA / "examples"
+
+
+class Task:
+    """An ECS task: one process that serves HTTP."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        """Wait until a process that runs `service.py` says on which port it serves."""
+        self.process = process
+        assert process.stdout is not None
+        announced = re.fullmatch(r"serving on port (\d+)\n", process.stdout.readline())
+        assert announced is not None
+        self.port = int(announced[1])
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Node]:
+        """Send a request; the status and the body of the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+    def say(self, thread_id: str, message_id: str, text: str) -> Node:
+        """Send a message that is expected to be answered."""
+        body = json.dumps({"id": message_id, "text": text}).encode()
+        status, answer = self.request("POST", f"/threads/{thread_id}", body)
+        assert status == http.HTTPStatus.OK, answer
+        return answer
+
+
+@pytest.fixture
+def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]:
+    """Give a factory of tasks; it takes how long their model thinks."""
+    with contextlib.ExitStack() as stack:
+
+        def start(think_seconds: int = 0) -> Task:
+            process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
+                [sys.executable, str(EXAMPLES / "ecs-agent" / "service.py")],
+                env={
+                    **engine.environment(),
+                    "TABLE_NAME": table_name,
+                    "HOST": "127.0.0.1",
+                    "PORT": "0",
+                    "THINK_SECONDS": str(think_seconds),
+                    "PYTHONPATH": os.pathsep.join([str(EXAMPLES), str(Path.cwd())]),
+                },
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return Task(process)
+
+        yield start
+
+
+def wait_for_plan(client: DynamoDBClient, table_name: str) -> None:
+    """Wait until the input, its first step and the plan are stored: the next step is the model's."""
+    heads = 0
+    while heads < 3:
+        time.sleep(0.05)
+        items = client.scan(TableName=table_name, ConsistentRead=True)["Items"]
+        heads = sum(re.fullmatch("C#[^#]*#", item["SK"]["S"]) is not None for item in items)
+
+
+def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -> None:
+    task = start_task()
+    assert task.request("GET", "/health") == (http.HTTPStatus.OK, {"status": "ok"})
+    assert task.say("thread", "1", "first")["reply"] == "You have told me 1 things. The first was: first"
+    assert task.say("thread", "2", "second")["reply"] == "You have told me 2 things. The first was: first"
+    status, answer = start_task().request("GET", "/threads/thread")
+    assert status == http.HTTPStatus.OK
+    assert [message["text"] for message in answer["messages"]][::2] == ["first", "second"]
+    assert task.request("GET", "/threads/other") == (http.HTTPStatus.OK, {"messages": []})
+
+
+def test_thread_ids_are_any_text(start_task: Callable[..., Task]) -> None:
+    task = start_task()
+    task.say("a%2Fb%23%20%F0%9F%90%A6", "1", "first")
+    assert len(task.request("GET", "/threads/a%2Fb%23%20%F0%9F%90%A6")[1]["messages"]) == 2
+    assert task.request("GET", "/threads/a%2Fb")[1]["messages"] == []
+
+
+def test_same_message_again_is_answered_and_not_added(start_task: Callable[..., Task]) -> None:
+    task = start_task()
+    first = task.say("thread", "1", "first")
+    task.say("thread", "2", "second")
+    assert task.say("thread", "1", "first")["reply"] == first["reply"]
+    assert len(task.request("GET", "/threads/thread")[1]["messages"]) == 4
+
+
+@pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
+def test_killed_in_the_middle_of_a_request_another_task_goes_on(
+    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool
+) -> None:
+    victim = start_task(think_seconds=3600)
+    lost: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            victim.say("thread", "1", "first")
+        except (OSError, http.client.HTTPException) as error:
+            lost.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    wait_for_plan(client, table_name)
+    victim.process.kill()
+    asking.join()
+    assert lost, "the request was answered"
+
+    successor = start_task()
+    if not retried:
+        assert successor.say("thread", "2", "second")["reply"].startswith("You have told me 2 things.")
+    answer = successor.say("thread", "1", "first")
+    assert answer["reply"] == "You have told me 1 things. The first was: first"
+    assert len(successor.request("GET", "/threads/thread")[1]["messages"]) == (2 if retried else 4)
+    # The plan that the killed task stored was not made again; only the answer was.
+    of_first = [step for step in answer["steps"] if "message 1" in step]
+    assert of_first == [
+        f"plan message 1 in process {victim.process.pid}",
+        f"answer message 1 in process {successor.process.pid}",
+    ]
+
+
+def test_sigterm_lets_requests_under_way_finish(
+    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
+) -> None:
+    task = start_task(think_seconds=2)
+    answers: list[Node] = []
+    asking = threading.Thread(target=lambda: answers.append(task.say("thread", "1", "first")))
+    asking.start()
+    wait_for_plan(client, table_name)
+    task.process.send_signal(signal.SIGTERM)
+    asking.join()
+    assert [answer["reply"] for answer in answers] == ["You have told me 1 things. The first was: first"]
+    assert task.process.wait(timeout=60) == 0
+
+
+BAD_REQUESTS = [
+    ("GET", "/", None, http.HTTPStatus.NOT_FOUND),
+    ("GET", "/threads/", None, http.HTTPStatus.NOT_FOUND),
+    ("POST", "/other/thread", b"{}", http.HTTPStatus.NOT_FOUND),
+    ("POST", "/threads/thread", b"", http.HTTPStatus.BAD_REQUEST),
+    ("POST", "/threads/thread", b"{", http.HTTPStatus.BAD_REQUEST),
+    ("POST", "/threads/thread", b"[]", http.HTTPStatus.BAD_REQUEST),
+    ("POST", "/threads/thread", b'{"id": "1"}', http.HTTPStatus.BAD_REQUEST),
+    ("POST", "/threads/thread", b'{"id": 1, "text": "x"}', http.HTTPStatus.BAD_REQUEST),
+]
+
+
+def test_bad_requests_are_refused_and_the_service_lives_on(start_task: Callable[..., Task]) -> None:
+    task = start_task()
+    for method, path, body, status in BAD_REQUESTS:
+        found, answer = task.request(method, path, body)
+        assert found == status
+        assert answer["error"]
+    assert task.request("GET", "/threads/thread") == (http.HTTPStatus.OK, {"messages": []})
+
+
+def test_body_that_is_too_large_is_refused_unread(start_task: Callable[..., Task]) -> None:
+    task = start_task()
+    connection = http.client.HTTPConnection("127.0.0.1", task.port, timeout=60)
+    with contextlib.closing(connection):
+        connection.putrequest("POST", "/threads/thread")
+        connection.putheader("Content-Length", "1000001")
+        connection.endheaders()
+        assert connection.getresponse().status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+def test_missing_table_is_answered_and_the_service_lives_on(
+    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
+) -> None:
+    task = start_task()
+    client.delete_table(TableName=table_name)
+    status, answer = task.request("POST", "/threads/thread", b'{"id": "1", "text": "x"}')
+    assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
+    assert table_name in answer["error"]
+    assert task.request("GET", "/health")[0] == http.HTTPStatus.OK
+    # The fixture deletes the table once more.
+    client.create_table(
+        TableName=table_name,
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+TABLE_STACK = render(load("table.yaml"))
+TEMPLATE = load("examples/ecs-agent/template.yaml")
+NETWORK = {
+    "TableStackName": "checkpoints",
+    "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
+    "VpcId": "vpc-1",
+    "SubnetIds": "subnet-1,subnet-2",
+    "ClientCidr": "10.0.0.0/16",
+}
+
+
+def test_template_gives_the_task_the_agent_policy_and_its_table() -> None:
+    stack = render(TEMPLATE, NETWORK, exports=TABLE_STACK.exports)
+    assert stack.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    assert container["Environment"] == [{"Name": "TABLE_NAME", "Value": TABLE_STACK.outputs["TableName"]}]
+    assert container["LogConfiguration"]["Options"]["awslogs-group"] == "checkpoints-AgentLogs"
+    assert stack.properties("Service")["NetworkConfiguration"]["AwsvpcConfiguration"]["Subnets"] == [
+        "subnet-1",
+        "subnet-2",
+    ]
+
+
+def test_gateway_endpoint_leads_to_the_table_only_or_is_left_to_the_vpc() -> None:
+    assert "DynamoDBEndpoint" not in render(TEMPLATE, NETWORK, exports=TABLE_STACK.exports).resources
+    parameters = {**NETWORK, "RouteTableIds": "rtb-1,rtb-2"}
+    endpoint = render(TEMPLATE, parameters, exports=TABLE_STACK.exports).properties("DynamoDBEndpoint")
+    assert endpoint["VpcEndpointType"] == "Gateway"
+    assert endpoint["ServiceName"] == "com.amazonaws.us-east-1.dynamodb"
+    assert endpoint["RouteTableIds"] == ["rtb-1", "rtb-2"]
+    [statement] = endpoint["PolicyDocument"]["Statement"]
+    assert statement["Resource"] == [TABLE_STACK.outputs["TableArn"], TABLE_STACK.outputs["IndexArn"]]
+    # What an agent may do it can do through the endpoint.
+    agent = TABLE_STACK.properties("AgentPolicy")["PolicyDocument"]
+    assert actions_of(endpoint["PolicyDocument"]) == actions_of(agent)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"Image": "UPPER CASE"}, "must be the address of an image"),
+        ({"RouteTableIds": "rtb-1, rtb-2"}, "route table ids without spaces"),
+        ({"ClientCidr": "everybody"}, "must be a range of addresses"),
+        ({"TaskCount": "-1"}, "0 or more tasks"),
+        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
+    with pytest.raises(StackRefusedError, match=advice):
+        render(TEMPLATE, {**NETWORK, **given}, exports=TABLE_STACK.exports)

@@ -1,0 +1,203 @@
+"""`infra/examples/lambda-agent`, run as Lambda runs it: in processes that import it once and are frozen in between."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.infra import lambda_runtime
+from tests.infra.connections import Proxy
+from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tools.engine import Engine
+
+EXAMPLES = INFRA / "examples"
+HANDLERS = ["handler.handler", "handler.sync_handler"]
+
+
+class Environment:
+    """An execution environment of Lambda: one process, one event at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        """Take over a process that runs `lambda_runtime`."""
+        self._process = process
+
+    def send(self, **event: str) -> None:
+        """Begin an invocation."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(event) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Node:
+        """Wait for the invocation to end; the answer is its result or its error."""
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def invoke(self, **event: str) -> Node:
+        """Run an invocation that is expected to succeed."""
+        self.send(**event)
+        answer = self.answer()
+        assert "result" in answer, answer
+        return answer["result"]
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the process for the duration of the context, as Lambda does between two invocations."""
+        self._process.send_signal(signal.SIGSTOP)
+        yield
+        self._process.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture
+def proxy(engine: Engine) -> Iterator[Proxy]:
+    """Give a way to the engine whose connections can be broken."""
+    with Proxy(engine.endpoint_url).serving() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def environment_of(engine: Engine, proxy: Proxy, table_name: str) -> Iterator[Callable[[str], Environment]]:
+    """Give a factory of execution environments for a handler."""
+    variables = {
+        **engine.environment(),
+        "AWS_ENDPOINT_URL_DYNAMODB": proxy.url,
+        "TABLE_NAME": table_name,
+        "PYTHONPATH": os.pathsep.join(
+            str(folder) for folder in (EXAMPLES / "lambda-agent", EXAMPLES, Path.cwd())
+        ),
+    }
+    with contextlib.ExitStack() as stack:
+
+        def start(handler: str) -> Environment:
+            process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
+                [sys.executable, lambda_runtime.__file__, handler],
+                env=variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return Environment(process)
+
+        yield start
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_agent_remembers_across_invocations_of_one_environment(
+    environment_of: Callable[[str], Environment], handler: str
+) -> None:
+    environment = environment_of(handler)
+    for count in (1, 2, 3):
+        result = environment.invoke(thread_id="thread", message=f"fact {count}")
+        assert result == {
+            "reply": f"You have told me {count} things. The first was: fact 1",
+            "messages": 2 * count,
+        }
+
+
+@pytest.mark.parametrize(("handler", "successor"), [HANDLERS, HANDLERS[::-1]])
+def test_agent_remembers_in_another_environment(
+    environment_of: Callable[[str], Environment], handler: str, successor: str
+) -> None:
+    environment_of(handler).invoke(thread_id="thread", message="first")
+    result = environment_of(successor).invoke(thread_id="thread", message="second")
+    assert result["reply"] == "You have told me 2 things. The first was: first"
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_frozen_environment_thaws_to_dead_connections(
+    environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
+) -> None:
+    environment = environment_of(handler)
+    environment.invoke(thread_id="thread", message="before")
+    opened = proxy.opened
+    for thaws in (1, 2):
+        with environment.frozen():
+            proxy.reset_connections()
+        result = environment.invoke(thread_id="thread", message=f"after {thaws}")
+        assert result["reply"] == f"You have told me {1 + thaws} things. The first was: before"
+    assert proxy.opened > opened
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
+    environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
+) -> None:
+    environment = environment_of(handler)
+    environment.invoke(thread_id="thread", message="before")
+    environment.send(thread_id="thread", message="during")
+    with environment.frozen():
+        proxy.reset_connections()
+    answer = environment.answer()
+    assert answer["result"]["reply"] == "You have told me 2 things. The first was: before"
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_concurrent_invocations_run_in_environments_of_their_own(
+    environment_of: Callable[[str], Environment], handler: str
+) -> None:
+    environments = [environment_of(handler), environment_of(handler)]
+    for turn in (1, 2, 3):
+        for number, environment in enumerate(environments):
+            environment.send(thread_id=f"thread-{number}", message=f"fact {turn} of {number}")
+        for number, environment in enumerate(environments):
+            reply = environment.answer()["result"]["reply"]
+            assert reply == f"You have told me {turn} things. The first was: fact 1 of {number}"
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_failed_invocation_does_not_harm_the_next(
+    environment_of: Callable[[str], Environment], handler: str
+) -> None:
+    environment = environment_of(handler)
+    environment.send(thread_id="thread")
+    assert environment.answer() == {"error": "ValueError: the event needs message"}
+    environment.send(thread_id="t" * 3000, message="hello")
+    assert "limit" in environment.answer()["error"]
+    assert environment.invoke(thread_id="thread", message="hello")["messages"] == 2
+
+
+def parameters(**given: str) -> dict[str, str]:
+    """Parameters of the template that it has no defaults for, and these."""
+    return {
+        "TableStackName": "checkpoints",
+        "CodeBucket": "bucket",
+        "CodeKey": f"{uuid.uuid4().hex}.zip",
+        **given,
+    }
+
+
+@pytest.mark.parametrize(("driver", "handler"), [("async", HANDLERS[0]), ("sync", HANDLERS[1])])
+def test_template_runs_this_handler_under_the_agent_policy(driver: str, handler: str) -> None:
+    table = render(load("table.yaml"))
+    stack = render(
+        load("examples/lambda-agent/template.yaml"), parameters(Driver=driver), exports=table.exports
+    )
+    function = stack.properties("Agent")
+    assert function["Handler"] == handler
+    assert function["Environment"]["Variables"] == {"TABLE_NAME": table.outputs["TableName"]}
+    assert stack.properties("AgentRole")["ManagedPolicyArns"] == [table.outputs["AgentPolicyArn"]]
+    assert "dynamodb:" not in str(stack.resources)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
+        ({"Driver": "threads"}, "must be one of"),
+        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
+    template = load("examples/lambda-agent/template.yaml")
+    with pytest.raises(StackRefusedError, match=advice):
+        render(template, parameters(**given), exports=render(load("table.yaml")).exports)

@@ -1,0 +1,228 @@
+"""What `infra/observability.yaml` watches: the dimensions under which DynamoDB really publishes each metric."""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.infra.authorization import actions_of
+from tests.infra.rendering import Node, StackRefusedError, load, render
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+TABLE_STACK = render(load("table.yaml"))
+TEMPLATE = load("observability.yaml")
+ALARM = "AWS::CloudWatch::Alarm"
+TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
+
+# Under which dimensions DynamoDB publishes a metric. An alarm on any other set never gets data and never goes off.
+DIMENSIONS: dict[str, set[tuple[str, ...]]] = {
+    "ReadThrottleEvents": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    "WriteThrottleEvents": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    "ConsumedReadCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    "ConsumedWriteCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    "ProvisionedReadCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    "ProvisionedWriteCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    "ConditionalCheckFailedRequests": {("TableName",)},
+    "TimeToLiveDeletedItemCount": {("TableName",)},
+    "SystemErrors": {("TableName", "Operation")},
+    "SuccessfulRequestLatency": {("TableName", "Operation")},
+    "AccountProvisionedReadCapacityUtilization": {()},
+    "AccountProvisionedWriteCapacityUtilization": {()},
+}
+
+
+def observe(**parameters: str) -> Node:
+    """The stack of alarms and dashboard beside the table's stack."""
+    given = {"TableStackName": "checkpoints", **parameters}
+    return render(TEMPLATE, given, stack_name="observability", exports=TABLE_STACK.exports)
+
+
+def metrics_of(alarm: Node) -> list[tuple[str, dict[str, str]]]:
+    """The metrics that an alarm reads, with their dimensions."""
+    sources = [
+        metric["MetricStat"]["Metric"] for metric in alarm.get("Metrics", []) if "MetricStat" in metric
+    ]
+    for source in sources or [alarm]:
+        assert source["Namespace"] == "AWS/DynamoDB"
+    return [
+        (
+            source["MetricName"],
+            {dimension["Name"]: dimension["Value"] for dimension in source.get("Dimensions", [])},
+        )
+        for source in sources or [alarm]
+    ]
+
+
+def operations(alarm: Node) -> set[str]:
+    """The operations that an alarm reads a metric of."""
+    return {dimensions["Operation"] for _, dimensions in metrics_of(alarm)}
+
+
+def test_alarms_read_metrics_under_dimensions_that_exist() -> None:
+    alarms = observe().of_type(ALARM)
+    for alarm in alarms.values():
+        for name, dimensions in metrics_of(alarm):
+            assert tuple(dimensions) in DIMENSIONS[name]
+            assert dimensions.get("TableName", "langgraph-checkpoints") == "langgraph-checkpoints"
+            assert dimensions.get("GlobalSecondaryIndexName", "run_id-index") == "run_id-index"
+
+
+@pytest.mark.parametrize("direction", ["Read", "Write"])
+def test_throttles_are_watched_on_the_table_and_on_the_index(direction: str) -> None:
+    stack = observe()
+    for where, dimensions in (("Table", {"TableName"}), ("Index", {"TableName", "GlobalSecondaryIndexName"})):
+        alarm = stack.properties(f"{where}{direction}Throttles")
+        [(name, found)] = metrics_of(alarm)
+        assert name == f"{direction}ThrottleEvents"
+        assert set(found) == dimensions
+        assert alarm["Statistic"] == "Sum"
+        assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+        assert alarm["Threshold"] == 0
+
+
+def test_system_errors_are_added_up_over_every_operation_that_a_policy_grants() -> None:
+    alarm = observe().properties("SystemErrors")
+    granted = actions_of(TABLE_STACK.properties("OperatorPolicy")["PolicyDocument"])
+    assert operations(alarm) == {action.removeprefix("dynamodb:") for action in granted}
+    [sum_of_all] = [metric for metric in alarm["Metrics"] if metric["ReturnData"]]
+    assert sum_of_all["Expression"] == "SUM(FILL(METRICS(), 0))"
+
+
+def test_latency_is_that_of_the_slowest_operation_in_the_unit_of_the_parameter() -> None:
+    alarm = observe(LatencyMilliseconds="20").properties("Latency")
+    assert alarm["Threshold"] == "20"
+    assert operations(alarm) == {"GetItem", "PutItem", "Query", "UpdateItem"}
+    assert {metric["MetricStat"]["Stat"] for metric in alarm["Metrics"] if "MetricStat" in metric} == {
+        "Average"
+    }
+    assert [metric["Expression"] for metric in alarm["Metrics"] if metric["ReturnData"]] == ["MAX(METRICS())"]
+
+
+@pytest.mark.parametrize("direction", ["Read", "Write"])
+def test_consumed_capacity_is_compared_with_the_quota_per_second(direction: str) -> None:
+    alarm = observe(**{f"{direction}UnitsQuota": "80000"}, QuotaPercent="60").properties(
+        f"{direction}UnitsOfQuota"
+    )
+    assert alarm["Threshold"] == "60"
+    [(name, _)] = metrics_of(alarm)
+    assert name == f"Consumed{direction}CapacityUnits"
+    [percent] = [metric for metric in alarm["Metrics"] if metric["ReturnData"]]
+    assert percent["Expression"] == "100 * units / PERIOD(units) / 80000"
+
+
+@pytest.mark.parametrize("direction", ["Read", "Write"])
+def test_provisioned_capacity_is_compared_with_the_quota_of_the_account(direction: str) -> None:
+    alarm = observe(QuotaPercent="60").properties(f"AccountProvisioned{direction}Units")
+    assert metrics_of(alarm) == [(f"AccountProvisioned{direction}CapacityUtilization", {})]
+    assert alarm["Threshold"] == "60"
+
+
+def test_every_alarm_explains_itself_and_is_quiet_without_data() -> None:
+    for alarm in observe().of_type(ALARM).values():
+        assert alarm["AlarmDescription"]
+        assert alarm["TreatMissingData"] == "notBreaching"
+
+
+def test_topic_hears_of_every_alarm_or_there_is_none() -> None:
+    for alarm in observe(AlarmTopicArn=TOPIC_ARN).of_type(ALARM).values():
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
+    for alarm in observe().of_type(ALARM).values():
+        assert not {"AlarmActions", "OKActions"} & alarm.keys()
+
+
+def dashboard_widgets() -> list[Node]:
+    """The widgets of the rendered dashboard."""
+    widgets: list[Node] = json.loads(observe().properties("Dashboard")["DashboardBody"])["widgets"]
+    return widgets
+
+
+def test_dashboard_shows_metrics_that_exist() -> None:
+    shown = set()
+    for widget in dashboard_widgets():
+        for metric in widget["properties"].get("metrics", []):
+            namespace, name, *dimensions = [part for part in metric if isinstance(part, str)]
+            assert namespace == "AWS/DynamoDB"
+            assert tuple(dimensions[::2]) in DIMENSIONS[name]
+            assert dimensions[1] == "langgraph-checkpoints"
+            shown.add(name)
+    assert {
+        "SuccessfulRequestLatency",
+        "ConsumedReadCapacityUnits",
+        "ConsumedWriteCapacityUnits",
+        "ReadThrottleEvents",
+        "WriteThrottleEvents",
+    } <= shown
+
+
+def test_dashboard_counts_requests_by_operation() -> None:
+    [requests] = [
+        widget for widget in dashboard_widgets() if widget["properties"].get("stat") == "SampleCount"
+    ]
+    granted = actions_of(TABLE_STACK.properties("OperatorPolicy")["PolicyDocument"])
+    assert {metric[-1] for metric in requests["properties"]["metrics"]} == {
+        action.removeprefix("dynamodb:") for action in granted
+    }
+
+
+def test_dashboard_widgets_do_not_overlap() -> None:
+    taken = [
+        (x, y)
+        for widget in dashboard_widgets()
+        for x in range(widget["x"], widget["x"] + widget["width"])
+        for y in range(widget["y"], widget["y"] + widget["height"])
+    ]
+    assert len(taken) == len(set(taken))
+    assert max(x for x, _ in taken) < 24
+
+
+def test_item_count_asks_dynamodb_for_one_table_only() -> None:
+    stack = observe()
+    [widget] = [widget for widget in dashboard_widgets() if widget["type"] == "custom"]
+    assert (
+        widget["properties"]["endpoint"]
+        == "arn:aws:lambda:us-east-1:123456789012:function:observability-ItemCount"
+    )
+    [policy] = stack.properties("ItemCountRole")["Policies"]
+    assert actions_of(policy["PolicyDocument"]) == {"dynamodb:DescribeTable"}
+    assert [statement["Resource"] for statement in policy["PolicyDocument"]["Statement"]] == [
+        TABLE_STACK.outputs["TableArn"],
+        "arn:aws:logs:us-east-1:123456789012:observability-ItemCountLogs",
+    ]
+
+
+def test_item_count_shows_table_and_index(
+    client: DynamoDBClient, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        client.put_item(TableName=table_name, Item={"PK": {"S": "t#"}, "SK": {"S": str(number)}})
+    function = observe().properties("ItemCount")
+    monkeypatch.setenv("TABLE_NAME", table_name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", client.meta.endpoint_url)
+    # CloudFormation packs the source as index.py; this is how Lambda then imports it.
+    module = types.ModuleType(function["Handler"].split(".")[0])
+    exec(function["Code"]["ZipFile"], module.__dict__)  # noqa: S102
+    shown = module.__dict__["handler"]({}, None)
+    module.__dict__["dynamodb"].close()
+    assert "<td>Table</td><td>3</td>" in shown
+    assert "<td>run_id-index</td>" in shown
+    assert "number of items" in module.__dict__["handler"]({"describe": True}, None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        ({"AlarmTopicArn": "oncall"}, "must be the ARN of a standard SNS topic"),
+        ({"LatencyMilliseconds": "0"}, "1 or more milliseconds"),
+        ({"WriteUnitsQuota": "none"}, "1 or more write units"),
+        ({"QuotaPercent": "101"}, "1 to 100 percent"),
+        ({"TableStackName": "absent"}, "No export named absent-TableName found"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], advice: str) -> None:
+    with pytest.raises(StackRefusedError, match=advice):
+        observe(**parameters)

@@ -1,0 +1,181 @@
+"""The managed policies of `infra/table.yaml`, proved by what the saver really sends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+from botocore.exceptions import ClientError
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+
+from tests.infra.authorization import Gate, actions_of
+from tests.infra.conftest import MakeSaver, contents, for_table
+from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
+from tests.infra.rendering import Node, load, render
+from tests.integration import test_conformance
+from tests.support.sync_adapter import SyncAsAsync
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+Saver: TypeAlias = BaseCheckpointSaver[Any]
+SaverOf: TypeAlias = "Callable[..., DynamoDBSaver]"
+Operation: TypeAlias = Callable[[Saver], Awaitable[object]]
+
+STACK = render(load("table.yaml"))
+POLICIES = {
+    name: STACK.properties(f"{name}Policy")["PolicyDocument"] for name in ("Agent", "Operator", "Reader")
+}
+DENIED = "AccessDeniedException"
+
+
+def gate_of(policy: str, table_name: str) -> Gate:
+    """A gate that lets through what one of the managed policies allows."""
+    return Gate([for_table(POLICIES[policy], table_name)])
+
+
+def both_sides(saver: Saver) -> list[Saver]:
+    """The saver's async methods, and its sync ones under async names."""
+    return [saver, SyncAsAsync(saver)]
+
+
+async def listed(saver: Saver, thread_id: str | None, **options: Any) -> list[str]:
+    """The ids of the checkpoints that `list` finds."""
+    config = None if thread_id is None else config_of(thread_id)
+    return [found.checkpoint["id"] async for found in saver.alist(config, **options)]
+
+
+async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverOf, table_name: str) -> None:
+    gate = gate_of("Agent", table_name)
+
+    def make_saver(**options: Any) -> DynamoDBSaver:
+        return saver_of(gate, **options)
+
+    for side in (test_conformance._async_side, SyncAsAsync):
+        await test_conformance.test_conformance_is_full(make_saver, side, dict)
+    expected = f"The tool returned {TOOL_RESULT_BYTES} characters."
+    for run_id in ("r-1", "r-2"):
+        # Each run has a saver of its own, so the second one has to read what the first one stored.
+        saver = make_saver()
+        assert converse(saver, config_of("sync", run_id=run_id))[-1].content == expected
+        assert (await aconverse(saver, config_of("async", run_id=run_id)))[-1].content == expected
+    saver.delete_for_runs(["r-1"])
+    await saver.adelete_thread("async")
+
+    assert not gate.refused
+    assert gate.allowed_actions() == actions_of(POLICIES["Agent"])
+    assert {request.resource.partition("/index/")[2] for request in gate.allowed} == {"", "run_id-index"}
+
+
+async def test_agent_policy_refuses_scans_and_administration(saver_of: SaverOf, table_name: str) -> None:
+    gate = gate_of("Agent", table_name)
+    saver = saver_of(gate)
+    for side in both_sides(saver):
+        with pytest.raises(ClientError, match="dynamodb:Scan"):
+            await listed(side, None)
+    with pytest.raises(ClientError, match=DENIED):
+        saver.setup()
+    with pytest.raises(ClientError, match=DENIED):
+        await saver.asetup()
+    assert not gate.allowed
+
+
+async def test_operator_policy_prunes_deletes_and_scans_and_no_more(
+    make_saver: MakeSaver, saver_of: SaverOf, table_name: str
+) -> None:
+    agent = make_saver()
+    gate = gate_of("Operator", table_name)
+    for number, side in enumerate(both_sides(saver_of(gate))):
+        for thread in ("pruned", "deleted", "run", "kept"):
+            converse(agent, config_of(f"{thread}-{number}"))
+            converse(agent, config_of(f"{thread}-{number}", run_id=f"{thread}-{number}"))
+        before = await listed(side, f"kept-{number}")
+        await side.aprune([f"pruned-{number}"], strategy="keep_latest")
+        await side.aprune([f"deleted-{number}"], strategy="delete")
+        await side.adelete_for_runs([f"run-{number}"])
+        await side.adelete_thread(f"deleted-{number}")
+        assert len(await listed(side, f"pruned-{number}")) == 1
+        assert await listed(side, f"deleted-{number}") == []
+        assert len(await listed(side, f"run-{number}")) == len(before) // 2
+        assert await listed(side, f"kept-{number}") == before
+        assert set(before) <= set(await listed(side, None))
+
+    assert not gate.refused
+    assert gate.allowed_actions() == actions_of(POLICIES["Operator"])
+
+
+async def test_reader_sees_everything_of_a_thread_and_scans_nothing(
+    make_saver: MakeSaver, saver_of: SaverOf, table_name: str
+) -> None:
+    writer = make_saver()
+    messages = converse(writer, config_of("thread", run_id="run"))
+    everything = await listed(writer, "thread")
+    gate = gate_of("Reader", table_name)
+    for side in both_sides(saver_of(gate)):
+        found = await side.aget_tuple(config_of("thread"))
+        assert found is not None
+        assert found.checkpoint["channel_values"]["messages"] == messages
+        assert await listed(side, "thread") == everything
+        assert await listed(side, None, filter={"run_id": "run"}) == everything
+        await side.aget_delta_channel_history(config=found.config, channels=["messages"])
+        assert not gate.refused
+        with pytest.raises(ClientError, match="dynamodb:Scan"):
+            await listed(side, None)
+        gate.refused.clear()
+    assert gate.allowed_actions() <= actions_of(POLICIES["Reader"])
+
+
+WRITES: dict[str, Operation] = {
+    "put": lambda saver: saver.aput(
+        {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}},
+        empty_checkpoint(),
+        {"source": "update", "step": 9, "parents": {}},
+        {},
+    ),
+    "put_writes": lambda saver: saver.aput_writes(
+        {"configurable": {"thread_id": "thread", "checkpoint_ns": "", "checkpoint_id": "1"}},
+        [("messages", "forged")],
+        "task",
+    ),
+    "delete_thread": lambda saver: saver.adelete_thread("thread"),
+    "delete_for_runs": lambda saver: saver.adelete_for_runs(["run"]),
+    "copy_thread": lambda saver: saver.acopy_thread("thread", "copy"),
+    "prune": lambda saver: saver.aprune(["thread"]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+async def test_reader_cannot_write(
+    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, write: Operation
+) -> None:
+    writer = make_saver()
+    converse(writer, config_of("thread"))
+    converse(writer, config_of("thread", run_id="run"))
+    before = contents(client, table_name)
+    gate = gate_of("Reader", table_name)
+    for side in both_sides(saver_of(gate)):
+        with pytest.raises(ClientError, match=DENIED):
+            await write(side)
+    assert contents(client, table_name) == before
+    assert gate.refused
+    # The same call goes through for whoever may write: it is the policy that stopped it.
+    await write(writer)
+    assert contents(client, table_name) != before
+
+
+def test_policies_name_one_table_and_its_index_and_no_wildcard() -> None:
+    for document in POLICIES.values():
+        resources = [statement["Resource"] for statement in document["Statement"]]
+        assert resources == [STACK.outputs["TableArn"], STACK.outputs["IndexArn"]]
+        assert not any("*" in action for action in actions_of(document))
+        assert not {"dynamodb:DescribeTable", "dynamodb:CreateTable"} & actions_of(document)
+
+
+def test_only_the_operator_scans() -> None:
+    scanning: list[Node] = [
+        name for name, document in POLICIES.items() if "dynamodb:Scan" in actions_of(document)
+    ]
+    assert scanning == ["Operator"]

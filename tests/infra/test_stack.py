@@ -1,0 +1,65 @@
+"""`infra/table.yaml` in a CloudFormation that runs here, moto's: the table it makes is the one the saver needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+from infra.deploy_local import PARAMETERS
+from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE, table_schema
+from tests.infra.rendering import load, render
+from tests.integration import test_conformance
+from tools.engine import Engine
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("moto")
+
+
+@pytest.fixture
+def table_name(stack_outputs: dict[str, str]) -> str:
+    """Give the table of the stack to every fixture that would make one with `setup()`'s schema."""
+    return stack_outputs["TableName"]
+
+
+test_conformance_on_the_stacks_table = test_conformance.test_conformance_is_full
+
+
+def test_template_and_setup_make_the_same_table() -> None:
+    """What `setup()` asks DynamoDB for is in the template, and the template names no other key or index."""
+    properties = render(load("table.yaml"), {"TableName": "checkpoints"}).properties("Table")
+    schema = table_schema("checkpoints")
+    assert {name: properties[name] for name in schema} == schema
+    assert properties["TimeToLiveSpecification"] == {"AttributeName": TTL_ATTRIBUTE, "Enabled": True}
+    assert "LocalSecondaryIndexes" not in properties
+
+
+def test_stack_makes_that_table(client: DynamoDBClient, stack_outputs: dict[str, str]) -> None:
+    name = stack_outputs["TableName"]
+    table = client.describe_table(TableName=name)["Table"]
+    schema = table_schema(name)
+    assert table["KeySchema"] == schema["KeySchema"]
+    assert table["AttributeDefinitions"] == schema["AttributeDefinitions"]
+    assert table["BillingModeSummary"]["BillingMode"] == schema["BillingMode"]
+    [index] = table["GlobalSecondaryIndexes"]
+    [wanted] = schema["GlobalSecondaryIndexes"]
+    assert {key: index.get(key) for key in wanted} == wanted
+    assert stack_outputs["TableArn"] == table["TableArn"]
+    assert stack_outputs["IndexArn"] == f"{table['TableArn']}/index/{wanted['IndexName']}"
+
+
+def test_stack_makes_the_policies(engine: Engine, stack_outputs: dict[str, str]) -> None:
+    iam = boto3.client("iam", **engine.client_options())
+    for policy in ("Agent", "Operator", "Reader"):
+        arn = stack_outputs[f"{policy}PolicyArn"]
+        version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+        document = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+        assert {statement["Resource"] for statement in document["Statement"]} == {
+            stack_outputs["TableArn"],
+            stack_outputs["IndexArn"],
+            PARAMETERS["KmsKeyArn"],
+        }
+    iam.close()

@@ -1,0 +1,254 @@
+"""What `infra/table.yaml` becomes for each choice of its parameters, and which choices it refuses."""
+
+import itertools
+
+import pytest
+
+from tests.infra.rendering import Node, StackRefusedError, load, render
+
+TEMPLATE = load("table.yaml")
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+SCALABLE_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+
+
+def table(**parameters: str) -> dict[str, Node]:
+    """The table's properties under these parameters."""
+    return render(TEMPLATE, parameters).properties("Table")
+
+
+def index(**parameters: str) -> dict[str, Node]:
+    """The one index of the table under these parameters."""
+    [only] = table(**parameters)["GlobalSecondaryIndexes"]
+    assert isinstance(only, dict)
+    return only
+
+
+def test_defaults_are_safe_and_on_demand() -> None:
+    properties = table()
+    assert properties["TableName"] == "langgraph-checkpoints"
+    assert properties["BillingMode"] == "PAY_PER_REQUEST"
+    assert properties["DeletionProtectionEnabled"] is True
+    assert properties["TableClass"] == "STANDARD"
+    assert properties["PointInTimeRecoverySpecification"] == {
+        "PointInTimeRecoveryEnabled": True,
+        "RecoveryPeriodInDays": "35",
+    }
+    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+    assert properties["SSESpecification"] == {"SSEEnabled": False}
+    absent = {
+        "ProvisionedThroughput",
+        "OnDemandThroughput",
+        "StreamSpecification",
+        "ContributorInsightsSpecification",
+    }
+    assert not absent & (properties.keys() | index().keys())
+
+
+def test_table_outlives_its_stack_and_its_replacement() -> None:
+    resource = render(TEMPLATE).resources["Table"]
+    assert resource["DeletionPolicy"] == "Retain"
+    assert resource["UpdateReplacePolicy"] == "Retain"
+
+
+def test_empty_name_is_left_to_cloudformation() -> None:
+    assert "TableName" not in table(TableName="")
+
+
+@pytest.mark.parametrize("reads", ["0", "500"])
+@pytest.mark.parametrize("writes", ["0", "200"])
+def test_request_maximums_cap_the_table_and_its_index(reads: str, writes: str) -> None:
+    maximums = {"MaxReadRequestUnits": reads, "MaxWriteRequestUnits": writes}
+    expected = {name: units for name, units in maximums.items() if units != "0"} or None
+    assert table(**maximums).get("OnDemandThroughput") == expected
+    assert index(**maximums).get("OnDemandThroughput") == expected
+
+
+def test_provisioned_capacity_scales_table_and_index_for_reads_and_writes() -> None:
+    names = ["TableRead", "TableWrite", "IndexRead", "IndexWrite"]
+    limits = {f"{name}Min": str(10 + place) for place, name in enumerate(names)}
+    limits |= {f"{name}Max": str(100 + place) for place, name in enumerate(names)}
+    stack = render(TEMPLATE, {"BillingMode": "PROVISIONED", "TargetUtilization": "55", **limits})
+
+    properties = stack.properties("Table")
+    assert properties["BillingMode"] == "PROVISIONED"
+    assert properties["ProvisionedThroughput"] == {"ReadCapacityUnits": "10", "WriteCapacityUnits": "11"}
+    [only_index] = properties["GlobalSecondaryIndexes"]
+    assert only_index["ProvisionedThroughput"] == {"ReadCapacityUnits": "12", "WriteCapacityUnits": "13"}
+
+    for place, name in enumerate(names):
+        kind, direction = name[:5].lower(), name[5:]
+        target = stack.properties(f"{name}Target")
+        suffix = "/index/run_id-index" if kind == "index" else ""
+        assert target == {
+            "ServiceNamespace": "dynamodb",
+            "ResourceId": "table/langgraph-checkpoints" + suffix,
+            "ScalableDimension": f"dynamodb:{kind}:{direction}CapacityUnits",
+            "MinCapacity": str(10 + place),
+            "MaxCapacity": str(100 + place),
+        }
+        policy = stack.properties(f"{name}Scaling")
+        assert policy["ScalingTargetId"] == f"checkpoints-{name}Target"
+        assert policy["TargetTrackingScalingPolicyConfiguration"] == {
+            "TargetValue": "55",
+            "PredefinedMetricSpecification": {
+                "PredefinedMetricType": f"DynamoDB{direction}CapacityUtilization",
+            },
+        }
+
+
+def test_on_demand_has_no_auto_scaling() -> None:
+    stack = render(TEMPLATE)
+    assert not stack.of_type(SCALABLE_TARGET)
+    assert not stack.of_type(SCALING_POLICY)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"Encryption": "AWS_OWNED"}, {"SSEEnabled": False}),
+        ({"Encryption": "AWS_MANAGED"}, {"SSEEnabled": True, "SSEType": "KMS"}),
+        (
+            {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN},
+            {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY_ARN},
+        ),
+    ],
+)
+def test_encryption(parameters: dict[str, str], expected: dict[str, Node]) -> None:
+    assert table(**parameters)["SSESpecification"] == expected
+
+
+def test_customer_key_can_be_used_through_dynamodb_only() -> None:
+    stack = render(TEMPLATE, {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN})
+    for policy in stack.of_type("AWS::IAM::ManagedPolicy").values():
+        statement = policy["PolicyDocument"]["Statement"][-1]
+        assert statement["Resource"] == KEY_ARN
+        assert all(action.startswith("kms:") for action in statement["Action"])
+        assert statement["Condition"] == {
+            "StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}
+        }
+
+
+def test_policies_do_not_mention_kms_without_a_customer_key() -> None:
+    for encryption in ("AWS_OWNED", "AWS_MANAGED"):
+        assert "kms:" not in str(render(TEMPLATE, {"Encryption": encryption}).resources)
+
+
+@pytest.mark.parametrize("days", ["0", "1", "35"])
+def test_point_in_time_recovery_days(days: str) -> None:
+    expected = (
+        {"PointInTimeRecoveryEnabled": False}
+        if days == "0"
+        else {"PointInTimeRecoveryEnabled": True, "RecoveryPeriodInDays": days}
+    )
+    assert table(PointInTimeRecoveryDays=days)["PointInTimeRecoverySpecification"] == expected
+
+
+@pytest.mark.parametrize("view", ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"])
+def test_stream_and_its_export(view: str) -> None:
+    stack = render(TEMPLATE, {"StreamViewType": view})
+    assert stack.properties("Table")["StreamSpecification"] == {"StreamViewType": view}
+    assert stack.exports["checkpoints-StreamArn"] == stack.outputs["StreamArn"]
+
+
+@pytest.mark.parametrize("mode", ["THROTTLED_KEYS", "ACCESSED_AND_THROTTLED_KEYS"])
+def test_contributor_insights_rank_the_keys_of_table_and_index(mode: str) -> None:
+    expected = {"Enabled": True, "Mode": mode}
+    assert table(ContributorInsights=mode)["ContributorInsightsSpecification"] == expected
+    assert index(ContributorInsights=mode)["ContributorInsightsSpecification"] == expected
+
+
+def test_deletion_protection_and_table_class() -> None:
+    properties = table(DeletionProtection="false", TableClass="STANDARD_INFREQUENT_ACCESS")
+    assert properties["DeletionProtectionEnabled"] is False
+    assert properties["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+
+
+@pytest.mark.parametrize("environment", ["", "production"])
+@pytest.mark.parametrize("owner", ["", "agents"])
+def test_tags(environment: str, owner: str) -> None:
+    tags = {tag["Key"]: tag["Value"] for tag in table(Environment=environment, Owner=owner)["Tags"]}
+    assert tags == {"Application": "langgraph-dynamodb", "Environment": environment, "Owner": owner}
+
+
+def test_outputs_are_exported_under_the_stacks_name() -> None:
+    stack = render(TEMPLATE, stack_name="blue")
+    arn = "arn:aws:dynamodb:us-east-1:123456789012:table/langgraph-checkpoints"
+    assert stack.outputs == {
+        "TableName": "langgraph-checkpoints",
+        "TableArn": arn,
+        "IndexArn": f"{arn}/index/run_id-index",
+        "AgentPolicyArn": "arn:aws:iam::123456789012:policy/blue-AgentPolicy",
+        "OperatorPolicyArn": "arn:aws:iam::123456789012:policy/blue-OperatorPolicy",
+        "ReaderPolicyArn": "arn:aws:iam::123456789012:policy/blue-ReaderPolicy",
+    }
+    assert stack.exports == {f"blue-{name}": value for name, value in stack.outputs.items()}
+
+
+def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None:
+    """No choice of one parameter breaks the rendering of another; the rules alone decide."""
+    rendered = 0
+    for billing, encryption, key, maximum, stream, insights, days in itertools.product(
+        ("PAY_PER_REQUEST", "PROVISIONED"),
+        ("AWS_OWNED", "AWS_MANAGED", "CUSTOMER"),
+        ("", KEY_ARN),
+        ("0", "100"),
+        ("NONE", "NEW_IMAGE"),
+        ("OFF", "THROTTLED_KEYS"),
+        ("0", "7"),
+    ):
+        parameters = {
+            "BillingMode": billing,
+            "Encryption": encryption,
+            "KmsKeyArn": key,
+            "MaxWriteRequestUnits": maximum,
+            "StreamViewType": stream,
+            "ContributorInsights": insights,
+            "PointInTimeRecoveryDays": days,
+        }
+        valid = (encryption == "CUSTOMER") == bool(key) and not (billing == "PROVISIONED" and maximum != "0")
+        if not valid:
+            with pytest.raises(StackRefusedError):
+                render(TEMPLATE, parameters)
+            continue
+        stack = render(TEMPLATE, parameters)
+        properties = stack.properties("Table")
+        assert ("ProvisionedThroughput" in properties) == (billing == "PROVISIONED")
+        assert ("OnDemandThroughput" in properties) == (maximum != "0")
+        assert len(stack.of_type(SCALABLE_TARGET)) == (4 if billing == "PROVISIONED" else 0)
+        assert ("StreamArn" in stack.outputs) == (stream != "NONE")
+        rendered += 1
+    assert rendered == 72
+
+
+@pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        ({"Encryption": "CUSTOMER"}, "Pass the key's ARN"),
+        ({"KmsKeyArn": KEY_ARN}, "leave KmsKeyArn empty"),
+        ({"Encryption": "AWS_MANAGED", "KmsKeyArn": KEY_ARN}, "leave KmsKeyArn empty"),
+        ({"BillingMode": "PROVISIONED", "MaxReadRequestUnits": "5"}, "the maximums are TableReadMax"),
+        ({"BillingMode": "PROVISIONED", "MaxWriteRequestUnits": "5"}, "the maximums are TableReadMax"),
+        ({"Encryption": "CUSTOMER", "KmsKeyArn": "alias/mine"}, "must be the ARN of a key"),
+        ({"TableName": "a b"}, "must be 3 to 255 letters"),
+        ({"TableName": "ab"}, "must be 3 to 255 letters"),
+        ({"PointInTimeRecoveryDays": "36"}, "1 to 35 days, or 0"),
+        ({"PointInTimeRecoveryDays": "-1"}, "1 to 35 days, or 0"),
+        ({"MaxReadRequestUnits": "-1"}, "0 for no maximum"),
+        ({"TableReadMin": "0"}, "1 or more read capacity units"),
+        ({"IndexWriteMax": "many"}, "1 or more write capacity units"),
+        ({"TargetUtilization": "95"}, "20 to 90 percent"),
+        ({"BillingMode": "FREE"}, "must be one of"),
+        ({"Colour": "blue"}, "do not exist in the template"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], advice: str) -> None:
+    with pytest.raises(StackRefusedError, match=advice):
+        render(TEMPLATE, parameters)
+
+
+def test_every_parameter_says_what_it_is_and_is_shown_in_a_group() -> None:
+    declared = TEMPLATE["Parameters"]
+    assert all(declaration["Description"] for declaration in declared.values())
+    groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    assert sorted(itertools.chain.from_iterable(group["Parameters"] for group in groups)) == sorted(declared)

@@ -1,0 +1,235 @@
+"""Tenant isolation by `infra/tenant.yaml`: whatever id tenant A makes up, it reaches no item of another tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+
+from langgraph.checkpoint.dynamodb import CheckpointerError
+from tests.infra.authorization import Gate, Request, actions_of, is_allowed, requests_of
+from tests.infra.conftest import MakeSaver, contents, for_table
+from tests.infra.conversation import aconverse, config_of, converse
+from tests.infra.rendering import Node, StackRefusedError, load, render
+from tests.support.sync_adapter import SyncAsAsync
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+Saver: TypeAlias = BaseCheckpointSaver[Any]
+SaverOf: TypeAlias = "Callable[..., DynamoDBSaver]"
+
+TABLE_STACK = render(load("table.yaml"))
+TEMPLATE = load("tenant.yaml")
+
+
+def policy_of(tenant: str, **parameters: str) -> Node:
+    """The rendered policy of one tenant; of the empty name, that of the session tag."""
+    given_parameters = {"TableStackName": "checkpoints", "Tenant": tenant, **parameters}
+    stack = render(TEMPLATE, given_parameters, stack_name="tenant", exports=TABLE_STACK.exports)
+    assert stack.exports == {"tenant-TenantPolicyArn": "arn:aws:iam::123456789012:policy/tenant-TenantPolicy"}
+    document: Node = stack.properties("TenantPolicy")["PolicyDocument"]
+    return document
+
+
+def gate_of(tenant: str, table_name: str) -> Gate:
+    """A gate that lets through what the tenant's policy allows."""
+    return Gate([for_table(policy_of(tenant), table_name)])
+
+
+def reads(*keys: str) -> Request:
+    """A BatchGetItem of items with these partition keys."""
+    items = [{"PK": {"S": key}, "SK": {"S": "T"}} for key in keys]
+    body = {"RequestItems": {TABLE_STACK.outputs["TableArn"]: {"Keys": items}}}
+    [request] = requests_of("BatchGetItem", body, {})
+    return request
+
+
+async def test_tenants_agent_runs_and_needs_every_action(saver_of: SaverOf, table_name: str) -> None:
+    gate = gate_of("tenant-a", table_name)
+    for _ in range(2):
+        saver = saver_of(gate)
+        converse(saver, config_of("tenant-a/sync"))
+        await aconverse(saver, config_of("tenant-a/async"))
+    for side in (saver, SyncAsAsync(saver)):
+        await side.acopy_thread("tenant-a/sync", "tenant-a/copy")
+        await side.aprune(["tenant-a/copy"], strategy="keep_latest")
+        await side.adelete_thread("tenant-a/copy")
+    assert not gate.refused
+    assert gate.allowed_actions() == actions_of(policy_of("tenant-a"))
+
+
+def _configuration(thread_id: str, namespace: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}}
+
+
+async def _list(saver: Saver, thread_id: str, namespace: str) -> None:
+    async for _ in saver.alist(_configuration(thread_id, namespace)):
+        pass
+
+
+async def _put_writes(saver: Saver, thread_id: str, namespace: str) -> None:
+    config = _configuration(thread_id, namespace)
+    config["configurable"]["checkpoint_id"] = "1"
+    await saver.aput_writes(config, [("messages", "forged")], "task")
+
+
+Attack: TypeAlias = Callable[[Saver, str, str], Awaitable[object]]
+ATTACKS: list[Attack] = [
+    lambda saver, thread_id, namespace: saver.aget_tuple(_configuration(thread_id, namespace)),
+    lambda saver, thread_id, namespace: saver.aput(
+        _configuration(thread_id, namespace),
+        empty_checkpoint(),
+        {"source": "update", "step": 9, "parents": {}},
+        {},
+    ),
+    _list,
+    _put_writes,
+    lambda saver, thread_id, _: saver.adelete_thread(thread_id),
+    lambda saver, thread_id, _: saver.aprune([thread_id]),
+    lambda saver, thread_id, _: saver.acopy_thread(thread_id, "tenant-a/mine"),
+    lambda saver, thread_id, _: saver.acopy_thread("tenant-a/mine", thread_id),
+]
+
+# Pieces out of which an attacker would build an id: the tenants' names, everything that separates or escapes
+# anything in a key, IAM's wildcards and variables, and characters that look like the separators.
+NAMES = ["tenant-a", "tenant-b", "secret", "A", "-", "T", "C#", "S#", "N#", ".."]
+SYNTAX = ["/", "#", "%", "%2F", "%2f", "%23", "*", "?", "${*}", "${aws:userid}", "|", ":", " ", "\x00", "\n"]
+LOOKALIKES = ["\uff0f", "\u2044"]
+PIECES = st.sampled_from([*NAMES, *SYNTAX, *LOOKALIKES])
+IDS = st.lists(PIECES, min_size=1, max_size=6).map("".join) | st.text(min_size=1, max_size=20)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(thread_id=IDS, namespace=IDS | st.just(""), attack=st.sampled_from(ATTACKS), sync=st.booleans())
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False)
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[4], sync=True)
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[6], sync=False)
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[7], sync=False)
+@example(thread_id="tenant-a/#tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False)
+@example(thread_id="tenant-a/../tenant-b/secret", namespace="", attack=ATTACKS[4], sync=False)
+@example(thread_id="tenant-a%2F", namespace="", attack=ATTACKS[1], sync=False)
+async def test_no_crafted_id_reaches_another_tenant(
+    saver_of: SaverOf,
+    make_saver: MakeSaver,
+    client: DynamoDBClient,
+    table_name: str,
+    thread_id: str,
+    namespace: str,
+    attack: Attack,
+    sync: bool,
+) -> None:
+    """Every request that the policy lets through is about items of the attacker, and the others' are untouched."""
+    owner = make_saver()
+    for thread in ("tenant-a/mine", "tenant-b/secret"):
+        if await owner.aget_tuple(config_of(thread)) is None:
+            await aconverse(owner, config_of(thread))
+    foreign = [item for item in contents(client, table_name) if not item["PK"]["S"].startswith("tenant-a/")]
+
+    gate = gate_of("tenant-a", table_name)
+    saver = saver_of(gate)
+    side: Saver = SyncAsAsync(saver) if sync else saver
+    outcome: Exception | None = None
+    try:
+        await attack(side, thread_id, namespace)
+    except (ClientError, CheckpointerError) as error:
+        outcome = error
+    if isinstance(outcome, ClientError):
+        assert outcome.response["Error"]["Code"] == "AccessDeniedException"
+        assert not thread_id.startswith("tenant-a/")
+    elif outcome is None:
+        assert thread_id.startswith("tenant-a/")
+    else:
+        # The id itself was refused before anything was sent: a lone surrogate, say.
+        assert not gate.refused
+    assert all(key.startswith("tenant-a/") for request in gate.allowed for key in request.leading_keys)
+    assert all(request.leading_keys for request in gate.allowed)
+    after = [item for item in contents(client, table_name) if not item["PK"]["S"].startswith("tenant-a/")]
+    assert after == foreign
+
+
+@given(tenant=st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True), other=IDS)
+@example(tenant="a", other="ab")
+@example(tenant="a", other="a")
+@example(tenant="a.", other="ab")
+def test_prefix_of_one_tenant_is_never_that_of_another(tenant: str, other: str) -> None:
+    """The slash ends the prefix and no name holds one, so "a" never reaches the threads of "ab"."""
+    name = other.replace("/", "")
+    assert is_allowed([policy_of(tenant)], reads(f"{name}/thread#")) == (name == tenant)
+
+
+def test_one_foreign_key_in_a_batch_refuses_the_batch() -> None:
+    document = policy_of("tenant-a")
+    assert is_allowed([document], reads("tenant-a/1#", "tenant-a/2#ns"))
+    assert not is_allowed([document], reads("tenant-a/1#", "tenant-b/1#"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("Scan", {}),
+        ("DescribeTable", {}),
+        (
+            "Query",
+            {
+                "IndexName": "run_id-index",
+                "KeyConditionExpression": "run_id = :r",
+                "ExpressionAttributeValues": {":r": {"S": "tenant-a/run"}},
+            },
+        ),
+    ],
+)
+def test_requests_that_name_no_partition_are_refused(operation: str, body: Node) -> None:
+    table = TABLE_STACK.outputs["TableArn"]
+    [request] = requests_of(operation, {"TableName": table, **body}, {})
+    assert not is_allowed([policy_of("tenant-a")], request)
+
+
+@pytest.mark.parametrize(
+    ("tag", "key", "allowed"),
+    [
+        ("tenant-a", "tenant-a/1#", True),
+        ("tenant-a", "tenant-b/1#", False),
+        ("tenant-a", "tenant-ab/1#", False),
+        ("tenant-a/b", "tenant-a/b/1#", False),
+        ("", "/1#", False),
+        (None, "/1#", False),
+        (None, "${aws:PrincipalTag/tenant}/1#", False),
+    ],
+)
+def test_session_tag_names_the_tenant(tag: str | None, key: str, allowed: bool) -> None:
+    request = reads(key)
+    tags = {} if tag is None else {"aws:PrincipalTag/tenant": [tag]}
+    tagged = Request(request.action, request.resource, {**request.context, **tags})
+    assert is_allowed([policy_of("")], tagged) is allowed
+
+
+def test_customer_key_can_be_used_through_dynamodb_only() -> None:
+    key_arn = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    [_, statement] = policy_of("tenant-a", KmsKeyArn=key_arn)["Statement"]
+    assert statement["Resource"] == key_arn
+    assert statement["Condition"] == {"StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}}
+
+
+def test_actions_are_those_of_the_agent() -> None:
+    agent = TABLE_STACK.properties("AgentPolicy")["PolicyDocument"]
+    assert actions_of(policy_of("tenant-a")) == actions_of(agent)
+
+
+@pytest.mark.parametrize("tenant", ["tenant-a/", "*", "tenant?", "${aws:userid}", "a b", "a#b", "%41"])
+def test_names_that_would_not_be_a_literal_prefix_are_refused(tenant: str) -> None:
+    with pytest.raises(StackRefusedError, match="must be letters, digits, dots"):
+        policy_of(tenant)
+
+
+def test_missing_table_stack_is_an_unresolved_export() -> None:
+    with pytest.raises(StackRefusedError, match="No export named absent-TableArn found"):
+        policy_of("tenant-a", TableStackName="absent")

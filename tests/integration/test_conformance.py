@@ -1,0 +1,55 @@
+"""LangGraph's public conformance suite, in full, for both sides of the saver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.sync_adapter import SyncAsAsync
+
+
+def _plain() -> dict[str, Any]:
+    return {}
+
+
+def _encrypted() -> dict[str, Any]:
+    return {"serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")}
+
+
+def _expiring() -> dict[str, Any]:
+    return {"ttl_seconds": 3600}
+
+
+def _async_side(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    return saver
+
+
+@pytest.mark.parametrize("options", [_plain, _encrypted, _expiring], ids=["plain", "encrypted", "expiring"])
+@pytest.mark.parametrize("side", [_async_side, SyncAsAsync], ids=["async", "sync"])
+async def test_conformance_is_full(
+    make_saver: Callable[..., DynamoDBSaver],
+    side: Callable[[BaseCheckpointSaver[Any]], BaseCheckpointSaver[Any]],
+    options: Callable[[], dict[str, Any]],
+) -> None:
+    @checkpointer_test(name="DynamoDBSaver")
+    async def saver_under_test() -> AsyncIterator[BaseCheckpointSaver[Any]]:
+        yield side(make_saver(**options()))
+
+    report = await validate(saver_under_test)
+
+    failures = [failure for result in report.results.values() for failure in result.failures]
+    assert not failures, "\n".join(failures)
+    assert set(report.results) == {capability.value for capability in ALL_CAPABILITIES}
+    for capability, result in report.results.items():
+        assert result.detected, f"{capability} is not overridden"
+        assert result.passed, f"{capability} did not pass"
+        assert result.tests_passed > 0, f"{capability} ran no test"
+        assert result.tests_skipped == 0, f"{capability} skipped tests"
+    assert report.conformance_level() == "FULL"

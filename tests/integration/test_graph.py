@@ -1,0 +1,236 @@
+"""Real graphs on the saver, and the same graphs on LangGraph's InMemorySaver: nothing that can be seen differs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, Durability
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support import graphs
+from tests.support.graphs import Build
+from tests.support.session import Session, Side, canonical, differences
+
+MakeSaver = Callable[..., DynamoDBSaver]
+Scenario = Callable[[Session], Awaitable[None]]
+
+both_sides = pytest.mark.parametrize("side", ["sync", "async"])
+every_durability = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+
+
+async def _assert_same(
+    make_saver: MakeSaver, build: Build, scenario: Scenario, side: Side, durability: Durability = "async"
+) -> Session:
+    """Play a scenario on both savers and compare all that was seen; return the session on DynamoDB."""
+    memory = InMemorySaver()
+    expected = Session(build, lambda: memory, side, durability)
+    await scenario(expected)
+    actual = Session(build, make_saver, side, durability)
+    await scenario(actual)
+    assert expected.seen, "the scenario looked at nothing"
+    assert differences(expected, actual) == []
+    return actual
+
+
+def _question(number: int) -> dict[str, Any]:
+    return {"messages": [HumanMessage(f"question {number}", id=f"question-{number}")]}
+
+
+async def _two_turns(session: Session) -> None:
+    await session.invoke(_question(1))
+    await session.look()
+    session.reopen()
+    await session.invoke(_question(2))
+    await session.look()
+
+
+@both_sides
+@every_durability
+async def test_tool_loop_over_two_turns_in_two_processes(
+    make_saver: MakeSaver, side: Side, durability: Durability
+) -> None:
+    await _assert_same(make_saver, graphs.agent, _two_turns, side, durability)
+
+
+@both_sides
+async def test_static_breakpoint_stops_before_each_tool(make_saver: MakeSaver, side: Side) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke(_question(1))
+        for _ in range(2):
+            assert (await session.state()).next == ("tools",)
+            await session.look()
+            session.reopen()
+            await session.invoke(None)
+        assert (await session.state()).next == ()
+        await session.look()
+
+    await _assert_same(make_saver, graphs.agent_with_breakpoint, scenario, side)
+
+
+@both_sides
+@every_durability
+@pytest.mark.parametrize("checkpointer", [None, True], ids=["per-call", "per-thread"])
+async def test_nested_subgraphs_keep_their_namespaces(
+    make_saver: MakeSaver, side: Side, durability: Durability, checkpointer: bool | None
+) -> None:
+    async def scenario(session: Session) -> None:
+        for turn in range(2):
+            await session.invoke({"count": turn})
+            assert (await session.state()).interrupts
+            await session.look()
+            session.reopen()
+            await session.invoke(Command(resume=f"yes {turn}"))
+            await session.look()
+
+    session = await _assert_same(make_saver, graphs.subgraphs(checkpointer), scenario, side, durability)
+
+    namespaces = {each.config["configurable"]["checkpoint_ns"] for each in await session.stored()}
+    depths = {namespace.count("|") for namespace in namespaces if namespace}
+    assert depths == {0, 1}, "a namespace of each depth is stored"
+
+
+@both_sides
+@every_durability
+async def test_parallel_branches_and_sends(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke({"log": ["input"]})
+        await session.look()
+
+    await _assert_same(make_saver, graphs.fan_out, scenario, side, durability)
+
+
+@both_sides
+@every_durability
+async def test_two_interrupts_are_resumed_by_one_command(
+    make_saver: MakeSaver, side: Side, durability: Durability
+) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke({"log": []})
+        await session.look()
+        session.reopen()
+        interrupts = (await session.state()).interrupts
+        assert len(interrupts) == 2
+        await session.invoke(Command(resume={each.id: f"yes to {each.value}" for each in interrupts}))
+        await session.look()
+
+    await _assert_same(make_saver, graphs.approvals, scenario, side, durability)
+
+
+@both_sides
+async def test_interrupts_are_resumed_one_after_the_other(make_saver: MakeSaver, side: Side) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke({"log": []})
+        while interrupts := (await session.state()).interrupts:
+            session.reopen()
+            await session.invoke(Command(resume={interrupts[0].id: "yes"}))
+            await session.look()
+
+    await _assert_same(make_saver, graphs.approvals, scenario, side)
+
+
+@both_sides
+@every_durability
+async def test_resume_after_failure_does_not_repeat_what_succeeded(
+    make_saver: MakeSaver, side: Side, durability: Durability
+) -> None:
+    runs: list[str] = []
+
+    async def scenario(session: Session) -> None:
+        runs.clear()
+        for _ in range(2):
+            with pytest.raises(ConnectionError):
+                await session.invoke(None if runs else {"log": ["input"]})
+            await session.look()
+            session.reopen()
+        await session.invoke(None)
+        await session.look()
+
+    await _assert_same(make_saver, graphs.unreliable(runs, failures=2), scenario, side, durability)
+
+    assert runs.count("steady") == 1
+    assert runs.count("fails") == 3
+
+
+@both_sides
+@every_durability
+async def test_time_travel_and_forks(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke(_question(1))
+        await session.invoke(_question(2))
+        history = await session.history()
+        oldest, middle = history[-1], history[len(history) // 2]
+        session.reopen()
+        fork = await session.update(middle.config, _question(3), as_node="__start__")
+        await session.look()
+        await session.invoke(None, fork)
+        await session.look()
+        session.reopen()
+        await session.invoke(None, middle.config)
+        await session.look()
+        await session.invoke(_question(4), oldest.config)
+        await session.look()
+        session.seen.append(canonical(await session.state(middle.config)))
+
+    await _assert_same(make_saver, graphs.agent, scenario, side, durability)
+
+
+@both_sides
+async def test_time_travel_within_subgraphs(make_saver: MakeSaver, side: Side) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke({"count": 1})
+        state = await session.state()
+        inner = state.tasks[0].state
+        assert inner is not None
+        assert not isinstance(inner, dict)
+        await session.update(inner.config, {"log": ["by hand"]})
+        await session.look()
+        session.reopen()
+        await session.invoke(Command(resume="yes"))
+        await session.look()
+        await session.invoke(None, state.config)
+        await session.look()
+
+    await _assert_same(make_saver, graphs.subgraphs(None), scenario, side)
+
+
+@both_sides
+async def test_history_by_filter_limit_and_before(make_saver: MakeSaver, side: Side) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke(_question(1))
+        await session.invoke(_question(2))
+        everything = await session.history()
+        queries: list[dict[str, Any]] = [
+            {"limit": 3},
+            {"limit": 0},
+            {"filter": {"source": "input"}},
+            {"filter": {"source": "loop", "step": 2}},
+            {"filter": {"source": "nobody"}},
+            {"before": everything[4].config},
+            {"before": everything[2].config, "filter": {"source": "loop"}, "limit": 2},
+            {"before": everything[-1].config},
+        ]
+        for query in queries:
+            found = [
+                next(at for at, each in enumerate(everything) if each.config == one.config)
+                for one in await session.history(**query)
+            ]
+            session.seen.append(f"{sorted(query)}: {found}")
+
+    session = await _assert_same(make_saver, graphs.agent, scenario, side)
+    assert not session.seen[-1].endswith(": [0]")
+
+
+@both_sides
+async def test_a_run_is_found_by_its_run_id(make_saver: MakeSaver, side: Side) -> None:
+    async def scenario(session: Session) -> None:
+        for turn in range(2):
+            config = {**session.config, "metadata": {"run_id": f"run-{turn}", "who": "ann"}}
+            await session.invoke(_question(turn), config)
+        for metadata in ({"run_id": "run-1"}, {"who": "ann"}, {"who": "bob"}):
+            session.seen.append(canonical([each.values for each in await session.history(filter=metadata)]))
+
+    await _assert_same(make_saver, graphs.agent, scenario, side)

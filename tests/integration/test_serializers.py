@@ -1,0 +1,158 @@
+"""Serializers of every kind; encryption that hides what it should and still stores equal pieces once."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MakeSaver = Callable[..., DynamoDBSaver]
+KEY = b"0123456789abcdef"
+
+
+class PickleSerializer:
+    """A serializer of a user's own, with names of its own for what it writes."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Pickle it."""
+        return "my+pickle", pickle.dumps(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Unpickle it."""
+        assert data[0] == "my+pickle"
+        return pickle.loads(data[1])  # noqa: S301 - of the test's own data.
+
+
+class RandomSerializer(JsonPlusSerializer):
+    """A serializer that never gives the same bytes twice, as one that encrypts by itself."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Put random bytes in front of what the inner serializer gives."""
+        kind, data = super().dumps_typed(obj)
+        return kind, Random().randbytes(16) + data
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Take them off again."""
+        return super().loads_typed((data[0], data[1][16:]))
+
+
+class UntypedSerializer:
+    """A serializer of the old protocol, without types."""
+
+    def dumps(self, obj: Any) -> bytes:
+        """Pickle it."""
+        return pickle.dumps(obj)
+
+    def loads(self, data: bytes) -> Any:
+        """Unpickle it."""
+        return pickle.loads(data)  # noqa: S301 - of the test's own data.
+
+
+SERIALIZERS = {
+    "jsonplus": JsonPlusSerializer,
+    "pickle fallback": lambda: JsonPlusSerializer(pickle_fallback=True),
+    "encrypted": lambda: EncryptedSerializer.from_pycryptodome_aes(key=KEY),
+    "encrypted own": lambda: EncryptedSerializer.from_pycryptodome_aes(serde=PickleSerializer(), key=KEY),
+    "own": PickleSerializer,
+    "never the same": RandomSerializer,
+    "untyped": UntypedSerializer,
+}
+
+
+def _messages(count: int) -> list[HumanMessage]:
+    random = Random(1)
+    return [HumanMessage(random.randbytes(300).hex(), id=str(number)) for number in range(count)]
+
+
+@pytest.mark.parametrize("serde", SERIALIZERS.values(), ids=SERIALIZERS.keys())
+def test_every_serializer_gives_back_what_was_put(make_saver: MakeSaver, serde: Callable[[], Any]) -> None:
+    conversation = Conversation(make_saver(serde=serde()), "t")
+    conversation.put(messages=_messages(30), notes={"a": [1, None, b"x"]})
+    conversation.put(messages=_messages(60))
+    config = conversation.put(messages=_messages(90)[20:])
+    conversation.saver.put_writes(config, [("messages", _messages(40)), ("__interrupt__", ("?",))], "task")
+    reader = make_saver(serde=serde())
+    assert stored_values(reader, thread_config("t")) == conversation.values
+    found = reader.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes is not None
+    assert {write[1] for write in found.pending_writes} == {"messages", "__interrupt__"}
+
+
+def test_objects_that_only_pickle_can_carry_are_given_back(make_saver: MakeSaver) -> None:
+    serde = JsonPlusSerializer(pickle_fallback=True)
+    value = [range(3), *("x" * 500 for _ in range(100))]
+    Conversation(make_saver(serde=serde), "t").put(things=value)
+    assert stored_values(make_saver(serde=serde), thread_config("t"))["things"] == value
+
+
+@pytest.mark.parametrize("encrypt_metadata", [False, True])
+def test_encrypted_threads_show_nothing_but_ids_and_metadata(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, encrypt_metadata: bool
+) -> None:
+    saver = make_saver(
+        serde=EncryptedSerializer.from_pycryptodome_aes(key=KEY), encrypt_metadata=encrypt_metadata
+    )
+    conversation = Conversation(saver, "t")
+    secret = "the patient has an unusual name"  # noqa: S105 - what must not show.
+    conversation.put(
+        messages=[HumanMessage(secret * 5, id=str(number)) for number in range(200)], note=secret
+    )
+    config, checkpoint, metadata, versions = conversation.change(note=secret + "!")
+    metadata["label"] = "visible or not"
+    config = saver.put(config, checkpoint, metadata, versions)
+    saver.put_writes(config, [("messages", secret)], "task")
+    stored = repr(all_items(client, table_name))
+    assert "unusual" not in stored
+    assert ("visible or not" in stored) is not encrypt_metadata
+    assert [
+        each.metadata["step"] for each in saver.list(thread_config("t"), filter={"label": "visible or not"})
+    ] == [1]
+
+
+@pytest.mark.parametrize("serde", ["jsonplus", "encrypted", "own"])
+def test_equal_pieces_are_stored_once(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, serde: str
+) -> None:
+    """What ten checkpoints of a growing list store is little more than what the last of them holds."""
+    for cold in (False, True):
+        saver = make_saver(serde=SERIALIZERS[serde]())
+        conversation = Conversation(saver, f"t-{cold}")
+        for count in range(200, 300, 10):
+            conversation.put(messages=_messages(count))
+            if cold:
+                conversation.saver = make_saver(serde=SERIALIZERS[serde]())
+    sizes = {
+        cold: sum(
+            len(item["data"]["B"])
+            for item in all_items(client, table_name, begins="S#")
+            if item["PK"]["S"] == f"t-{cold}#"
+        )
+        for cold in (False, True)
+    }
+    whole = len(JsonPlusSerializer().dumps_typed(_messages(290))[1])
+    assert sizes[True] == pytest.approx(sizes[False], rel=0.1)
+    assert sizes[False] < whole
+
+
+def test_equal_plaintexts_do_not_show_under_encryption(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY)
+    for thread_id in ("one", "other"):
+        Conversation(make_saver(serde=serde), thread_id).put(messages=_messages(100))
+    data = [bytes(item["data"]["B"]) for item in all_items(client, table_name, begins="S#")]
+    assert len(set(data)) == len(data)
+    assert len({item["SK"]["S"] for item in all_items(client, table_name, begins="S#")}) == len(data)

@@ -1,0 +1,144 @@
+"""Any state size: what is far over the size of an item is stored, read, pruned, copied and deleted like the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.types import Send
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MakeSaver = Callable[..., DynamoDBSaver]
+
+LARGE = pytest.mark.engines("dynamodb-local")  # moto's server takes minutes for thousands of items.
+
+
+def _bytes(size: int, seed: int = 1) -> bytes:
+    return Random(seed).randbytes(size)
+
+
+@LARGE
+def test_a_value_of_25_megabytes(make_saver: MakeSaver) -> None:
+    saver, value = make_saver(), _bytes(25_000_000)
+    conversation = Conversation(saver, "t")
+    conversation.put(documents=value, count=0)
+    conversation.put(count=1)
+    assert stored_values(make_saver(), thread_config("t")) == {"documents": value, "count": 1}
+
+
+@LARGE
+def test_a_large_thread_is_copied_and_deleted(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver, value = make_saver(), _bytes(3_000_000)
+    Conversation(saver, "t").put(documents=value)
+    saver.copy_thread("t", "copy")
+    saver.delete_thread("t")
+    assert stored_values(make_saver(), thread_config("copy"))["documents"] == value
+    saver.delete_thread("copy")
+    assert all_items(client, table_name) == []
+
+
+@LARGE
+async def test_a_value_of_25_megabytes_async(make_saver: MakeSaver) -> None:
+    value = _bytes(25_000_000, seed=2)
+    await Conversation(make_saver(), "t").aput(documents=value)
+    found = await make_saver().aget_tuple(thread_config("t"))
+    assert found is not None
+    assert found.checkpoint["channel_values"]["documents"] == value
+
+
+@LARGE
+def test_a_message_of_5_megabytes(make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    conversation = Conversation(saver, "t")
+    messages: list[Any] = [HumanMessage(_bytes(2_500_000).hex(), id="long"), AIMessage("short", id="short")]
+    conversation.put(messages=messages)
+    conversation.put(messages=[*messages, HumanMessage("and?", id="next")])
+    assert stored_values(make_saver(), thread_config("t"))["messages"] == conversation.values["messages"]
+
+
+def test_three_thousand_messages(make_saver: MakeSaver, client: DynamoDBClient, table_name: str) -> None:
+    saver = make_saver()
+    messages = [HumanMessage(f"Message {number} of many.", id=str(number)) for number in range(3_000)]
+    conversation = Conversation(saver, "t")
+    for count in (1_000, 2_999, 3_000):
+        conversation.put(messages=messages[:count])
+    assert stored_values(make_saver(), thread_config("t"))["messages"] == messages
+    saver.delete_thread("t")
+    assert all_items(client, table_name) == []
+
+
+def test_a_thousand_parallel_writes_of_one_step(make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    config = Conversation(saver, "t").put(count=0)
+    sends = [("__pregel_tasks", Send("worker", {"index": index})) for index in range(1_000)]
+    saver.put_writes(config, sends, "plan")
+    for index in range(100):
+        saver.put_writes(config, [("results", index)], f"task-{index:03}", f"~{index:03}")
+    found = make_saver().get_tuple(thread_config("t"))
+    assert found is not None
+    assert found.pending_writes is not None
+    assert [write[1:] for write in found.pending_writes[:1_000]] == sends
+    assert [write[2] for write in found.pending_writes[1_000:]] == list(range(100))
+
+
+def test_writes_over_the_size_of_an_item(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    config = Conversation(saver, "t").put(count=0)
+    regular = [("a", _bytes(300_000, 1)), ("b", _bytes(300_000, 2))]
+    special = [("__interrupt__", _bytes(500_000, 3)), ("__resume__", _bytes(200_000, 4))]
+    saver.put_writes(config, [*regular, *special], "task")
+    saver.put_writes(config, [*regular, ("c", _bytes(100_000, 5))], "task")
+    found = make_saver().get_tuple(config)
+    assert found is not None
+    assert {(channel, value) for _, channel, value in found.pending_writes or ()} == {
+        *regular,
+        *special,
+        ("c", _bytes(100_000, 5)),
+    }
+    saver.delete_thread("t")
+    assert all_items(client, table_name) == []
+
+
+def test_many_channels_and_large_metadata_fit_into_an_item(make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    conversation = Conversation(saver, "t")
+    conversation.put(**{f"channel_{number}": _bytes(1_024, number) for number in range(500)})
+    config, checkpoint, metadata, versions = conversation.change(channel_0=b"changed")
+    metadata["notes"] = _bytes(200_000).hex()
+    saver.put(config, checkpoint, metadata, versions)
+    found = make_saver().get_tuple(thread_config("t"))
+    assert found is not None
+    assert found.checkpoint["channel_values"] == conversation.values
+    assert found.metadata == metadata
+    assert [
+        each.metadata for each in saver.list(thread_config("t"), filter={"notes": metadata["notes"]})
+    ] == [metadata]
+
+
+@LARGE
+def test_hundreds_of_large_channels_fit_into_a_head(make_saver: MakeSaver) -> None:
+    conversation = Conversation(make_saver(), "t")
+    conversation.put(**{f"channel_{number}": _bytes(60_000, number) for number in range(200)})
+    conversation.put(channel_0=b"small now")
+    assert stored_values(make_saver(), thread_config("t")) == conversation.values
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 4_096, 16_384, 16_400, 16_401, 65_536, 399_999, 400_001])
+def test_sizes_around_every_bound(make_saver: MakeSaver, size: int) -> None:
+    conversation = Conversation(make_saver(), "t")
+    conversation.put(first=_bytes(size, 1), second="x" * size)
+    conversation.put(first=_bytes(size, 1) + b"more")
+    conversation.put(third=None)
+    assert stored_values(make_saver(), thread_config("t")) == conversation.values

@@ -1,0 +1,225 @@
+"""What was asked of the saver and acknowledged, and what that allows a reader to see.
+
+The rules are those of issue 4. They are stated per read: a read began at some move of the simulator and saw the table
+at any moment up to now, while puts and deletions may have been under way or may have died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.checkpoint.base import CheckpointTuple, writes_sort_key
+
+WritesKey = tuple[str, str, str, str]
+
+
+class Violation(AssertionError):
+    """A reader saw what it must not see, or missed what it must see."""
+
+
+@dataclass
+class Record:
+    """One call: when it began, when it ended in whatever way, and whether it was acknowledged."""
+
+    began: int | None = None
+    ended: int | None = None
+    acknowledged: bool = False
+    clean: bool = True
+    """No attempt of it failed, so that nothing of it can still be under way after it has ended."""
+
+    def over_before(self, moment: int) -> bool:
+        """Tell whether nothing of it could take effect from that moment on."""
+        return self.ended is not None and self.ended < moment
+
+    def acknowledged_before(self, moment: int) -> bool:
+        """Tell whether its caller knew by then."""
+        return self.acknowledged and self.over_before(moment)
+
+
+@dataclass
+class Put(Record):
+    """A checkpoint that was put."""
+
+    thread: str = ""
+    namespace: str = ""
+    checkpoint_id: str = ""
+    parent_id: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The conversation it belongs to."""
+        return self.thread, self.namespace
+
+
+@dataclass
+class Writes(Record):
+    """A task's writes that were put."""
+
+    thread: str = ""
+    namespace: str = ""
+    checkpoint_id: str = ""
+    task_id: str = ""
+    task_path: str = ""
+    writes: Sequence[tuple[str, Any]] = ()
+
+
+@dataclass
+class Deletion(Record):
+    """A call that deletes. A prune keeps what is newest, so it never changes what the latest state is."""
+
+    kind: str = "delete_thread"
+    threads: Sequence[str] = ()
+    run_ids: Sequence[str] = ()
+    kept: int = 0
+
+
+@dataclass
+class Ledger:
+    """Everything that was asked of the saver in one run."""
+
+    puts: dict[tuple[str, str, str], Put] = field(default_factory=dict)
+    writes: dict[WritesKey, Writes] = field(default_factory=dict)
+    deletions: list[Deletion] = field(default_factory=list)
+    index_lags: bool = False
+
+    # What deletions may and must have done.
+
+    def deleters(self, put: Put) -> list[Deletion]:
+        """Return the deletions that may have taken a checkpoint, by now."""
+        return [
+            deletion
+            for deletion in self.deletions
+            if self._may_cover(deletion, put)
+            and not (put.began is not None and deletion.over_before(put.began))
+        ]
+
+    def _may_cover(self, deletion: Deletion, put: Put) -> bool:
+        if deletion.began is None:
+            return False
+        if deletion.kind == "delete_for_runs":
+            return put.run_id in deletion.run_ids
+        if put.thread not in deletion.threads:
+            return False
+        newer = [other for other in self._newer(put) if other.began is not None]
+        return deletion.kind == "delete_thread" or len(newer) >= deletion.kept
+
+    def _must_cover(self, deletion: Deletion, put: Put) -> bool:
+        """Tell whether a completed deletion leaves nothing of a checkpoint that was there before it began."""
+        began = deletion.began or 0
+        if not (deletion.acknowledged and put.clean and put.acknowledged_before(began)):
+            return False
+        if deletion.kind == "delete_for_runs":
+            return put.run_id in deletion.run_ids and not self.index_lags
+        if put.thread not in deletion.threads:
+            return False
+        newer = [
+            other
+            for other in self._newer(put)
+            if other.acknowledged_before(began)
+            and not [each for each in self.deleters(other) if each is not deletion]
+        ]
+        return deletion.kind == "delete_thread" or len(newer) >= deletion.kept
+
+    def _newer(self, put: Put) -> Iterable[Put]:
+        return (
+            other
+            for other in self.puts.values()
+            if other.place == put.place and other.checkpoint_id > put.checkpoint_id
+        )
+
+    # What a reader may see.
+
+    def check_latest(self, place: tuple[str, str], seen: CheckpointTuple | None, began: int) -> None:
+        """Check a read of the newest checkpoint of a conversation."""
+        known = [put for put in self.puts.values() if put.place == place and put.acknowledged_before(began)]
+        found = None if seen is None else self.check_tuple(place, seen, began)
+        for put in known:
+            if found is not None and found.checkpoint_id >= put.checkpoint_id:
+                continue
+            deleters = [each for each in self.deleters(put) if each.kind != "prune"]
+            if not deleters:
+                raise Violation(f"{put.checkpoint_id} is acknowledged, but the latest is {_name(found)}")
+            if found is not None and not any(_explains_older(each, found, began) for each in deleters):
+                raise Violation(
+                    f"an unfinished deletion shows {_name(found)}, which is older than {put.checkpoint_id}"
+                )
+
+    def check_one(self, put: Put, seen: CheckpointTuple | None, began: int) -> None:
+        """Check a read of one checkpoint by its id."""
+        if seen is not None:
+            self.check_tuple(put.place, seen, began)
+            if seen.checkpoint["id"] != put.checkpoint_id:
+                raise Violation(f"{put.checkpoint_id} was asked for, and {seen.checkpoint['id']} came")
+        elif put.acknowledged_before(began) and not self.deleters(put):
+            raise Violation(f"{put.checkpoint_id} is acknowledged and was not deleted, but is not there")
+
+    def check_list(self, thread: str, seen: Sequence[CheckpointTuple], began: int) -> None:
+        """Check a list of a whole thread."""
+        ids = [(each.checkpoint["id"], each.config["configurable"]["checkpoint_ns"]) for each in seen]
+        if len(set(ids)) != len(ids):
+            raise Violation(f"a list names a checkpoint twice: {ids}")
+        if [each for each, _ in ids] != sorted((each for each, _ in ids), reverse=True):
+            raise Violation(f"a list is not in order: {ids}")
+        for each in seen:
+            self.check_tuple((thread, each.config["configurable"]["checkpoint_ns"]), each, began)
+        for put in self.puts.values():
+            if put.thread == thread and (put.checkpoint_id, put.namespace) not in ids:
+                self.check_one(put, None, began)
+
+    def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: int) -> Put:
+        """Check that what is seen is whole, is this conversation's, and is not of something deleted."""
+        put = self.puts.get((*place, seen.checkpoint["id"]))
+        if put is None or put.began is None:
+            raise Violation(f"{seen.checkpoint['id']} of {place} was never put")
+        if seen.checkpoint["channel_values"] != put.values:
+            raise Violation(
+                f"{put.checkpoint_id} is torn: {seen.checkpoint['channel_values']} is not {put.values}"
+            )
+        parent_id = (seen.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+        if parent_id not in {put.parent_id, None}:
+            raise Violation(f"{put.checkpoint_id} has the parent {parent_id}")
+        for deletion in self.deletions:
+            if deletion.over_before(began) and self._must_cover(deletion, put):
+                raise Violation(
+                    f"{put.checkpoint_id} was deleted by a completed {deletion.kind} and is there again"
+                )
+        self._check_writes(put, seen, began)
+        return put
+
+    def _check_writes(self, put: Put, seen: CheckpointTuple, began: int) -> None:
+        found: dict[str, list[tuple[str, Any]]] = {}
+        for task_id, channel, value in seen.pending_writes or ():
+            found.setdefault(task_id, []).append((channel, value))
+        expected = {
+            key[3]: writes
+            for key, writes in self.writes.items()
+            if key[:3] == (*put.place, put.checkpoint_id)
+        }
+        for task_id, pairs in found.items():
+            if task_id not in expected or pairs != list(expected[task_id].writes):
+                raise Violation(f"{put.checkpoint_id} has writes of {task_id} that nobody put: {pairs}")
+        for task_id, writes in expected.items():
+            if task_id in found or not writes.acknowledged_before(began):
+                continue
+            if not [each for each in self.deleters(put) if not each.over_before(writes.began or 0)]:
+                raise Violation(f"{put.checkpoint_id} lost the acknowledged writes of {task_id}")
+        order = list(found)
+        if order != sorted(order, key=lambda task_id: writes_sort_key(expected[task_id].task_path, task_id)):
+            raise Violation(f"{put.checkpoint_id} has its writes in the order {order}")
+
+
+def _explains_older(deletion: Deletion, found: Put, began: int) -> bool:
+    """Tell whether a deletion lets a checkpoint be the latest that is older than one that it took."""
+    if deletion.kind == "delete_for_runs" and found.run_id not in deletion.run_ids:
+        return True
+    if deletion.acknowledged_before(began):
+        return True
+    return found.ended is None or found.ended > (deletion.began or 0)
+
+
+def _name(put: Put | None) -> str:
+    return "none" if put is None else put.checkpoint_id

@@ -1,0 +1,66 @@
+"""Random runs: a few actors, some bad weather, every choice from one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import FAIR, Process, Weather
+from tests.simulation.world import Flow, World
+
+WEATHERS = (
+    FAIR,
+    Weather(crash=0.01),
+    Weather(lost_request=0.03, lost_answer=0.03),
+    Weather(late=0.05),
+    Weather(repeated=0.1),
+    Weather(unprocessed=0.3),
+    Weather(stale=0.3, torn=0.5),
+    Weather(pause=0.01),
+    Weather(
+        crash=0.005,
+        lost_request=0.01,
+        lost_answer=0.01,
+        late=0.02,
+        repeated=0.05,
+        unprocessed=0.1,
+        stale=0.1,
+        torn=0.2,
+    ),
+)
+PATIENCE = (0.0, 0.7, 0.9, 0.97)
+TRIES = 2
+
+
+def random_run(choices: Choices) -> World:
+    """Let a few actors do something to one or two threads, and check everything."""
+    weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
+    world = World(choices, weather)
+    warm = world.simulator.process()
+    namespace = ("", "inner")[choices.pick(2)]
+    world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace))
+    flows = [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(4))]
+    world.together(flows, warm if choices.pick(2) else None)
+    world.simulator.weather = replace(weather, crash=0.0)
+    world.check_end()
+    return world
+
+
+def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Process], Flow]:
+    namespace = usual if choices.pick(3) else ("", "inner")[choices.pick(2)]
+    back = choices.pick(3)
+    kept = 1 + choices.pick(2)
+    run_id = ("run", "other")[choices.pick(2)]
+    flows: Sequence[Callable[[Process], Flow]] = (
+        lambda process: world.conversation(
+            process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES
+        ),
+        lambda process: world.reader(process, "one", 2, namespace=namespace),
+        lambda process: world.delete_thread(process, "one", tries=TRIES),
+        lambda process: world.prune(process, "one", kept, tries=TRIES),
+        lambda process: world.delete_for_runs(process, run_id, tries=TRIES),
+        lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
+        lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
+    )
+    return flows[choices.pick(len(flows))]

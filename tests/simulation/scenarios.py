@@ -1,0 +1,54 @@
+"""What simulated runs start from, and the calls that are cut short or raced against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from tests.simulation.simulator import Process
+from tests.simulation.world import Flow, World
+
+Call: TypeAlias = Callable[[World, Process], Flow]
+
+
+def prepare(world: World) -> Process:
+    """Store a small thread with an inner namespace and two runs; return the process that remembers it."""
+    process = world.simulator.process()
+    world.alone(world.conversation(process, "one", 3, run_id="old"))
+    world.alone(world.conversation(process, "one", 2, namespace="inner", run_id="old"))
+    world.alone(world.conversation(process, "one", 1, run_id="run"))
+    return process
+
+
+def put_on(world: World, process: Process) -> Flow:
+    """Go on from the newest checkpoint."""
+    return world.fork(process, ("one", ""), 0, length=1)
+
+
+def put_fork(world: World, process: Process) -> Flow:
+    """Fork the conversation at an older checkpoint, whose parts it reuses."""
+    return world.fork(process, ("one", ""), 1, run_id="fork", length=1)
+
+
+def put_first(world: World, process: Process) -> Flow:
+    """Begin a namespace."""
+    return world.conversation(process, "one", 1, namespace="new")
+
+
+def put_inner(world: World, process: Process) -> Flow:
+    """Go on in the inner namespace."""
+    return world.conversation(process, "one", 1, namespace="inner", run_id="run")
+
+
+CALLS: Mapping[str, Call] = {
+    "put": put_on,
+    "fork": put_fork,
+    "first put": put_first,
+    "inner put": put_inner,
+    "prune": lambda world, process: world.prune(process, "one"),
+    "prune to two": lambda world, process: world.prune(process, "one", 2),
+    "delete_for_runs": lambda world, process: world.delete_for_runs(process, "old"),
+    "delete_thread": lambda world, process: world.delete_thread(process, "one"),
+    "copy_thread": lambda world, process: world.copy_thread(process, "one", "two"),
+    "read": lambda world, process: world.reader(process, "one", 1),
+}

@@ -1,0 +1,467 @@
+"""The third driver: several operations at once against the in-memory DynamoDB, one decision at a time.
+
+An actor is one flow of a process: a generator of rounds, as the saver's operations are. The simulator takes the
+actors' requests apart into effects, lets one effect or one actor move at a time, and lets requests, answers and
+processes be lost, repeated and delayed as `Choices` say. It knows nothing of checkpoints.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+
+from langgraph.checkpoint.dynamodb._memory import Memory
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._schema import table_schema
+from langgraph.checkpoint.dynamodb._steps import Call, Emit, Op, Stream, Work
+from tests.simulation.schedule import Choices
+from tests.support.dynamodb_model import DynamoDBModel
+
+TABLE = "checkpoints"
+START_SECONDS = 1_700_000_000.0
+MEMORY_BYTES = 1 << 20
+
+# The network delivers a request that its sender has given up within this time, or never.
+IN_FLIGHT_SECONDS_MAX = 60.0
+# The first one makes a lease run out, the second one lets unnamed segments count as orphans.
+PAUSES_SECONDS = (130.0, 4000.0)
+
+_READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How likely each kind of bad luck is."""
+
+    crash: float = 0.0
+    """Per move: the actor's process dies, and its requests may arrive or not."""
+    lost_request: float = 0.0
+    """Per request: it fails before it has any effect."""
+    lost_answer: float = 0.0
+    """Per request: it takes effect, a batch perhaps in part, and then fails."""
+    late: float = 0.0
+    """Per request: it fails, and takes effect some time later."""
+    repeated: float = 0.0
+    """Per request: the client sends it again after it took effect, and sees the second answer only."""
+    unprocessed: float = 0.0
+    """Per batch: some of it comes back."""
+    stale: float = 0.0
+    """Per item of an eventual read, and per item of an index: its last writes are missed."""
+    torn: float = 0.0
+    """Per read: it takes time, and sees its items at different moments between its request and its answer."""
+    pause: float = 0.0
+    """Per move: long enough passes for leases to run out."""
+    patience: float = 0.0
+    """Per move: the one that moved last moves again. The rarest races are those in which one actor stands still."""
+
+
+FAIR = Weather()
+
+
+@dataclass
+class Process:
+    """One process with the saver in it: what it remembers dies with it."""
+
+    name: str
+    table: Table
+    alive: bool = True
+
+
+@dataclass
+class _Request:
+    """A call on its way: which of its effects are still to come, and what its sender will be told."""
+
+    call: Call
+    began_at: int
+    effects: list[Call]
+    failure: Exception | None = None
+    answers: list[Any] = field(default_factory=list)
+    unprocessed: list[Any] = field(default_factory=list)
+    given_up: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.given_up or not self.effects
+
+    def outcome(self) -> Any:  # noqa: ANN401 - an outcome is whatever the step gave.
+        if self.failure is not None:
+            return self.failure
+        if self.call.method == "batch_write_item":
+            failed = [answer for answer in self.answers if isinstance(answer, Exception)]
+            left = {TABLE: self.unprocessed} if self.unprocessed else {}
+            return failed[0] if failed else {"UnprocessedItems": left}
+        return self.answers[-1]
+
+
+@dataclass
+class Actor:
+    """One flow of a process: the generator it runs, and the round it waits for."""
+
+    name: str
+    process: Process
+    steps: Generator[Any, Any, Any]
+    requests: list[_Request | None] = field(default_factory=list)
+    outcomes: list[Any] = field(default_factory=list)
+    finished: bool = False
+    failure: Exception | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is still to come."""
+        return any(request is not None and not request.done for request in self.requests)
+
+
+class Simulator:
+    """One table, the processes that use it, and a clock that moves when they do."""
+
+    def __init__(
+        self,
+        choices: Choices,
+        weather: Weather = FAIR,
+        *,
+        ttl_seconds: int | None = None,
+        switches_max: int | None = None,
+    ) -> None:
+        """Start with an empty table.
+
+        Args:
+            choices: What decides.
+            weather: How likely each kind of bad luck is.
+            ttl_seconds: The savers' option.
+            switches_max: How often another actor may come in while one could go on. With it, a round is one move:
+                races are then few enough to be tried one and all.
+        """
+        self.choices = choices
+        self._switches_left = switches_max
+        self.weather = weather
+        self.now = START_SECONDS
+        self.moves = 0
+        self.log: list[str] = []
+        self.model = DynamoDBModel(table_schema(TABLE), self.clock)
+        self.model.check_parameters = False
+        self.model.faults.missed_writes = self._missed
+        self.model.faults.index_lag = self._missed
+        self.model.faults.reading_moment = self._moment
+        self.model.faults.unprocessed = self._unprocessed
+        self._ttl_seconds = ttl_seconds
+        self._processes = 0
+        self._last: Actor | None = None
+        self.actors: list[Actor] = []
+        self.in_flight: list[tuple[float, Call]] = []
+
+    def clock(self) -> float:
+        """Return the time."""
+        return self.now
+
+    def process(self) -> Process:
+        """Start a process that remembers nothing."""
+        self._processes += 1
+        name = f"process {self._processes}"
+        table = Table(
+            TABLE,
+            Memory(MEMORY_BYTES),
+            ttl_seconds=self._ttl_seconds,
+            clock=self.clock,
+            rng=random.Random(name),  # noqa: S311 - ids must differ between processes and not between runs.
+        )
+        return Process(name, table)
+
+    def start(self, name: str, process: Process, steps: Generator[Any, Any, Any]) -> Actor:
+        """Let an actor take part."""
+        actor = Actor(name, process, steps)
+        self.actors.append(actor)
+        return actor
+
+    def run(self) -> None:
+        """Move until every actor has finished or died."""
+        while self.move():
+            pass
+
+    def run_alone(self, steps: Op[_T]) -> _T:
+        """Run one operation to its end in fair weather, with nobody else moving."""
+        weather, self.weather = self.weather, FAIR
+        try:
+            outcomes: list[Any] | None = None
+            while True:
+                round_ = next(steps) if outcomes is None else steps.send(outcomes)
+                outcomes = [self._alone(step) for step in round_]
+        except StopIteration as stop:
+            result: _T = stop.value
+            return result
+        finally:
+            self.weather = weather
+
+    def run_partly(self, steps: Op[Any], rounds: int, effects: Sequence[int]) -> int | None:
+        """Run an operation for some rounds and for some effects of the next one, and let its process die there.
+
+        Returns:
+            How many effects on the table that last round can have; None where the operation ended before.
+        """
+        outcomes: list[Any] | None = None
+        for number in range(rounds + 1):
+            try:
+                round_ = next(steps) if outcomes is None else steps.send(outcomes)
+            except StopIteration:
+                return None
+            if number < rounds:
+                outcomes = [self._alone(step) for step in round_]
+        calls = [step for step in round_ if isinstance(step, Call) and step.method not in _READS]
+        last = [effect for call in calls for effect in _effects(call)]
+        for position in effects:
+            self._answer(last[position], None)
+        steps.close()
+        return len(last)
+
+    def move(self) -> bool:
+        """Let one thing happen; False when there is nothing left to happen."""
+        living = [actor for actor in self.actors if not actor.finished and actor.process.alive]
+        arriving = len(self.in_flight)
+        if not living:
+            return False
+        self.moves += 1
+        self.now += 0.01
+        if self.choices.chance(self.weather.pause):
+            self._pause(PAUSES_SECONDS[self.choices.pick(len(PAUSES_SECONDS))])
+        if self._switches_left is not None:
+            self._turn(living)
+            return True
+        if self._last in living and not self.choices.chance(1 - self.weather.patience):
+            chosen = living.index(self._last)
+        else:
+            chosen = self.choices.pick(len(living) + arriving)
+        if chosen >= len(living):
+            self._arrive(self.in_flight.pop(chosen - len(living))[1])
+            return True
+        actor = self._last = living[chosen]
+        if self.choices.chance(self.weather.crash):
+            self.kill(actor.process)
+        elif actor.waits:
+            self._take_effect(actor)
+        else:
+            self._resume(actor)
+        return True
+
+    def _turn(self, living: list[Actor]) -> None:
+        """Let one actor's whole round take effect, and let it ask for the next one."""
+        others = [actor for actor in living if actor is not self._last]
+        if self._last in living:
+            chosen = self.choices.pick(1 + len(others)) if self._switches_left else 0
+            if chosen:
+                self._last = others[chosen - 1]
+                self._switches_left = (self._switches_left or 0) - 1
+        else:
+            self._last = others[self.choices.pick(len(others))]
+        assert self._last is not None
+        while self._last.waits:
+            self._take_effect(self._last)
+        self._resume(self._last)
+
+    def kill(self, process: Process) -> None:
+        """Let a process die; what it has sent may still arrive."""
+        self.log.append(f"{process.name} dies")
+        process.alive = False
+        for actor in self.actors:
+            if actor.process is process and not actor.finished:
+                for request in actor.requests:
+                    if request is not None:
+                        self._give_up(request)
+                actor.steps.close()
+
+    def settle(self) -> None:
+        """Let every request in flight arrive, or get lost."""
+        while self.in_flight:
+            position = self.choices.pick(len(self.in_flight))
+            call = self.in_flight.pop(position)[1]
+            if not self.choices.pick(2):
+                self._arrive(call)
+
+    def _pause(self, seconds: float) -> None:
+        self.settle()
+        self.log.append(f"{seconds:.0f} s pass")
+        self.now += seconds
+
+    def _resume(self, actor: Actor) -> None:
+        """Give an actor its outcomes, and send the round it asks for next."""
+        outcomes = [
+            outcome if request is None else request.outcome()
+            for request, outcome in zip(actor.requests, actor.outcomes, strict=True)
+        ]
+        try:
+            round_ = actor.steps.send(outcomes if actor.requests else None)
+        except StopIteration:
+            actor.finished = True
+            self.log.append(f"{actor.name} has finished")
+            return
+        except Exception as error:  # noqa: BLE001 - whatever an operation raises is a finding or a fact.
+            actor.finished, actor.failure = True, error
+            self.log.append(f"{actor.name} failed: {error!r}")
+            return
+        actor.requests, actor.outcomes = [], []
+        for step in round_:
+            if isinstance(step, Work):
+                actor.requests.append(None)
+                actor.outcomes.append(_result_of(step))
+            else:
+                self.log.append(f"{actor.name} sends {described(step)}")
+                self.now += step.delay_seconds
+                actor.requests.append(self._send(step))
+                actor.outcomes.append(None)
+
+    def _send(self, call: Call) -> _Request:
+        """Put a request on its way and decide its fate."""
+        request = _Request(call, self.model.sequence, _effects(call))
+        weather = self.weather
+        if self.choices.chance(weather.lost_request):
+            request.failure, request.effects = _connection_error(self.choices), []
+        elif self.choices.chance(weather.lost_answer):
+            request.failure = _connection_error(self.choices)
+            lost = self.choices.subset(len(request.effects)) if len(request.effects) > 1 else []
+            request.effects = [call for position, call in enumerate(request.effects) if position not in lost]
+        elif call.method not in _READS and self.choices.chance(weather.late):
+            request.failure = _connection_error(self.choices)
+            self._give_up(request)
+        elif call.method not in _READS and self.choices.chance(weather.repeated):
+            request.effects = request.effects * 2
+        elif call.method == "batch_write_item" and self.choices.chance(weather.unprocessed):
+            left = self.choices.subset(len(request.effects))
+            request.unprocessed = [call.params["RequestItems"][TABLE][position] for position in left]
+            request.effects = [call for position, call in enumerate(request.effects) if position not in left]
+        if request.failure is not None or request.unprocessed:
+            self.log.append(f"   which {'fails' if request.failure else 'stays partly unprocessed'}")
+        return request
+
+    def _take_effect(self, actor: Actor) -> None:
+        """Let one of an actor's requests take one of its effects."""
+        waiting = [request for request in actor.requests if request is not None and not request.done]
+        request = waiting[self.choices.pick(len(waiting))]
+        effect = request.effects.pop(
+            self.choices.pick(len(request.effects)) if len(request.effects) > 1 else 0
+        )
+        request.answers.append(self._answer(effect, request.began_at))
+        self.log.append(f"{actor.name}: {described(effect)} -> {answered(request.answers[-1])}")
+
+    def _give_up(self, request: _Request) -> None:
+        """Leave a request's effects to the network."""
+        request.given_up = True
+        if request.call.method not in _READS:
+            self.in_flight += [(self.now, effect) for effect in request.effects]
+
+    def _arrive(self, call: Call) -> None:
+        """Let a request take effect whose sender does not wait for it any more."""
+        self.log.append(f"late: {described(call)} -> {answered(self._answer(call, None))}")
+
+    def _answer(self, call: Call, began_at: int | None) -> Any:  # noqa: ANN401 - an answer or an error.
+        torn = call.method in _READS and self.choices.chance(self.weather.torn)
+        try:
+            return self.model.handle(call.method, call.params, began_at if torn else None)
+        except ClientError as error:
+            return error
+
+    def _alone(self, step: Call | Work) -> Any:  # noqa: ANN401 - an outcome is whatever the step gave.
+        if isinstance(step, Work):
+            return _result_of(step)
+        self.now += step.delay_seconds
+        return self._answer(step, None)
+
+    def _missed(self, _key: object, written: int) -> int:
+        if written and self.choices.chance(self.weather.stale):
+            return 1 + self.choices.pick(min(written, 2))
+        return 0
+
+    def _moment(self, earliest: int, latest: int) -> int:
+        return earliest + self.choices.pick(latest - earliest + 1)
+
+    def _unprocessed(self, method: str, count: int) -> Sequence[int]:
+        """Leave keys of a batch of reads; those of a batch of writes are left by `_send`."""
+        if method == "batch_get_item" and self.choices.chance(self.weather.unprocessed):
+            return self.choices.subset(count)
+        return ()
+
+
+def collected(stream: Stream[_T]) -> Op[list[_T]]:
+    """Run a stream and return everything it emits."""
+    values: list[_T] = []
+    outcomes: Sequence[Any] | None = None
+    while True:
+        try:
+            step = next(stream) if outcomes is None else stream.send(outcomes)
+        except StopIteration:
+            return values
+        if isinstance(step, Emit):
+            values.append(step.value)
+            outcomes = None
+        else:
+            outcomes = yield step
+
+
+def _effects(call: Call) -> list[Call]:
+    """Take a request apart into what DynamoDB does one after the other: a batch of writes is no unit."""
+    if call.method != "batch_write_item":
+        return [call]
+    return [
+        Call(call.method, {**call.params, "RequestItems": {TABLE: [write]}})
+        for write in call.params["RequestItems"][TABLE]
+    ]
+
+
+def _result_of(step: Work) -> Any:  # noqa: ANN401 - an outcome is whatever the step gave.
+    try:
+        return step.function()
+    except Exception as error:  # noqa: BLE001 - the operation is told.
+        return error
+
+
+def _connection_error(choices: Choices) -> Exception:
+    errors: Sequence[Callable[[], Exception]] = (
+        lambda: ReadTimeoutError(endpoint_url="simulated"),
+        lambda: EndpointConnectionError(endpoint_url="simulated"),
+        lambda: ClientError({"Error": {"Code": "InternalServerError", "Message": "simulated"}}, "Simulated"),
+    )
+    return errors[choices.pick(len(errors))]()
+
+
+def described(call: Call) -> str:
+    """Say in a line what a request is about."""
+    return f"{call.method} {', '.join(_subjects(call.params))}"
+
+
+def _subjects(params: Mapping[str, Any]) -> Iterator[str]:
+    for key in _keys(params):
+        yield f"{key['PK']['S']}|{key['SK']['S']}"
+    if "KeyConditionExpression" in params:
+        yield " ".join(value.get("S", "?") for value in params["ExpressionAttributeValues"].values())
+    if "UpdateExpression" in params:
+        yield params["UpdateExpression"]
+
+
+def _keys(params: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for name in ("Key", "Item"):
+        if name in params:
+            yield params[name]
+    for requests in params.get("RequestItems", {}).values():
+        if isinstance(requests, Mapping):
+            yield from requests["Keys"]
+        else:
+            for request in requests:
+                yield (
+                    request["PutRequest"]["Item"]
+                    if "PutRequest" in request
+                    else request["DeleteRequest"]["Key"]
+                )
+
+
+def answered(answer: Any) -> str:  # noqa: ANN401 - an answer or an error.
+    """Say in a line what came back."""
+    if isinstance(answer, ClientError):
+        return str(answer.response["Error"]["Code"])
+    if "Items" in answer:
+        return " ".join(item.get("SK", item["PK"])["S"] for item in answer["Items"]) or "nothing"
+    if "Responses" in answer:
+        return " ".join(item["SK"]["S"] for item in answer["Responses"][TABLE]) or "nothing"
+    return "found" if "Item" in answer else "done"

@@ -1,0 +1,58 @@
+"""Every call is cut short at every round, after every subset of the round's effects, and nothing is lost or torn."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from tests.simulation.scenarios import CALLS, prepare
+from tests.simulation.schedule import Choices
+from tests.simulation.world import World
+
+# Above this number of effects, all subsets are too many; prefixes and single losses and survivors stand for them.
+EFFECTS_MAX = 4
+
+
+def subsets(size: int) -> list[tuple[int, ...]]:
+    """Return the subsets of a round's effects to try, the empty one first."""
+    everything = range(size)
+    if size <= EFFECTS_MAX:
+        return [subset for count in range(size + 1) for subset in combinations(everything, count)]
+    prefixes = [tuple(everything[:count]) for count in range(size + 1)]
+    survivors = [(position,) for position in everything[1:]]
+    losses = [(*everything[:position], *everything[position + 1 :]) for position in everything[:-1]]
+    return [*prefixes, *survivors, *losses]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "read"])
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
+    """Run with new worlds: the call dies, a new process finds all that was acknowledged, and makes the call again."""
+    points = 0
+    rounds = 0
+    while (size := cut_short(name, warm, rounds, ())) is not None:
+        for effects in subsets(size)[1:]:
+            cut_short(name, warm, rounds, effects)
+            points += 1
+        rounds += 1
+    assert points > 2
+    assert rounds > 2
+
+
+def cut_short(name: str, warm: bool, rounds: int, effects: tuple[int, ...]) -> int | None:
+    """Let a call die at one point, look, make the call again, and look again."""
+    world = World(Choices())
+    process = prepare(world)
+    call = CALLS[name]
+    size = world.cut_short(call(world, process if warm else world.simulator.process()), rounds, effects)
+    try:
+        world.look()
+        # By now the claim of a deletion that died has run out.
+        world.simulator.now += 130
+        world.alone(call(world, world.simulator.process()))
+        world.check_end()
+    except AssertionError as violation:
+        message = f"{name}, {rounds} rounds and effects {effects} of the next of {size}: {violation}"
+        raise AssertionError(message) from violation
+    return size

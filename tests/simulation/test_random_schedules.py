@@ -1,0 +1,65 @@
+"""Two to five actors in random weather: from a fixed seed, and from a fresh one that is printed."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tests.simulation.random_runs import random_run
+from tests.simulation.schedule import Choices, shrink
+
+SEED_VARIABLE = "LANGGRAPH_DYNAMODB_SEED"
+FIXED_SEED = 4
+
+# Schedules that found something once: the answers of `Choices`, and what was wrong.
+REGRESSIONS: dict[str, list[int]] = {
+    "a client's second try at its own claim must not lock it out for a minute": [
+        4,
+        0,
+        0,
+        0,
+        0,
+        2,
+        0,
+        0,
+        1,
+        1,
+    ],
+}
+
+
+def fresh_seed() -> int:
+    """Return the seed asked for, or one that has not been tried yet."""
+    return int(os.environ.get(SEED_VARIABLE, random.SystemRandom().randrange(1 << 32)))
+
+
+@pytest.mark.parametrize("source", ["fixed", "fresh"])
+def test_random_schedules(source: str, schedules: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run schedules from consecutive seeds; the first that fails is shrunk and told."""
+    first = FIXED_SEED if source == "fixed" else fresh_seed()
+    with capsys.disabled():
+        print(f"\n{schedules} random schedules from {SEED_VARIABLE}={first}")  # noqa: T201 - to run it again.
+    for seed in range(first, first + schedules):
+        choices = Choices(seed=seed)
+        try:
+            random_run(choices)
+        except AssertionError as violation:
+            script = shrink(choices.taken, lambda script: failure_of(script) is not None)
+            message = f"{SEED_VARIABLE}={seed}: {violation}\nshrunk to {script}: {failure_of(script)}"
+            raise AssertionError(message) from violation
+
+
+@pytest.mark.parametrize("script", REGRESSIONS.values(), ids=REGRESSIONS.keys())
+def test_schedules_that_found_something(script: list[int]) -> None:
+    assert failure_of(script) is None
+
+
+def failure_of(script: list[int]) -> str | None:
+    """Return what goes wrong in the run of a script, if anything."""
+    try:
+        random_run(Choices(script))
+    except AssertionError as violation:
+        return str(violation)
+    return None

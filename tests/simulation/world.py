@@ -1,0 +1,364 @@
+"""What the simulated processes do: conversations, deletions, copies and readers, and what is looked at in the end."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import random
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+import langgraph.checkpoint.dynamodb as package
+from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._copy import copy_thread
+from langgraph.checkpoint.dynamodb._deletes import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._listing import list_checkpoints
+from langgraph.checkpoint.dynamodb._pending import put_writes
+from langgraph.checkpoint.dynamodb._reads import get_tuple
+from langgraph.checkpoint.dynamodb._steps import Op
+from langgraph.checkpoint.dynamodb._writes import put
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointerError, ThreadBusyError
+from tests.simulation.ledger import Deletion, Ledger, Put, Record, Violation, Writes
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import FAIR, Actor, Process, Simulator, Weather, collected
+
+# Everything that the real sizes make happen to states of megabytes, these make happen to states of a few hundred bytes.
+SMALL_LIMITS = {
+    "SEGMENT_BYTES_MIN": 48,
+    "SEGMENT_BYTES_MAX": 160,
+    "IDLE_TAIL_BYTES_MAX": 40,
+    "BODY_BYTES_MAX": 700,
+    "METADATA_BYTES_MAX": 400,
+    "WRITES_BYTES_MAX": 120,
+    "INDEX_GROUP": 4,
+    "HEAD_IDS_MAX": 8,
+}
+TEXT_BYTES = 60
+
+_NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
+_CODEC = Codec(JsonPlusSerializer())
+
+_T = TypeVar("_T")
+Flow = Generator[Any, Any, None]
+
+
+def use_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scale the saver's sizes down, so that small states have segments, index segments and tails."""
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        loaded = importlib.import_module(module.name)
+        for name in SMALL_LIMITS.keys() & vars(loaded).keys():
+            monkeypatch.setattr(loaded, name, SMALL_LIMITS[name])
+
+
+def text(*seed: object) -> str:
+    """Return text that does not compress and is the same for the same seed."""
+    return random.Random(repr(seed)).randbytes(TEXT_BYTES // 2).hex()  # noqa: S311 - test data.
+
+
+def config(thread: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
+    """Return the config that points to a conversation or one of its checkpoints."""
+    configurable = {"thread_id": thread, "checkpoint_ns": namespace}
+    return {
+        "configurable": configurable
+        if checkpoint_id is None
+        else configurable | {"checkpoint_id": checkpoint_id}
+    }
+
+
+class World:
+    """One simulated run: the simulator, and the ledger of what the actors were told."""
+
+    def __init__(self, choices: Choices, weather: Weather = FAIR, *, switches_max: int | None = None) -> None:
+        """Start with an empty table."""
+        self.simulator = Simulator(choices, weather, switches_max=switches_max)
+        self.ledger = Ledger(index_lags=weather.stale > 0)
+        self._checkpoints = 0
+
+    # Flows of actors.
+
+    def conversation(
+        self,
+        process: Process,
+        thread: str,
+        length: int,
+        *,
+        namespace: str = "",
+        run_id: str = "run",
+        tries: int = 1,
+    ) -> Flow:
+        """Go on with a conversation from where it stands: put checkpoints, and writes of one task each."""
+        began = self.simulator.moves
+        latest = yield from get_tuple(process.table, _CODEC, config(thread, namespace))
+        self.ledger.check_latest((thread, namespace), latest, began)
+        parent = None if latest is None else self.ledger.puts[thread, namespace, latest.checkpoint["id"]]
+        yield from self.go_on(process, (thread, namespace), parent, length, run_id=run_id, tries=tries)
+
+    def fork(
+        self,
+        process: Process,
+        place: tuple[str, str],
+        back: int,
+        *,
+        run_id: str = "run",
+        tries: int = 1,
+        length: int = 2,
+    ) -> Flow:
+        """Go on from a checkpoint some way back, whatever became of it."""
+        puts = sorted((put_ for put_ in self.ledger.puts.values() if put_.place == place), key=_checkpoint_id)
+        parent = puts[-1 - back % len(puts)] if puts else None
+        yield from self.go_on(process, place, parent, length, run_id=run_id, tries=tries)
+
+    def go_on(
+        self,
+        process: Process,
+        place: tuple[str, str],
+        parent: Put | None,
+        length: int,
+        *,
+        run_id: str,
+        tries: int,
+    ) -> Flow:
+        """Put checkpoints, each the child of the one before, and writes of one task for each."""
+        for _ in range(length):
+            record = self.next_put(*place, parent, run_id)
+            yield from self.repeated(record, lambda record=record: self.put(process, record), tries)
+            writes = self.next_writes(record)
+            yield from self.repeated(writes, lambda writes=writes: self.put_writes(process, writes), tries)
+            parent = record
+
+    def next_put(self, thread: str, namespace: str, parent: Put | None, run_id: str = "run") -> Put:
+        """Make the next checkpoint of a conversation: a log that grows, a text that stays, and a small value."""
+        self._checkpoints += 1
+        checkpoint_id = f"{self._checkpoints:04}"
+        before: Any = parent.values if parent else {"log": [], "big": text(thread, namespace, "big") * 3}
+        record = Put(
+            thread=thread,
+            namespace=namespace,
+            checkpoint_id=checkpoint_id,
+            parent_id=parent.checkpoint_id if parent else None,
+            values={**before, "log": [*before["log"], text(thread, checkpoint_id)], "id": checkpoint_id},
+            run_id=run_id,
+        )
+        self.ledger.puts[thread, namespace, checkpoint_id] = record
+        return record
+
+    def next_writes(self, record: Put, task_id: str = "task") -> Writes:
+        """Make writes of one task that belong to a checkpoint."""
+        values = [
+            ("a", text(record.checkpoint_id, task_id)),
+            ("b", text(record.checkpoint_id, task_id, "b") * 3),
+        ]
+        writes = Writes(
+            thread=record.thread,
+            namespace=record.namespace,
+            checkpoint_id=record.checkpoint_id,
+            task_id=task_id,
+            task_path="~" + task_id,
+            writes=values,
+        )
+        self.ledger.writes[record.thread, record.namespace, record.checkpoint_id, task_id] = writes
+        return writes
+
+    def put(self, process: Process, record: Put) -> Op[Any]:
+        """Store a checkpoint."""
+        length = len(record.values["log"])
+        versions = {"log": length, "id": length, "big": 1}
+        checkpoint: Any = {
+            "v": 4,
+            "id": record.checkpoint_id,
+            "ts": "2026-01-01T00:00:00+00:00",
+            "channel_values": record.values,
+            "channel_versions": versions,
+            "versions_seen": {},
+            "updated_channels": None,
+        }
+        new = versions if record.parent_id is None else {"log": length, "id": length}
+        metadata: Any = {"source": "loop", "step": length, "run_id": record.run_id}
+        at = config(record.thread, record.namespace, record.parent_id)
+        yield from put(process.table, _CODEC, at, checkpoint, metadata, new)
+
+    def put_writes(self, process: Process, record: Writes) -> Op[None]:
+        """Store a task's writes."""
+        at = config(record.thread, record.namespace, record.checkpoint_id)
+        yield from put_writes(process.table, _CODEC, at, record.writes, record.task_id, record.task_path)
+
+    def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
+        """Delete a thread."""
+        record = self._deletion(Deletion(kind="delete_thread", threads=[thread]))
+        yield from self.repeated(record, lambda: delete_thread(process.table, _CODEC, thread), tries)
+
+    def prune(self, process: Process, thread: str, kept: int = 1, tries: int = 1) -> Flow:
+        """Keep only a thread's newest checkpoints."""
+        record = self._deletion(Deletion(kind="prune", threads=[thread], kept=kept))
+        yield from self.repeated(
+            record, lambda: prune(process.table, _CODEC, [thread], "keep_last", kept), tries
+        )
+
+    def delete_for_runs(self, process: Process, run_id: str, tries: int = 1) -> Flow:
+        """Delete the checkpoints of a run."""
+        record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[run_id]))
+        yield from self.repeated(record, lambda: delete_for_runs(process.table, _CODEC, [run_id]), tries)
+
+    def copy_thread(self, process: Process, source: str, target: str) -> Flow:
+        """Copy a thread; what is in the target afterwards is what was in the source."""
+        for put_ in [each for each in self.ledger.puts.values() if each.thread == source]:
+            copied = Put(
+                began=self.simulator.moves,
+                thread=target,
+                namespace=put_.namespace,
+                checkpoint_id=put_.checkpoint_id,
+                parent_id=put_.parent_id,
+                values=put_.values,
+                run_id=put_.run_id,
+            )
+            self.ledger.puts[target, put_.namespace, put_.checkpoint_id] = copied
+        for key, writes in list(self.ledger.writes.items()):
+            if key[0] == source:
+                copied_writes = Writes(
+                    began=self.simulator.moves,
+                    thread=target,
+                    namespace=writes.namespace,
+                    checkpoint_id=writes.checkpoint_id,
+                    task_id=writes.task_id,
+                    task_path=writes.task_path,
+                    writes=writes.writes,
+                )
+                self.ledger.writes[target, *key[1:]] = copied_writes
+        yield from copy_thread(process.table, _CODEC, source, target)
+
+    def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
+        """Read a conversation in every way, over and over."""
+        for _ in range(times):
+            began = self.simulator.moves
+            latest = yield from get_tuple(process.table, _CODEC, config(thread, namespace))
+            self.ledger.check_latest((thread, namespace), latest, began)
+            yield from self.read_everything(process, thread)
+
+    def read_everything(self, process: Process, thread: str) -> Flow:
+        """List a thread, and read each of its checkpoints by its id."""
+        began = self.simulator.moves
+        all_namespaces: RunnableConfig = {"configurable": {"thread_id": thread}}
+        listed = yield from collected(
+            list_checkpoints(process.table, _CODEC, all_namespaces, None, None, None)
+        )
+        self.ledger.check_list(thread, listed, began)
+        for record in [each for each in self.ledger.puts.values() if each.thread == thread]:
+            began = self.simulator.moves
+            at = config(thread, record.namespace, record.checkpoint_id)
+            seen = yield from get_tuple(process.table, _CODEC, at)
+            self.ledger.check_one(record, seen, began)
+
+    def repeated(self, record: Record, attempt: Callable[[], Op[Any]], tries: int) -> Flow:
+        """Make a call, and again if the network fails it, and note how it ended."""
+        if record.began is None:
+            record.began = self.simulator.moves
+        try:
+            for left in reversed(range(tries)):
+                try:
+                    yield from attempt()
+                except _NETWORK_ERRORS:
+                    record.clean = False
+                    if not left:
+                        raise
+                except ThreadBusyError as error:
+                    self._check_busy(record, error)
+                    raise
+                else:
+                    record.acknowledged = True
+                    return
+        finally:
+            record.ended = self.simulator.moves
+
+    def _check_busy(self, record: Record, error: Exception) -> None:
+        """Let a deletion be kept out by another one only, or by its own attempt that failed."""
+        others = [each for each in self.ledger.deletions if each is not record and each.began is not None]
+        if (
+            isinstance(record, Deletion)
+            and record.clean
+            and all(each.acknowledged_before(record.began or 0) for each in others)
+        ):
+            raise Violation("a deletion locked itself out") from error
+
+    def _deletion(self, record: Deletion) -> Deletion:
+        self.ledger.deletions.append(record)
+        return record
+
+    # Running.
+
+    def alone(self, flow: Generator[Any, Any, _T]) -> _T:
+        """Run one flow to its end in fair weather."""
+        self.simulator.moves += 1
+        result = self.simulator.run_alone(flow)
+        self.simulator.moves += 1
+        return result
+
+    def cut_short(self, flow: Generator[Any, Any, _T], rounds: int, effects: Sequence[int]) -> int | None:
+        """Run one flow up to some effects of a round, where its process dies; see `Simulator.run_partly`."""
+        self.simulator.moves += 1
+        size = self.simulator.run_partly(flow, rounds, effects)
+        self.simulator.moves += 1
+        return size
+
+    def together(
+        self, flows: Sequence[Callable[[Process], Flow]], warm: Process | None = None
+    ) -> list[Actor]:
+        """Run flows side by side, each in a process of its own, but the first in one that remembers something."""
+        actors = []
+        for number, flow in enumerate(flows):
+            process = warm if warm is not None and number == 0 else self.simulator.process()
+            actors.append(self.simulator.start(f"actor {number}", process, flow(process)))
+        self.simulator.run()
+        self.check_failures()
+        return actors
+
+    def check_failures(self) -> None:
+        """Let an actor fail only for what the weather did to it."""
+        for actor in self.simulator.actors:
+            error = actor.failure
+            if error is None:
+                continue
+            if isinstance(error, CheckpointCorruptionError) or not isinstance(
+                error, (*_NETWORK_ERRORS, CheckpointerError)
+            ):
+                raise Violation(f"{actor.name} failed: {error!r}") from error
+
+    def check_end(self) -> None:
+        """Look at everything with a new process, then delete everything, and find nothing left."""
+        self.look()
+        self.check_parts()
+        self.simulator.now += 4000
+        for thread in dict.fromkeys(
+            item["PK"]["S"].partition("#")[0] for item in self.simulator.model.items()
+        ):
+            self.alone(self.delete_thread(self.simulator.process(), thread))
+        left = [f"{item['PK']['S']}|{item['SK']['S']}" for item in self.simulator.model.items()]
+        if left:
+            raise Violation(f"orphans after every thread was deleted: {left}")
+
+    def look(self) -> None:
+        """Look at everything with a new process, when nothing is under way any more."""
+        self.simulator.settle()
+        self.simulator.actors.clear()
+        threads = list(dict.fromkeys(put_.thread for put_ in self.ledger.puts.values()))
+        places = list(dict.fromkeys(put_.place for put_ in self.ledger.puts.values()))
+        process = self.simulator.process()
+        for thread, namespace in places:
+            self.alone(self.conversation(process, thread, 0, namespace=namespace))
+        for thread in threads:
+            self.alone(self.read_everything(process, thread))
+
+    def check_parts(self) -> None:
+        """Let a conversation go on from what it left: a further put and its writes are whole."""
+        for thread, namespace in list(dict.fromkeys(put_.place for put_ in self.ledger.puts.values())):
+            process = self.simulator.process()
+            self.alone(self.conversation(process, thread, 2, namespace=namespace))
+            self.alone(self.read_everything(self.simulator.process(), thread))
+
+
+def _checkpoint_id(record: Put) -> str:
+    return record.checkpoint_id

@@ -1,0 +1,264 @@
+"""One table of the in-memory DynamoDB: its items with their last versions, its keys and its indexes.
+
+This module knows what is stored and what a read may see of it; it knows nothing of requests (`dynamodb_model`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.support.dynamodb_values import (
+    AttributeValue,
+    Content,
+    Item,
+    Refusal,
+    canonical,
+    item_bytes,
+    kind_of,
+    sort_key,
+)
+
+ITEM_BYTES_MAX = 400 * 1024
+HASH_KEY_BYTES_MAX = 2048
+RANGE_KEY_BYTES_MAX = 1024
+READ_UNIT_BYTES = 4096
+WRITE_UNIT_BYTES = 1024
+
+# How many versions of one item are kept, and so how old an eventual read can be.
+VERSIONS_KEPT = 8
+
+Key: TypeAlias = tuple[Content, Content]
+Schema: TypeAlias = Mapping[str, Any]
+
+
+@dataclass
+class Faults:
+    """What DynamoDB leaves open, decided by the test. By default every read is fresh and every batch complete."""
+
+    missed_writes: Callable[[Key, int], int] = lambda _key, _written: 0
+    """How many of an item's last writes an eventually consistent read misses; at most the number given."""
+
+    index_lag: Callable[[Key, int], int] = lambda _key, _written: 0
+    """How many of an item's last writes have not reached the secondary index yet; at most the number given."""
+
+    reading_moment: Callable[[int, int], int] = lambda _earliest, latest: latest
+    """When, between two sequence numbers, a strong read that took some time came to the next item."""
+
+    unprocessed: Callable[[str, int], Collection[int]] = lambda _method, _count: ()
+    """Which positions of a batch of the given method and length are left unprocessed."""
+
+
+@dataclass
+class _Record:
+    """The last versions of one item, oldest first, each with the sequence number of its write."""
+
+    versions: list[tuple[int, Item | None]] = field(default_factory=lambda: [(0, None)])
+
+    @property
+    def latest(self) -> Item | None:
+        return self.versions[-1][1]
+
+    def missing(self, writes: int) -> Item | None:
+        return self.versions[-1 - min(writes, len(self.versions) - 1)][1]
+
+    def as_of(self, sequence: int) -> Item | None:
+        return next((item for at, item in reversed(self.versions) if at <= sequence), self.versions[0][1])
+
+    def append(self, sequence: int, item: Item | None) -> None:
+        self.versions = [*self.versions[1 - VERSIONS_KEPT :], (sequence, item)]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a Query reads: the table, or an index of it."""
+
+    hash_name: str
+    range_name: str
+    key_names: tuple[str, ...]
+    index_name: str | None = None
+    projected: frozenset[str] | None = None
+
+    def entry(self, item: Item) -> Item | None:
+        """Return what this view holds of an item; a sparse index holds nothing of an item without its keys."""
+        if not {self.hash_name, self.range_name} <= item.keys():
+            return None
+        return item if self.projected is None else {name: item[name] for name in item.keys() & self.projected}
+
+    def order(self, entry: Item) -> tuple[Content, ...]:
+        """Return what the entries of one hash key sort by."""
+        return tuple(sort_key(entry[name]) for name in (self.range_name, *self.key_names))
+
+
+@dataclass
+class Reads:
+    """Which version of each item one request sees, from the moment it was sent to the moment it is answered."""
+
+    faults: Faults
+    moment: int
+    latest: int
+
+    def fresh(self) -> Reads:
+        """Return a reader that begins at the same moment: the reads of a batch have no order among them."""
+        return Reads(self.faults, self.moment, self.latest)
+
+    def see(self, key: Key, record: _Record, *, consistent: bool) -> Item | None:
+        """Return the version seen; a page comes to its items in order, so what it saw of one bounds the next."""
+        if not consistent:
+            return record.missing(self.faults.missed_writes(key, len(record.versions) - 1))
+        if self.moment < self.latest:
+            self.moment = self.faults.reading_moment(self.moment, self.latest)
+        return record.as_of(self.moment)
+
+
+class Table:
+    """The items of one table, described by the keyword arguments of `create_table`."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Create the table, empty and in fair weather."""
+        self.name: str = schema["TableName"]
+        self.faults = Faults()
+        self.sequence = 0
+        self._key_types = {
+            attribute["AttributeName"]: attribute["AttributeType"]
+            for attribute in schema["AttributeDefinitions"]
+        }
+        self.primary = View(*_key_names(schema), key_names=_key_names(schema))
+        self.indexes = {
+            index["IndexName"]: _index_view(index, self.primary)
+            for index in schema.get("GlobalSecondaryIndexes", ())
+        }
+        self._partitions: dict[Content, dict[Content, _Record]] = {}
+
+    def view(self, index_name: str | None) -> View:
+        """Return the table's own view, or that of an index."""
+        if index_name is None:
+            return self.primary
+        if index_name not in self.indexes:
+            raise Refusal(f"The table does not have the specified index: {index_name}")
+        return self.indexes[index_name]
+
+    def reads(self, began_at: int | None) -> Reads:
+        """Return how a request that began at a sequence number, or now, sees the items."""
+        return Reads(self.faults, self.sequence if began_at is None else began_at, self.sequence)
+
+    def known_keys(self) -> list[Key]:
+        """Return the keys of all items there are or were, in the order of a scan."""
+        keys = [(hash_key, range_key) for hash_key, rows in self._partitions.items() for range_key in rows]
+        return sorted(keys, key=scan_order)
+
+    def latest(self, key: Key) -> Item | None:
+        """Return an item as it is."""
+        record = self._partitions.get(key[0], {}).get(key[1])
+        return record.latest if record else None
+
+    def read(self, key: Key, reads: Reads, *, consistent: bool) -> Item | None:
+        """Return an item as a request sees it."""
+        record = self._partitions.get(key[0], {}).get(key[1])
+        return reads.see(key, record, consistent=consistent) if record else None
+
+    def store(self, key: Key, new: Item | None) -> tuple[float, dict[str, float]]:
+        """Write a version of an item, and return the write units it costs the table and the indexes it touches."""
+        record = self._partitions.setdefault(key[0], {}).setdefault(key[1], _Record())
+        old = record.latest
+        self.sequence += 1
+        record.append(self.sequence, new)
+        units = _write_units(max(item_bytes(old or {}), item_bytes(new or {})))
+        index_units = {name: _index_write_units(view, old, new) for name, view in self.indexes.items()}
+        return units, {name: cost for name, cost in index_units.items() if cost}
+
+    def entries(
+        self, view: View, hash_value: AttributeValue, reads: Reads, *, consistent: bool, descending: bool
+    ) -> Iterator[Item]:
+        """Read one hash key's entries in order, each only when the page comes to it."""
+        if view.index_name is None:
+            hash_key = sort_key(hash_value)
+            for range_key in sorted(self._partitions.get(hash_key, ()), reverse=descending):
+                item = self.read((hash_key, range_key), reads, consistent=consistent)
+                if item is not None:
+                    yield item
+            return
+        indexed = (
+            record.missing(self.faults.index_lag((hash_key, range_key), len(record.versions) - 1))
+            for hash_key, rows in self._partitions.items()
+            for range_key, record in rows.items()
+        )
+        entries = (view.entry(item) for item in indexed if item is not None)
+        found = [entry for entry in entries if entry is not None and entry[view.hash_name] == hash_value]
+        yield from sorted(found, key=view.order, reverse=descending)
+
+    def only_key_of(self, key: Item) -> Key:
+        """Return the key that a request names by its key attributes alone."""
+        if key.keys() != set(self.primary.key_names):
+            raise Refusal("The number of conditions on the keys is invalid")
+        return self.key_of(key)
+
+    def key_of(self, item: Item) -> Key:
+        """Return the key of an item, refusing one that DynamoDB refuses."""
+        for name in self.primary.key_names:
+            if name not in item:
+                raise Refusal(f"One of the required keys was not given a value: {name}")
+            self.check_key_value(name, canonical(item[name]), is_hash=name == self.primary.hash_name)
+        return sort_key(item[self.primary.hash_name]), sort_key(item[self.primary.range_name])
+
+    def check_item(self, item: Item, too_large: str) -> None:
+        """Refuse an item that is too large, or whose index keys are not what the index takes."""
+        for view in self.indexes.values():
+            for name in {view.hash_name, view.range_name} & item.keys():
+                self.check_key_value(name, item[name], is_hash=name == view.hash_name)
+        if item_bytes(item) > ITEM_BYTES_MAX:
+            raise Refusal(too_large)
+
+    def check_key_value(self, name: str, value: AttributeValue, *, is_hash: bool) -> None:
+        """Refuse a value that a key attribute cannot have."""
+        kind = kind_of(value)
+        if kind != self._key_types[name]:
+            raise Refusal(f"One or more parameter values were invalid: Type mismatch for key {name}")
+        if kind != "N" and not value[kind]:
+            raise Refusal(
+                f"The AttributeValue for a key attribute cannot contain an empty string value. Key: {name}"
+            )
+        size = item_bytes({"": value})
+        if size > (HASH_KEY_BYTES_MAX if is_hash else RANGE_KEY_BYTES_MAX):
+            raise Refusal(
+                f"One or more parameter values were invalid: Size of key {name} has exceeded the size limit"
+            )
+
+
+def scan_order(key: Key) -> tuple[bytes, Content]:
+    """Order partitions by a hash, as DynamoDB does: a scan must not seem to return them sorted."""
+    return hashlib.blake2b(repr(key[0]).encode(), digest_size=16).digest(), key[1]
+
+
+def _key_names(schema: Schema) -> tuple[str, str]:
+    by_type = {key["KeyType"]: key["AttributeName"] for key in schema["KeySchema"]}
+    return by_type["HASH"], by_type["RANGE"]
+
+
+def _index_view(index: Schema, table: View) -> View:
+    if index["Projection"]["ProjectionType"] != "KEYS_ONLY":
+        raise NotImplementedError("The model knows indexes that project the keys only.")
+    hash_name, range_name = _key_names(index)
+    projected = frozenset({hash_name, range_name, *table.key_names})
+    return View(hash_name, range_name, table.key_names, index["IndexName"], projected)
+
+
+def read_units(size: int, *, consistent: bool) -> float:
+    """Return at least one block's cost: reading nothing is charged as well."""
+    return max(1, math.ceil(size / READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
+
+
+def _write_units(size: int) -> float:
+    return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
+
+
+def _index_write_units(view: View, old: Item | None, new: Item | None) -> float:
+    """Return what a write costs an index: nothing, a put, a delete, or both where the entry's key moves."""
+    before = view.entry(old) if old else None
+    after = view.entry(new) if new else None
+    if before == after:
+        return 0.0
+    return sum(_write_units(item_bytes(entry)) for entry in (before, after) if entry)

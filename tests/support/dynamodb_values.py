@@ -1,0 +1,149 @@
+"""Attribute values as DynamoDB sees them: what is valid, how large it is, how it sorts.
+
+Values keep boto3's low-level form (`{"S": "text"}`). A value that has passed through `canonical` is equal to another
+exactly when DynamoDB calls the two equal, so the rest of the model compares values with `==`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal
+from typing import Any, TypeAlias
+
+AttributeValue: TypeAlias = dict[str, Any]
+Item: TypeAlias = dict[str, AttributeValue]
+# What stands behind a type letter: a str, bytes, bool, list or dict, by the letter.
+Content: TypeAlias = Any
+
+NESTING_LEVELS_MAX = 32
+NUMBER_DIGITS_MAX = 38
+NUMBER_EXPONENT_MAX = 125
+NUMBER_EXPONENT_MIN = -130
+
+# AWS, "DynamoDB item sizes and formats": a list or map costs 3 bytes, and each of its elements one byte more.
+CONTAINER_OVERHEAD_BYTES = 3
+ELEMENT_OVERHEAD_BYTES = 1
+
+SET_KINDS = {"SS": "S", "NS": "N", "BS": "B"}
+SORTABLE_KINDS = frozenset({"S", "N", "B"})
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_EXACT = Context(prec=400)
+
+
+class Refusal(Exception):
+    """A request that DynamoDB answers with an error; the model turns it into a `ClientError`."""
+
+    def __init__(self, message: str, code: str = "ValidationException", item: Item | None = None) -> None:
+        """Keep the error's message and code, and the item that a failed condition may return."""
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.item = item
+
+
+def kind_of(value: AttributeValue) -> str:
+    """Return the type letter of a value."""
+    return next(iter(value))
+
+
+def canonical(value: AttributeValue, depth: int = 1) -> AttributeValue:
+    """Validate a value and return a copy of it in the form in which DynamoDB returns it."""
+    if len(value) != 1:
+        raise Refusal("Supplied AttributeValue must contain exactly one of the supported datatypes")
+    if depth > NESTING_LEVELS_MAX:
+        raise Refusal("Nesting Levels have exceeded supported limits")
+    kind, content = next(iter(value.items()))
+    if kind == "M":
+        return {"M": {name: canonical(element, depth + 1) for name, element in content.items()}}
+    if kind == "L":
+        return {"L": [canonical(element, depth + 1) for element in content]}
+    if kind in SET_KINDS:
+        return {kind: _canonical_set(SET_KINDS[kind], content)}
+    return {kind: _canonical_scalar(kind, content)}
+
+
+def _canonical_scalar(kind: str, content: Content) -> Content:
+    if kind == "N":
+        return number_text(parse_number(content))
+    if kind == "B":
+        return bytes(content)
+    if kind == "NULL" and content is not True:
+        raise Refusal(
+            "One or more parameter values were invalid: Null attribute value types must have the value of true"
+        )
+    if kind not in {"S", "BOOL", "NULL"}:
+        raise Refusal(f"{kind} is not a supported datatype")
+    return content
+
+
+def _canonical_set(kind: str, elements: list[Content]) -> list[Content]:
+    if not elements:
+        raise Refusal("One or more parameter values were invalid: A set may not be empty")
+    members = [_canonical_scalar(kind, element) for element in elements]
+    if len(set(members)) != len(members):
+        raise Refusal("Input collection contains duplicates")
+    return sorted(members, key=lambda member: sort_key({kind: member}))
+
+
+def parse_number(text: str) -> Decimal:
+    """Read a number within DynamoDB's 38 digits and its range of magnitudes."""
+    if not _NUMBER.fullmatch(text):
+        raise Refusal("A value provided cannot be converted into a number")
+    number = _EXACT.normalize(Decimal(text))
+    if len(number.as_tuple().digits) > NUMBER_DIGITS_MAX:
+        raise Refusal("DynamoDB only supports precision up to 38 digits")
+    if number and not NUMBER_EXPONENT_MIN <= number.adjusted() <= NUMBER_EXPONENT_MAX:
+        raise Refusal("Attempting to store a number with magnitude out of the supported range")
+    return number
+
+
+def number_text(number: Decimal) -> str:
+    """Write a number as DynamoDB returns it: no exponent, no trailing zeros, no negative zero."""
+    return format(_EXACT.normalize(number), "f") if number else "0"
+
+
+def add_numbers(left: AttributeValue, right: AttributeValue, sign: int = 1) -> AttributeValue:
+    """Return `left + sign * right`, checked against DynamoDB's limits like any stored number."""
+    total = _EXACT.add(Decimal(left["N"]), _EXACT.multiply(Decimal(sign), Decimal(right["N"])))
+    return {"N": number_text(parse_number(str(total)))}
+
+
+def sort_key(value: AttributeValue) -> Content:
+    """Return what a sortable value compares by: strings by their UTF-8 bytes, as DynamoDB documents."""
+    kind, content = next(iter(value.items()))
+    if kind == "S":
+        return content.encode()
+    return Decimal(content) if kind == "N" else content
+
+
+def item_bytes(item: Item) -> int:
+    """Return the size of an item: its attribute names and its values."""
+    return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
+
+
+def value_bytes(value: AttributeValue) -> int:
+    """Return the size of a canonical value as AWS documents it."""
+    kind, content = next(iter(value.items()))
+    if kind in SET_KINDS:
+        return sum(_scalar_bytes(SET_KINDS[kind], element) for element in content)
+    if kind == "L":
+        elements = sum(ELEMENT_OVERHEAD_BYTES + value_bytes(element) for element in content)
+        return CONTAINER_OVERHEAD_BYTES + elements
+    if kind == "M":
+        return CONTAINER_OVERHEAD_BYTES + len(content) * ELEMENT_OVERHEAD_BYTES + item_bytes(content)
+    return _scalar_bytes(kind, content)
+
+
+def _scalar_bytes(kind: str, content: Content) -> int:
+    if kind == "S":
+        return len(content.encode())
+    if kind == "B":
+        return len(content)
+    return _number_bytes(content) if kind == "N" else 1
+
+
+def _number_bytes(text: str) -> int:
+    """Return one byte, one more for every two significant digits, and one for a sign."""
+    digits = text.lstrip("-").replace(".", "").strip("0")
+    return 1 + (len(digits) + 1) // 2 + text.startswith("-")

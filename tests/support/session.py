@@ -1,0 +1,123 @@
+"""One conversation with a graph, by its blocking or its async methods, and what can be observed of it.
+
+What is observed is text in which ids, times and versions are numbered in order of appearance: the same
+conversation on two savers must give the same text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import pprint
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.types import Durability, StateSnapshot
+
+from tests.support.graphs import Build, Saver
+
+Side = Literal["sync", "async"]
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
+
+
+def canonical(value: Any) -> str:
+    """Write a value as text that does not depend on when and where it was made."""
+    numbers = itertools.count()
+    names: dict[str, str] = {}
+
+    def name(match: re.Match[str]) -> str:
+        if match[0] not in names:
+            names[match[0]] = f"<{next(numbers)}>"
+        return names[match[0]]
+
+    return _TIME.sub("<time>", _ID.sub(name, pprint.pformat(value, width=200)))
+
+
+def described(found: CheckpointTuple) -> dict[str, Any]:
+    """All of a stored checkpoint; of its versions only the counter, which savers dress up differently."""
+
+    def counts(versions: dict[str, Any]) -> dict[str, int]:
+        return {channel: int(str(version).split(".")[0]) for channel, version in versions.items()}
+
+    checkpoint = found.checkpoint
+    return {
+        **found._asdict(),
+        "checkpoint": {
+            **checkpoint,
+            "channel_versions": counts(checkpoint["channel_versions"]),
+            "versions_seen": {node: counts(seen) for node, seen in checkpoint["versions_seen"].items()},
+        },
+    }
+
+
+class Session:
+    """A thread of a graph, driven from one side; `reopen` goes on in a new saver, as another process would."""
+
+    def __init__(
+        self, build: Build, open_saver: Callable[[], Saver], side: Side, durability: Durability = "async"
+    ) -> None:
+        """Start the conversation."""
+        self.config: RunnableConfig = {"configurable": {"thread_id": "thread"}}
+        self.seen: list[str] = []
+        self._build = build
+        self._open_saver = open_saver
+        self._side = side
+        self._durability = durability
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Go on in a new saver, which knows only what is stored."""
+        self.saver = self._open_saver()
+        self.graph = self._build(self.saver)
+
+    async def invoke(self, inputs: Any, config: RunnableConfig | None = None) -> Any:
+        """Run the graph."""
+        options: dict[str, Any] = {"durability": self._durability}
+        if self._side == "sync":
+            return self.graph.invoke(inputs, config or self.config, **options)
+        return await self.graph.ainvoke(inputs, config or self.config, **options)
+
+    async def update(self, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
+        """Change the state by hand, which forks when the config names an older checkpoint."""
+        if self._side == "sync":
+            return self.graph.update_state(config, values, as_node=as_node)
+        return await self.graph.aupdate_state(config, values, as_node=as_node)
+
+    async def state(self, config: RunnableConfig | None = None) -> StateSnapshot:
+        """Read the state, with that of subgraphs."""
+        if self._side == "sync":
+            return self.graph.get_state(config or self.config, subgraphs=True)
+        return await self.graph.aget_state(config or self.config, subgraphs=True)
+
+    async def history(self, **options: Any) -> list[StateSnapshot]:
+        """Read the history, newest first."""
+        if self._side == "sync":
+            return list(self.graph.get_state_history(self.config, **options))
+        return [each async for each in self.graph.aget_state_history(self.config, **options)]
+
+    async def stored(self) -> list[CheckpointTuple]:
+        """Read every checkpoint of every namespace, by id."""
+        thread: RunnableConfig = {"configurable": {"thread_id": "thread"}}
+        if self._side == "sync":
+            found = list(self.saver.list(thread))
+        else:
+            found = [each async for each in self.saver.alist(thread)]
+        # InMemorySaver lists one namespace after the other.
+        return sorted(found, key=lambda each: each.checkpoint["id"])
+
+    async def look(self) -> None:
+        """Note the state, the history, and all that is stored."""
+        state, history = await self.state(), await self.history()
+        stored = [described(each) for each in await self.stored()]
+        self.seen.append(canonical((stored, state, history)))
+
+
+def differences(expected: Session, actual: Session) -> list[str]:
+    """The lines in which what two sessions saw differs, with some around them."""
+    lines = ["\n".join(session.seen).splitlines() for session in (expected, actual)]
+    return list(difflib.unified_diff(*lines, "expected", "actual", lineterm=""))

@@ -1,0 +1,254 @@
+"""What the in-memory DynamoDB does that no engine on one machine can be made to show: age, lag, loss and time.
+
+What it shares with DynamoDB Local is checked against DynamoDB Local, in `test_dynamodb_model_agreement`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ParamValidationError
+
+from tests.support.dynamodb_model import DynamoDBModel
+
+TABLE = "table"
+SCHEMA: dict[str, Any] = {
+    "TableName": TABLE,
+    "AttributeDefinitions": [
+        {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "run_id")
+    ],
+    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "run_id-index",
+            "KeySchema": [
+                {"AttributeName": "run_id", "KeyType": "HASH"},
+                {"AttributeName": "SK", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        """Start at an hour that is not zero, so that a forgotten clock shows."""
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def model(clock: Clock) -> DynamoDBModel:
+    return DynamoDBModel(SCHEMA, clock)
+
+
+def key(range_key: str) -> dict[str, Any]:
+    return {"PK": {"S": "p"}, "SK": {"S": range_key}}
+
+
+def put(model: DynamoDBModel, range_key: str, **attributes: dict[str, Any]) -> None:
+    model.handle("put_item", {"TableName": TABLE, "Item": key(range_key) | attributes})
+
+
+def get(model: DynamoDBModel, range_key: str, *, consistent: bool) -> dict[str, Any] | None:
+    params = {"TableName": TABLE, "Key": key(range_key), "ConsistentRead": consistent}
+    item: dict[str, Any] | None = model.handle("get_item", params).get("Item")
+    return item
+
+
+def range_keys(model: DynamoDBModel, began_at: int | None = None, **params: Any) -> list[str]:
+    condition = {"KeyConditionExpression": "PK = :p", "ExpressionAttributeValues": {":p": {"S": "p"}}}
+    page = model.handle("query", {"TableName": TABLE, **condition, **params}, began_at)
+    return [item["SK"]["S"] for item in page["Items"]]
+
+
+def code_of(failure: pytest.ExceptionInfo[ClientError]) -> str:
+    return failure.value.response["Error"]["Code"]
+
+
+def test_an_eventual_read_misses_as_many_writes_as_it_is_told(model: DynamoDBModel) -> None:
+    put(model, "a", v={"N": "1"})
+    put(model, "a", v={"N": "2"})
+    misses = iter((0, 1, 2, 3))
+    model.faults.missed_writes = lambda _key, _written: next(misses)
+    seen = [get(model, "a", consistent=False) for _ in range(4)]
+    assert seen == [key("a") | {"v": {"N": "2"}}, key("a") | {"v": {"N": "1"}}, None, None]
+    assert get(model, "a", consistent=True) == key("a") | {"v": {"N": "2"}}
+
+
+def test_an_eventual_query_sees_what_was_deleted_and_misses_what_was_written(model: DynamoDBModel) -> None:
+    put(model, "deleted")
+    model.handle("delete_item", {"TableName": TABLE, "Key": key("deleted")})
+    put(model, "written")
+    model.faults.missed_writes = lambda _key, _written: 1
+    assert range_keys(model) == ["deleted"]
+    assert range_keys(model, ConsistentRead=True) == ["written"]
+
+
+def test_the_index_lags_behind_the_table(model: DynamoDBModel) -> None:
+    params = {
+        "TableName": TABLE,
+        "IndexName": "run_id-index",
+        "KeyConditionExpression": "run_id = :run",
+        "ExpressionAttributeValues": {":run": {"S": "run"}},
+    }
+    put(model, "a", run_id={"S": "run"}, v={"N": "1"})
+    model.faults.index_lag = lambda _key, _written: 1
+    assert model.handle("query", params)["Items"] == []
+    model.faults.index_lag = lambda _key, _written: 0
+    assert model.handle("query", params)["Items"] == [key("a") | {"run_id": {"S": "run"}}]
+
+
+def test_a_strong_page_is_not_a_snapshot_but_reads_its_items_in_order(model: DynamoDBModel) -> None:
+    """A page that read the place of `a` before `a` was written may still return `b`, which was written later."""
+    began_at = model.sequence
+    put(model, "a")
+    put(model, "b")
+    moments = iter([began_at, model.sequence])
+    model.faults.reading_moment = lambda _earliest, _latest: next(moments)
+    assert range_keys(model, began_at, ConsistentRead=True) == ["b"]
+
+
+def test_a_batch_leaves_unprocessed_what_it_is_told(model: DynamoDBModel) -> None:
+    requests = [{"PutRequest": {"Item": key(name)}} for name in "abc"]
+    model.faults.unprocessed = lambda _method, _count: [0, 2]
+    answer = model.handle("batch_write_item", {"RequestItems": {TABLE: requests}})
+    assert answer["UnprocessedItems"] == {TABLE: [requests[0], requests[2]]}
+    assert range_keys(model) == ["b"]
+
+    model.faults.unprocessed = lambda _method, _count: [1]
+    request = {"Keys": [key("a"), key("b")], "ConsistentRead": True}
+    answer = model.handle("batch_get_item", {"RequestItems": {TABLE: request}})
+    assert answer["Responses"] == {TABLE: []}
+    assert answer["UnprocessedKeys"] == {TABLE: {"Keys": [key("b")], "ConsistentRead": True}}
+
+
+def test_expired_items_stay_until_they_are_collected(model: DynamoDBModel, clock: Clock) -> None:
+    put(model, "early", expires_at={"N": "1001"})
+    put(model, "late", expires_at={"N": "1002"})
+    put(model, "never")
+    clock.seconds = 1003.0
+    assert range_keys(model) == ["early", "late", "never"]
+    assert model.expired() == [key("early"), key("late")]
+    model.expire([key("late")])
+    assert range_keys(model) == ["early", "never"]
+    model.expire()
+    assert range_keys(model) == ["never"]
+
+
+def test_what_goes_in_and_out_is_copied(model: DynamoDBModel) -> None:
+    item = key("a") | {"m": {"M": {"x": {"S": "1"}}}}
+    model.handle("put_item", {"TableName": TABLE, "Item": item})
+    item["m"]["M"]["x"]["S"] = "changed"
+    read = get(model, "a", consistent=True)
+    assert read is not None
+    assert read["m"] == {"M": {"x": {"S": "1"}}}
+    read["m"]["M"].clear()
+    assert get(model, "a", consistent=True) == key("a") | {"m": {"M": {"x": {"S": "1"}}}}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("1.0", "1"), ("1e3", "1000"), ("-0", "0"), ("+0.50", "0.5"), ("1e-20", "0." + "0" * 19 + "1")],
+)
+def test_numbers_come_back_in_one_form(model: DynamoDBModel, written: str, read: str) -> None:
+    put(model, "a", n={"N": written}, m={"M": {"n": {"N": written}}})
+    assert get(model, "a", consistent=True) == key("a") | {"n": {"N": read}, "m": {"M": {"n": {"N": read}}}}
+
+
+@pytest.mark.parametrize("number", ["", " 1", "one", "NaN", "1" * 39, "1e126", "1e-131"])
+def test_numbers_beyond_38_digits_or_the_range_are_refused(model: DynamoDBModel, number: str) -> None:
+    with pytest.raises(ClientError) as failure:
+        put(model, "a", n={"N": number})
+    assert code_of(failure) == "ValidationException"
+
+
+def test_an_update_adds_exactly(model: DynamoDBModel) -> None:
+    put(model, "a", n={"N": "0.1"})
+    params = {
+        "TableName": TABLE,
+        "Key": key("a"),
+        "UpdateExpression": "SET n = n + :n",
+        "ExpressionAttributeValues": {":n": {"N": "0.2"}},
+        "ReturnValues": "UPDATED_NEW",
+    }
+    assert model.handle("update_item", params)["Attributes"] == {"n": {"N": "0.3"}}
+
+
+def test_an_item_may_have_400_kilobytes_and_no_byte_more(model: DynamoDBModel) -> None:
+    rest = len("PK") + len("p") + len("SK") + len("a") + len("v")
+    put(model, "a", v={"B": b"x" * (400 * 1024 - rest)})
+    with pytest.raises(ClientError) as failure:
+        put(model, "a", v={"B": b"x" * (400 * 1024 - rest + 1)})
+    assert code_of(failure) == "ValidationException"
+
+
+def test_a_page_ends_with_the_item_that_fills_a_megabyte(model: DynamoDBModel) -> None:
+    for name in "abcdef":
+        put(model, name, v={"B": b"x" * 300 * 1024})
+    params = {
+        "TableName": TABLE,
+        "KeyConditionExpression": "PK = :p",
+        "ExpressionAttributeValues": {":p": {"S": "p"}},
+        "Select": "COUNT",
+    }
+    first = model.handle("query", params)
+    assert (first["Count"], first["LastEvaluatedKey"]) == (4, key("d"))
+    rest = model.handle("query", params | {"ExclusiveStartKey": first["LastEvaluatedKey"]})
+    assert rest["Count"] == 2
+    assert "LastEvaluatedKey" not in rest
+
+
+def test_a_batch_get_leaves_what_passes_16_megabytes(model: DynamoDBModel) -> None:
+    names = [f"{number:02}" for number in range(50)]
+    for name in names:
+        put(model, name, v={"B": b"x" * 390 * 1024})
+    request = {"Keys": [key(name) for name in names]}
+    answer = model.handle("batch_get_item", {"RequestItems": {TABLE: request}})
+    read = len(answer["Responses"][TABLE])
+    assert read == 16 * 1024 // 390
+    assert len(answer["UnprocessedKeys"][TABLE]["Keys"]) == len(names) - read
+
+
+@pytest.mark.parametrize(("method", "count"), [("batch_write_item", 26), ("batch_get_item", 101)])
+def test_a_batch_has_a_limit(model: DynamoDBModel, method: str, count: int) -> None:
+    keys = [key(str(number)) for number in range(count)]
+    writes = [{"DeleteRequest": {"Key": each}} for each in keys]
+    request = writes if method == "batch_write_item" else {"Keys": keys}
+    with pytest.raises(ClientError) as failure:
+        model.handle(method, {"RequestItems": {TABLE: request}})
+    assert code_of(failure) == "ValidationException"
+
+
+def test_what_boto3_refuses_to_send_is_refused(model: DynamoDBModel) -> None:
+    with pytest.raises(ParamValidationError, match="Limit"):
+        range_keys(model, Limit=0)
+
+
+def test_what_is_not_modelled_is_said(model: DynamoDBModel) -> None:
+    with pytest.raises(NotImplementedError, match="transact_write_items"):
+        model.handle("transact_write_items", {})
+    with pytest.raises(NotImplementedError, match="Segment"):
+        model.handle("scan", {"TableName": TABLE, "Segment": 0, "TotalSegments": 2})
+    with pytest.raises(NotImplementedError, match="list indexes"):
+        model.handle("get_item", {"TableName": TABLE, "Key": key("a"), "ProjectionExpression": "a[0]"})
+
+
+def test_the_table_describes_itself(model: DynamoDBModel) -> None:
+    described = model.handle("describe_table", {"TableName": TABLE})["Table"]
+    assert {name: described[name] for name in ("TableName", "KeySchema", "AttributeDefinitions")} == {
+        name: SCHEMA[name] for name in ("TableName", "KeySchema", "AttributeDefinitions")
+    }

@@ -1,0 +1,104 @@
+"""What other programs may rely on: the exported names, the constructor, and LangGraph's whole interface."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+import langgraph.checkpoint.dynamodb as package
+from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+
+EXPORTED = {
+    "CheckpointCorruptionError",
+    "CheckpointFormatError",
+    "CheckpointNotFoundError",
+    "CheckpointSerializationError",
+    "CheckpointerConfigurationError",
+    "CheckpointerError",
+    "CheckpointerInputError",
+    "DynamoDBSaver",
+    "ThreadBusyError",
+}
+OPTIONS = {
+    "region_name": None,
+    "endpoint_url": None,
+    "session": None,
+    "async_session": None,
+    "client": None,
+    "client_config": None,
+    "serde": None,
+    "ttl_seconds": None,
+    "consistent_read": True,
+    "encrypt_metadata": False,
+    "cache_bytes": 32 * 1024 * 1024,
+}
+# What the base class makes from other methods; whatever else it has is ours to write.
+INHERITED = {"config_specs", "get", "aget", "with_allowlist"}
+
+
+def _public_names(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_") and name != "serde"}
+
+
+def test_the_exported_names_are_these() -> None:
+    assert set(package.__all__) == EXPORTED
+    assert all(hasattr(package, name) for name in EXPORTED)
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTED - {"DynamoDBSaver"}))
+def test_every_error_can_be_caught_by_the_base_class(name: str) -> None:
+    assert issubclass(getattr(package, name), CheckpointerError)
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("CheckpointerInputError", ValueError),
+        ("CheckpointSerializationError", TypeError),
+        ("CheckpointNotFoundError", LookupError),
+    ],
+)
+def test_errors_with_a_builtin_kin_can_be_caught_as_it(name: str, builtin: type[Exception]) -> None:
+    assert issubclass(getattr(package, name), builtin)
+
+
+def test_the_constructor_takes_the_table_name_and_these_keywords() -> None:
+    table_name, *options = inspect.signature(DynamoDBSaver).parameters.values()
+    assert (table_name.name, table_name.kind) == ("table_name", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert table_name.default is inspect.Parameter.empty
+    assert {each.name: each.default for each in options} == OPTIONS
+    assert {each.kind for each in options} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_every_method_of_the_base_class_is_overridden() -> None:
+    assert _public_names(BaseCheckpointSaver) - _public_names(DynamoDBSaver) == INHERITED
+
+
+def test_what_it_adds_to_the_base_class_is_the_life_cycle() -> None:
+    added = _public_names(DynamoDBSaver) - _public_names(BaseCheckpointSaver)
+    assert added == {"setup", "asetup", "close", "aclose"}
+
+
+@pytest.mark.parametrize("name", sorted(_public_names(BaseCheckpointSaver) - INHERITED))
+def test_every_method_takes_what_the_base_class_method_takes(name: str) -> None:
+    inherited = inspect.signature(getattr(BaseCheckpointSaver, name)).parameters
+    own = inspect.signature(getattr(DynamoDBSaver, name)).parameters
+    assert [(each.name, each.kind) for each in own.values()][: len(inherited)] == [
+        (each.name, each.kind) for each in inherited.values()
+    ]
+    assert all(own[each].default == inherited[each].default for each in inherited)
+    assert all(each.default is not inspect.Parameter.empty for each in list(own.values())[len(inherited) :])
+
+
+def _blocking_methods() -> list[str]:
+    """The methods that make requests: all but the one that only counts."""
+    return sorted(each for each in _public_names(DynamoDBSaver) - {"get_next_version"} if each[0] != "a")
+
+
+@pytest.mark.parametrize("name", _blocking_methods())
+def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> None:
+    blocking, native = getattr(DynamoDBSaver, name), getattr(DynamoDBSaver, f"a{name}")
+    assert inspect.signature(blocking).parameters == inspect.signature(native).parameters
+    assert inspect.iscoroutinefunction(native) or name == "list"

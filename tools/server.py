@@ -1,0 +1,156 @@
+"""A server program on this machine: started on a free port, waited for, and ended with whoever started it.
+
+Owns: processes, ports and the waiting. Must not know: which program it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+from urllib.parse import urlsplit
+
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 10.0
+ANSWER_SECONDS_MAX = 5.0
+POLL_SECONDS = 0.1
+# Between choosing a free port and the server's listening on it, another process may take the port.
+START_ATTEMPTS_MAX = 3
+PRINTED_CHARACTERS_MAX = 2_000
+
+# Runs a command until it ends or standard input does. The pipe behind that input closes when its owner closes
+# it, and also when its owner is killed, so a server never outlives the process that started it.
+RUN_UNTIL_INPUT_ENDS = """
+exec 3<&0
+"$@" </dev/null 3<&- &
+server=$!
+{ cat <&3 >/dev/null; kill "$server"; } &
+exec 3<&-
+wait "$server"
+"""
+
+
+class ServerUnavailableError(RuntimeError):
+    """The server cannot run here; the message says what is missing and how to get it."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A program that was found: what to call it, and its command with `{port}` where its port goes."""
+
+    name: str
+    command: tuple[str, ...]
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[str]:
+        """Run the server for the duration of the context.
+
+        Yields:
+            The address at which it answers.
+
+        Raises:
+            ServerUnavailableError: It does not answer in time; the message ends with what it printed.
+        """
+        for attempt in range(1, START_ATTEMPTS_MAX + 1):
+            port = _free_port()
+            address = f"http://127.0.0.1:{port}"
+            command = [part.replace("{port}", str(port)) for part in self.command]
+            with (
+                tempfile.TemporaryFile("w+", errors="replace") as printed,
+                _process(command, printed) as process,
+            ):
+                if _wait_until_answers(process, address):
+                    yield address
+                    return
+                printed.seek(0)
+                last_words = printed.read()[-PRINTED_CHARACTERS_MAX:]
+            if attempt == START_ATTEMPTS_MAX:
+                raise ServerUnavailableError(
+                    f"{self.name} did not start on port {port}. It printed:\n{last_words}"
+                )
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server that somebody else started and will end: its name and its address."""
+
+    name: str
+    address: str
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[str]:
+        """Make sure that the server answers.
+
+        Yields:
+            Its address.
+
+        Raises:
+            ServerUnavailableError: It does not answer.
+        """
+        if not _answers(self.address):
+            raise ServerUnavailableError(f"Nothing answers at {self.address}.")
+        yield self.address
+
+
+def _answers(address: str) -> bool:
+    """Tell whether anything at all comes back: without a signed request an engine answers with an error."""
+    url = urlsplit(address)
+    connection_class = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    connection = connection_class(url.hostname or "", url.port, timeout=ANSWER_SECONDS_MAX)
+    try:
+        connection.request("GET", "/")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+@contextlib.contextmanager
+def _process(command: Sequence[str], printed: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command that ends with the context or with this process, whichever ends first."""
+    process = subprocess.Popen(  # noqa: S603  # To run what it is given is this module's purpose.
+        ["/bin/sh", "-c", RUN_UNTIL_INPUT_ENDS, "server", *command],
+        stdin=subprocess.PIPE,
+        stdout=printed,
+        stderr=subprocess.STDOUT,
+        # Ctrl-C is for whoever uses the server, who still needs it to clean up.
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            # The session is the process's own, so nothing but the server is in its group.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _wait_until_answers(process: subprocess.Popen[bytes], address: str) -> bool:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline and process.poll() is None:
+        # Looked at once more: if the server has ended, it was somebody else on its port who answered.
+        if _answers(address) and process.poll() is None:
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
