@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
+from infra.import_template import read_template
 
 INFRA = Path(__file__).parents[2] / "infra"
 ACCOUNT_ID = "123456789012"
@@ -65,29 +65,9 @@ class Stack:
         return properties
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads the short forms of the intrinsic functions (`!Ref x`) as their long forms."""
-
-
-def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Node:
-    name = suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}"
-    if isinstance(node, yaml.SequenceNode):
-        return {name: loader.construct_sequence(node, deep=True)}
-    if isinstance(node, yaml.MappingNode):
-        return {name: loader.construct_mapping(node, deep=True)}
-    assert isinstance(node, yaml.ScalarNode)
-    value = loader.construct_scalar(node)
-    return {name: value.split(".", 1) if name == "Fn::GetAtt" else value}
-
-
-_Loader.add_multi_constructor("!", _intrinsic)
-
-
 def load(name: str) -> Template:
     """The template at this path below `infra/`."""
-    # The loader is a safe one: it adds only the tags of CloudFormation to SafeLoader.
-    template: Template = yaml.load((INFRA / name).read_text(), Loader=_Loader)  # noqa: S506
-    return template
+    return read_template(INFRA / name)
 
 
 def render(

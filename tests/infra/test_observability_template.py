@@ -85,9 +85,15 @@ def test_throttles_are_watched_on_the_table_and_on_the_index(direction: str) -> 
         assert alarm["Threshold"] == 0
 
 
+def granted_actions() -> set[str]:
+    """The actions that any policy of the table grants."""
+    policies = TABLE_STACK.of_type("AWS::IAM::ManagedPolicy").values()
+    return {action for policy in policies for action in actions_of(policy["PolicyDocument"])}
+
+
 def test_system_errors_are_added_up_over_every_operation_that_a_policy_grants() -> None:
     alarm = observe().properties("SystemErrors")
-    granted = actions_of(TABLE_STACK.properties("OperatorPolicy")["PolicyDocument"])
+    granted = granted_actions()
     assert operations(alarm) == {action.removeprefix("dynamodb:") for action in granted}
     [sum_of_all] = [metric for metric in alarm["Metrics"] if metric["ReturnData"]]
     assert sum_of_all["Expression"] == "SUM(FILL(METRICS(), 0))"
@@ -163,7 +169,7 @@ def test_dashboard_counts_requests_by_operation() -> None:
     [requests] = [
         widget for widget in dashboard_widgets() if widget["properties"].get("stat") == "SampleCount"
     ]
-    granted = actions_of(TABLE_STACK.properties("OperatorPolicy")["PolicyDocument"])
+    granted = granted_actions()
     assert {metric[-1] for metric in requests["properties"]["metrics"]} == {
         action.removeprefix("dynamodb:") for action in granted
     }

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import MakeSaver, contents, for_table
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
@@ -48,6 +49,22 @@ async def listed(saver: Saver, thread_id: str | None, **options: Any) -> list[st
     return [found.checkpoint["id"] async for found in saver.alist(config, **options)]
 
 
+def remove_a_segment(client: DynamoDBClient, table_name: str, thread_id: str) -> None:
+    """Damage a thread; whoever reads it has to look at the thread's own item to know that it is damage."""
+    for item in contents(client, table_name):
+        if item["PK"]["S"] == f"{thread_id}#" and item["SK"]["S"].startswith("S#"):
+            client.delete_item(TableName=table_name, Key={"PK": item["PK"], "SK": item["SK"]})
+            return
+    pytest.fail(f"{thread_id} has no segment")
+
+
+async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
+    """The savers say that the thread is damaged, and not that they may not look."""
+    for side in sides:
+        with pytest.raises(CheckpointCorruptionError):
+            await side.aget_tuple(config_of(thread_id))
+
+
 async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverOf, table_name: str) -> None:
     gate = gate_of("Agent", table_name)
 
@@ -84,7 +101,7 @@ async def test_agent_policy_refuses_scans_and_administration(saver_of: SaverOf, 
 
 
 async def test_operator_policy_prunes_deletes_and_scans_and_no_more(
-    make_saver: MakeSaver, saver_of: SaverOf, table_name: str
+    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
 ) -> None:
     agent = make_saver()
     gate = gate_of("Operator", table_name)
@@ -103,12 +120,14 @@ async def test_operator_policy_prunes_deletes_and_scans_and_no_more(
         assert await listed(side, f"kept-{number}") == before
         assert set(before) <= set(await listed(side, None))
 
+    remove_a_segment(client, table_name, "kept-0")
+    await sees_the_damage(both_sides(saver_of(gate)), "kept-0")
     assert not gate.refused
     assert gate.allowed_actions() == actions_of(POLICIES["Operator"])
 
 
 async def test_reader_sees_everything_of_a_thread_and_scans_nothing(
-    make_saver: MakeSaver, saver_of: SaverOf, table_name: str
+    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
 ) -> None:
     writer = make_saver()
     messages = converse(writer, config_of("thread", run_id="run"))
@@ -125,7 +144,11 @@ async def test_reader_sees_everything_of_a_thread_and_scans_nothing(
         with pytest.raises(ClientError, match="dynamodb:Scan"):
             await listed(side, None)
         gate.refused.clear()
-    assert gate.allowed_actions() <= actions_of(POLICIES["Reader"])
+
+    remove_a_segment(client, table_name, "thread")
+    await sees_the_damage(both_sides(saver_of(gate)), "thread")
+    assert not gate.refused
+    assert gate.allowed_actions() == actions_of(POLICIES["Reader"])
 
 
 WRITES: dict[str, Operation] = {

@@ -1,9 +1,11 @@
 """What `infra/table.yaml` becomes for each choice of its parameters, and which choices it refuses."""
 
 import itertools
+import json
 
 import pytest
 
+from infra.import_template import import_template
 from tests.infra.rendering import Node, StackRefusedError, load, render
 
 TEMPLATE = load("table.yaml")
@@ -252,3 +254,13 @@ def test_every_parameter_says_what_it_is_and_is_shown_in_a_group() -> None:
     assert all(declaration["Description"] for declaration in declared.values())
     groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
     assert sorted(itertools.chain.from_iterable(group["Parameters"] for group in groups)) == sorted(declared)
+
+
+def test_template_for_an_import_is_the_same_table_and_nothing_else() -> None:
+    reduced = json.loads(import_template())
+    for parameters in ({}, {"BillingMode": "PROVISIONED"}, {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN}):
+        stack = render(reduced, parameters)
+        assert stack.resources == {"Table": render(TEMPLATE, parameters).resources["Table"]}
+        assert not stack.outputs
+    # CloudFormation imports only what it would keep when the stack is deleted.
+    assert reduced["Resources"]["Table"]["DeletionPolicy"] == "Retain"

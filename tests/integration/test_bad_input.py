@@ -206,7 +206,7 @@ def test_an_id_that_is_not_valid_unicode_is_named(
 # Values
 
 
-UNWRITABLE = {"a lock": threading.Lock(), "within": [{"key": threading.Lock()}], "text": "lone \ud800"}
+UNWRITABLE = {"a lock": threading.Lock(), "within": [{"key": threading.Lock()}]}
 
 
 @either_side
@@ -256,9 +256,9 @@ def test_a_channel_name_that_is_not_valid_unicode_is_an_error_and_nothing_is_sto
 ) -> None:
     config = store(saver, config_of(), "1", {})
     before = everything_in(client, table_name)
-    with pytest.raises(CheckpointSerializationError, match="Unicode|serialized"):
+    with pytest.raises(CheckpointSerializationError, match=r"surrogates|Unicode"):
         store(saver, config, "2", {"bad \ud800": 1})
-    with pytest.raises(CheckpointSerializationError, match="Unicode"):
+    with pytest.raises(CheckpointSerializationError, match=r"surrogates|Unicode"):
         saver.put_writes(config, [("bad \ud800", 1)], "task")
     assert everything_in(client, table_name) == before
 
@@ -291,13 +291,15 @@ def _schema(table_name: str, keys: Sequence[tuple[str, str]], **options: Any) ->
     }
 
 
-OTHER_KEYS = {
+OTHER_NAMES = {
     "other names": [("id", "S"), ("sort", "S")],
     "names in lower case": [("pk", "S"), ("sk", "S")],
     "another sort key": [("PK", "S"), ("sort", "S")],
+    "no sort key": [("PK", "S")],
+}
+OTHER_TYPES = {
     "numbers": [("PK", "N"), ("SK", "N")],
     "a number as sort key": [("PK", "S"), ("SK", "N")],
-    "no sort key": [("PK", "S")],
 }
 
 
@@ -320,20 +322,37 @@ def _new_name() -> str:
     return f"other-{uuid.uuid4().hex}"
 
 
-@pytest.mark.parametrize("keys", OTHER_KEYS)
-@pytest.mark.parametrize("method", OPERATIONS)
-def test_a_table_with_other_keys_is_named_with_the_keys_it_should_have(
-    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+def _assert_that_the_schema_is_named(
+    engine: Engine, client: DynamoDBClient, table_name: str, method: str
 ) -> None:
-    name = other_table(**_schema(_new_name(), OTHER_KEYS[keys]))
     with (
-        DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
+        DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
         pytest.raises(
-            CheckpointerConfigurationError, match=rf"(?s)table {name} .*infra/table\.yaml.*setup\(\)"
+            CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*infra/table\.yaml.*setup\(\)"
         ),
     ):
         _ask("sync", saver, method, *OPERATIONS[method])
-    assert everything_in(client, name) == []
+    assert everything_in(client, table_name) == []
+
+
+@pytest.mark.parametrize("keys", OTHER_NAMES)
+@pytest.mark.parametrize("method", OPERATIONS)
+def test_a_table_with_other_keys_is_named_with_what_makes_the_right_one(
+    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+) -> None:
+    name = other_table(**_schema(_new_name(), OTHER_NAMES[keys]))
+    _assert_that_the_schema_is_named(engine, client, name, method)
+
+
+# moto's server answers a query by text in a table whose keys are numbers with no items; AWS refuses it.
+@pytest.mark.engines("external", "dynamodb-local")
+@pytest.mark.parametrize("keys", OTHER_TYPES)
+@pytest.mark.parametrize("method", OPERATIONS)
+def test_a_table_with_keys_of_another_type_is_named_with_what_makes_the_right_one(
+    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+) -> None:
+    name = other_table(**_schema(_new_name(), OTHER_TYPES[keys]))
+    _assert_that_the_schema_is_named(engine, client, name, method)
 
 
 def _with_index(name: str, keys: Sequence[str]) -> dict[str, Any]:
@@ -355,12 +374,12 @@ def _without_index(name: str) -> dict[str, Any]:
 OTHER_SCHEMAS: dict[str, tuple[Callable[[str], dict[str, Any]], str]] = {
     **{
         name: (lambda table_name, keys=keys: _schema(table_name, keys), "key schema|types")
-        for name, keys in OTHER_KEYS.items()
+        for name, keys in (OTHER_NAMES | OTHER_TYPES).items()
     },
-    "no index": (_without_index, "run_id-index is absent"),
+    "no index": (_without_index, "run_id-index.* absent"),
     "another index": (
         lambda name: _with_index(name, ["run_id", "PK"]),
-        "run_id-index is on run_id HASH, PK RANGE",
+        "run_id-index.*run_id HASH, PK RANGE",
     ),
 }
 
@@ -417,9 +436,15 @@ def test_setup_makes_the_table_and_may_be_called_again(
     client.delete_table(TableName=name)
 
 
-@pytest.mark.parametrize("ask", ["delete_for_runs", "list"])
+NEEDS_INDEX: dict[str, Callable[[DynamoDBSaver], Any]] = {
+    "delete_for_runs": lambda saver: saver.delete_for_runs(["run-1"]),
+    "list": lambda saver: list(saver.list(None, filter={"run_id": "run-1"})),
+}
+
+
+@pytest.mark.parametrize("method", NEEDS_INDEX)
 def test_a_table_without_the_index_is_named_by_what_needs_the_index(
-    engine: Engine, other_table: Callable[..., str], ask: str
+    engine: Engine, other_table: Callable[..., str], method: str
 ) -> None:
     name = other_table(**_without_index(_new_name()))
     with (
@@ -428,10 +453,7 @@ def test_a_table_without_the_index_is_named_by_what_needs_the_index(
             CheckpointerConfigurationError, match=rf"(?s)table {name} .*infra/table\.yaml.*setup\(\)"
         ),
     ):
-        if ask == "list":
-            list(saver.list(None, filter={"run_id": "run-1"}))
-        else:
-            saver.delete_for_runs(["run-1"])
+        NEEDS_INDEX[method](saver)
 
 
 # The account
@@ -450,7 +472,7 @@ def test_missing_credentials_are_named_with_how_to_give_them(
     saver = DynamoDBSaver("the-table", endpoint_url=engine.endpoint_url, region_name=engine.region_name)
     with pytest.raises(
         CheckpointerConfigurationError,
-        match="no usable AWS credentials for table the-table.*role.*`aws configure`.*session=",
+        match=r"no usable AWS credentials for table the-table.*role.*`aws configure`.*session=",
     ):
         _ask(side, saver, method, *OPERATIONS.get(method, ()))
     saver.close()
@@ -467,7 +489,7 @@ def test_a_missing_region_is_named_with_how_to_give_it(
     saver = DynamoDBSaver("the-table", endpoint_url=engine.endpoint_url if with_endpoint else None)
     with pytest.raises(
         CheckpointerConfigurationError,
-        match="no AWS region for table the-table; pass region_name=.*AWS_REGION",
+        match=r"no AWS region for table the-table; pass region_name=.*AWS_DEFAULT_REGION",
     ):
         _ask(side, saver, method, *OPERATIONS.get(method, ()))
     saver.close()

@@ -19,7 +19,9 @@ MakeSaver = Callable[..., DynamoDBSaver]
 Scenario = Callable[[Session], Awaitable[None]]
 
 both_sides = pytest.mark.parametrize("side", ["sync", "async"])
-every_durability = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+every_durability = pytest.mark.parametrize(
+    ("side", "durability"), [("sync", "sync"), ("sync", "exit"), ("async", "async"), ("async", "exit")]
+)
 
 
 async def _assert_same(
@@ -32,7 +34,8 @@ async def _assert_same(
     actual = Session(build, make_saver, side, durability)
     await scenario(actual)
     assert expected.seen, "the scenario looked at nothing"
-    assert differences(expected, actual) == []
+    changed = differences(expected, actual)
+    assert not changed, "\n".join(changed)
     return actual
 
 
@@ -48,7 +51,6 @@ async def _two_turns(session: Session) -> None:
     await session.look()
 
 
-@both_sides
 @every_durability
 async def test_tool_loop_over_two_turns_in_two_processes(
     make_saver: MakeSaver, side: Side, durability: Durability
@@ -71,7 +73,6 @@ async def test_static_breakpoint_stops_before_each_tool(make_saver: MakeSaver, s
     await _assert_same(make_saver, graphs.agent_with_breakpoint, scenario, side)
 
 
-@both_sides
 @every_durability
 @pytest.mark.parametrize("checkpointer", [None, True], ids=["per-call", "per-thread"])
 async def test_nested_subgraphs_keep_their_namespaces(
@@ -93,7 +94,6 @@ async def test_nested_subgraphs_keep_their_namespaces(
     assert depths == {0, 1}, "a namespace of each depth is stored"
 
 
-@both_sides
 @every_durability
 async def test_parallel_branches_and_sends(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
     async def scenario(session: Session) -> None:
@@ -103,7 +103,6 @@ async def test_parallel_branches_and_sends(make_saver: MakeSaver, side: Side, du
     await _assert_same(make_saver, graphs.fan_out, scenario, side, durability)
 
 
-@both_sides
 @every_durability
 async def test_two_interrupts_are_resumed_by_one_command(
     make_saver: MakeSaver, side: Side, durability: Durability
@@ -132,7 +131,6 @@ async def test_interrupts_are_resumed_one_after_the_other(make_saver: MakeSaver,
     await _assert_same(make_saver, graphs.approvals, scenario, side)
 
 
-@both_sides
 @every_durability
 async def test_resume_after_failure_does_not_repeat_what_succeeded(
     make_saver: MakeSaver, side: Side, durability: Durability
@@ -141,6 +139,8 @@ async def test_resume_after_failure_does_not_repeat_what_succeeded(
 
     async def scenario(session: Session) -> None:
         runs.clear()
+        # One at a time, so that what the first branch wrote is on its way before the second fails.
+        session.config["max_concurrency"] = 1
         for _ in range(2):
             with pytest.raises(ConnectionError):
                 await session.invoke(None if runs else {"log": ["input"]})
@@ -152,10 +152,9 @@ async def test_resume_after_failure_does_not_repeat_what_succeeded(
     await _assert_same(make_saver, graphs.unreliable(runs, failures=2), scenario, side, durability)
 
     assert runs.count("steady") == 1
-    assert runs.count("fails") == 3
+    assert runs.count("unsteady") == 3
 
 
-@both_sides
 @every_durability
 async def test_time_travel_and_forks(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
     async def scenario(session: Session) -> None:

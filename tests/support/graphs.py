@@ -149,15 +149,15 @@ def approvals(saver: Saver) -> Graph:
 
 
 def unreliable(runs: list[str], failures: int) -> Build:
-    """Build two branches of which one fails some times; every run of a node is noted in `runs`."""
+    """Build two branches of which the second fails some times; every run of one is noted in `runs`."""
 
     def steady(_: Log) -> dict[str, Any]:
         runs.append("steady")
         return {"log": ["steady"]}
 
-    def fails(_: Log) -> dict[str, Any]:
-        runs.append("fails")
-        if runs.count("fails") <= failures:
+    def unsteady(_: Log) -> dict[str, Any]:
+        runs.append("unsteady")
+        if runs.count("unsteady") <= failures:
             msg = "the network is down"
             raise ConnectionError(msg)
         return {"log": ["at last"]}
@@ -165,11 +165,11 @@ def unreliable(runs: list[str], failures: int) -> Build:
     def build(saver: Saver) -> Graph:
         graph: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
         graph.add_node("steady", steady)
-        graph.add_node("fails", fails)
+        graph.add_node("unsteady", unsteady)
         graph.add_node("close", lambda state: {"log": [f"closed after {len(state['log'])}"]})
         graph.add_edge(START, "steady")
-        graph.add_edge(START, "fails")
-        graph.add_edge(["steady", "fails"], "close")
+        graph.add_edge(START, "unsteady")
+        graph.add_edge(["steady", "unsteady"], "close")
         return graph.compile(checkpointer=saver)
 
     return build

@@ -25,10 +25,11 @@ def config_of(
 
 
 def checkpoint_of(checkpoint_id: str, values: Mapping[str, Any]) -> Checkpoint:
-    """Build a checkpoint, each of whose values is at version 1."""
+    """Build a checkpoint, each of whose values is at version 1; equal ones are equal to the byte."""
     return {
         **empty_checkpoint(),
         "id": checkpoint_id,
+        "ts": "2026-01-01T00:00:00+00:00",
         "channel_values": dict(values),
         "channel_versions": dict.fromkeys(values, 1),
     }

@@ -22,6 +22,7 @@ from tests.support.graphs import Build, Saver
 Side = Literal["sync", "async"]
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
+_SAVER = re.compile(r"<langgraph\.checkpoint\.[^>]*>")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 
@@ -35,7 +36,8 @@ def canonical(value: Any) -> str:
             names[match[0]] = f"<{next(numbers)}>"
         return names[match[0]]
 
-    return _TIME.sub("<time>", _ID.sub(name, pprint.pformat(value, width=200)))
+    text = _SAVER.sub("<saver>", pprint.pformat(value, width=200))
+    return _TIME.sub("<time>", _ID.sub(name, text))
 
 
 def described(found: CheckpointTuple) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`delete_for_runs` and `prune`: the choice of what goes."""
+"""`delete_thread`, `delete_for_runs` and `prune`: the choice of what goes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from langgraph.checkpoint.dynamodb._requests import Query, Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
+
+
+def delete_thread(table: Table, codec: Codec, thread_id: str) -> Op[None]:
+    """Delete a thread, with everything it ever stored."""
+    yield from collect_all(table, codec, thread_id)
 
 
 def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[None]:
@@ -47,7 +52,7 @@ def prune(
     count = _checked_count(strategy, keep_last)
     for thread_id in wanted:
         if count == 0:
-            yield from collect_all(table, codec, thread_id)
+            yield from delete_thread(table, codec, thread_id)
         else:
             yield from collect(
                 table, codec, thread_id, lambda before: _choose_old(table, codec, before, count)

@@ -70,10 +70,13 @@ class Ancestors:
             CheckpointNotFoundError: A parent on the way is not in the table any more.
         """
         remaining, path = set(channels), list[Ancestor]()
+        passed = {items.checkpoint_id_of(head)}
         while remaining:
             parent_id = items.text(head, items.PARENT)
-            if parent_id is None:
+            if parent_id is None or parent_id in passed:
+                # The first checkpoint; or one that was put again as a child of its own descendants.
                 break
+            passed.add(parent_id)
             group = yield from self._group(parent_id)
             if group is None:
                 msg = (

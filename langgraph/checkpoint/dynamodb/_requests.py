@@ -287,7 +287,7 @@ def _remedy(table_name: str, error: Exception) -> str | None:
             " `aws configure`, or pass session="
         )
     if kind == "NoRegionError":
-        return f"no AWS region for table {table_name}; pass region_name= or set AWS_REGION"
+        return f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION"
     return None
 
 

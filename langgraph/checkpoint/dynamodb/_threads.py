@@ -7,7 +7,6 @@ new one. The thread item also keeps deletions of one thread apart, by a claim th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._items import Partition
@@ -94,7 +93,8 @@ def take_claim(table: Table, root: Partition) -> Op[Claim]:
             table.update(
                 items.key(root.pk, items.THREAD),
                 "SET #claim = :claim, #until = :until, #epoch = if_not_exists(#epoch, :epoch)",
-                condition="attribute_not_exists(#claim) OR #until < :now",
+                # The last part holds when a request took effect but its answer was lost and it is sent again.
+                condition="attribute_not_exists(#claim) OR #until < :now OR #claim = :claim",
                 names={"#claim": items.CLAIM, "#until": items.CLAIMED_UNTIL, "#epoch": items.EPOCH},
                 values={
                     ":claim": {"B": token},
@@ -115,15 +115,20 @@ def take_claim(table: Table, root: Partition) -> Op[Claim]:
     raise ThreadBusyError(msg)
 
 
-def _held(table: Table, root: Partition, claim: Claim, expression: str, names: Any, values: Any) -> Op[None]:
-    """Change the thread item if the claim still holds."""
+def new_epoch(table: Table, root: Partition, claim: Claim) -> Op[bytes]:
+    """Give the thread a new epoch and prolong the claim, if it still holds."""
+    epoch = table.rng.randbytes(8)
     response = yield from unless_condition_failed(
         table.update(
             items.key(root.pk, items.THREAD),
-            expression,
+            "SET #epoch = :epoch, #until = :until",
             condition="#claim = :claim",
-            names={"#claim": items.CLAIM, **names},
-            values={":claim": {"B": claim.token}, **values},
+            names={"#claim": items.CLAIM, "#epoch": items.EPOCH, "#until": items.CLAIMED_UNTIL},
+            values={
+                ":claim": {"B": claim.token},
+                ":epoch": {"B": epoch},
+                ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
+            },
         )
     )
     if response is None:
@@ -132,32 +137,20 @@ def _held(table: Table, root: Partition, claim: Claim, expression: str, names: A
             " deletion took over; call it again, which completes it"
         )
         raise ThreadBusyError(msg)
-
-
-def new_epoch(table: Table, root: Partition, claim: Claim) -> Op[bytes]:
-    epoch = table.rng.randbytes(8)
-    yield from _held(
-        table,
-        root,
-        claim,
-        "SET #epoch = :epoch, #until = :until",
-        {"#epoch": items.EPOCH, "#until": items.CLAIMED_UNTIL},
-        {":epoch": {"B": epoch}, ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)}},
-    )
     return epoch
 
 
 def release(table: Table, root: Partition, claim: Claim, epoch: bytes, *, nothing_left: bool) -> Op[None]:
     """Let go of the thread, and remove its item with the last of its checkpoints."""
-    if not nothing_left:
-        yield from _held(table, root, claim, "REMOVE #claim, #until", {"#until": items.CLAIMED_UNTIL}, {})
+    item, names = items.key(root.pk, items.THREAD), {"#claim": items.CLAIM}
+    values: Item = {":claim": {"B": claim.token}}
+    if nothing_left:
+        names["#epoch"], values[":epoch"] = items.EPOCH, {"B": epoch}
+        yield from delete_if(table, item, "#claim = :claim AND #epoch = :epoch", names, values)
         return
-    yield from delete_if(
-        table,
-        items.key(root.pk, items.THREAD),
-        "#claim = :claim AND #epoch = :epoch",
-        {"#claim": items.CLAIM, "#epoch": items.EPOCH},
-        {":claim": {"B": claim.token}, ":epoch": {"B": epoch}},
+    names["#until"] = items.CLAIMED_UNTIL
+    yield from unless_condition_failed(
+        table.update(item, "REMOVE #claim, #until", condition="#claim = :claim", names=names, values=values)
     )
 
 

@@ -20,7 +20,6 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb import (
-    _collect,
     _copy,
     _deletes,
     _delta,
@@ -350,11 +349,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         Raises:
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self._blocking.run(_collect.collect_all(self._table, self._codec, str(thread_id)))
+        self._blocking.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Do as `delete_thread` does."""
-        await self._async.run(_collect.collect_all(self._table, self._codec, str(thread_id)))
+        await self._async.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.

@@ -1,0 +1,344 @@
+"""Stored data that is not what was written, is newer than this release, or was encrypted with another key.
+
+Damage is an error that names the item, and never a wrong answer or an older state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointFormatError,
+    DynamoDBSaver,
+)
+from tests.support.samples import METADATA, checkpoint_of, config_of, everything_in, store, values_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Item = dict[str, Any]
+CONFIG = config_of(checkpoint_id="2")
+HEAD, SEGMENT, WRITES = "C#2#", "S#", "C#2#W#"
+# Long enough for several segments, in the head and among the writes.
+VALUES = {"big": [f"message {number} " * 40 for number in range(200)], "small": "x"}
+# Large enough to be sealed instead of being stored as readable JSON in the head.
+SEALED = {"note": "metadata " * 2000}
+
+
+@pytest.fixture
+def saver(make_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+    """Give a saver with a thread of two checkpoints, the second of which has writes."""
+    saver = make_saver()
+    _fill(saver)
+    return saver
+
+
+def _fill(saver: DynamoDBSaver, **metadata: Any) -> None:
+    parent = store(saver, config_of(), "1", {"small": "older"})
+    config = store(saver, parent, "2", VALUES, **metadata)
+    saver.put_writes(config, [("channel", 1), ("channel", 2), (INTERRUPT, "?")], "task-1")
+
+
+def _items(client: DynamoDBClient, table_name: str, sk: str) -> list[Item]:
+    """The items whose sort key is this one, or begins with it where it is not a head's."""
+    items = everything_in(client, table_name)
+    return [
+        each for each in items if each["SK"]["S"] == sk or (sk != HEAD and each["SK"]["S"].startswith(sk))
+    ]
+
+
+def _flipped(data: bytes, position: int) -> bytes:
+    changed = bytearray(data)
+    changed[position] ^= 0x40
+    return bytes(changed)
+
+
+Damage = Callable[[Item], Item]
+
+
+def _flip(name: str, position: int) -> Damage:
+    return lambda item: {**item, name: {"B": _flipped(item[name]["B"], position)}}
+
+
+def _cut(name: str, size: int) -> Damage:
+    return lambda item: {**item, name: {"B": item[name]["B"][:size]}}
+
+
+def _set(name: str, value: dict[str, Any]) -> Damage:
+    return lambda item: {**item, name: value}
+
+
+def _without(name: str) -> Damage:
+    return lambda item: {other: value for other, value in item.items() if other != name}
+
+
+# Byte 0 of a part and of a sealed unit is its format version, which has a test of its own.
+DAMAGES: dict[str, tuple[str, Damage]] = {
+    "segment: compression": (SEGMENT, _flip("data", 1)),
+    "segment: length of the cipher's name": (SEGMENT, _flip("data", 2)),
+    "segment: checksum": (SEGMENT, _flip("data", 5)),
+    "segment: middle": (SEGMENT, _flip("data", 60)),
+    "segment: last byte": (SEGMENT, _flip("data", -1)),
+    "segment: cut short": (SEGMENT, _cut("data", 60)),
+    "segment: header only": (SEGMENT, _cut("data", 3)),
+    "segment: one byte": (SEGMENT, _cut("data", 1)),
+    "segment: another type": (SEGMENT, _set("data", {"S": "text"})),
+    "segment: no data": (SEGMENT, _without("data")),
+    "body: number of segments": (HEAD, _flip("body", 4)),
+    "body: id of a segment": (HEAD, _flip("body", 6)),
+    "body: middle": (HEAD, _flip("body", -60)),
+    "body: last byte": (HEAD, _flip("body", -1)),
+    "body: cut short": (HEAD, _cut("body", 10)),
+    "body: one byte": (HEAD, _cut("body", 1)),
+    "body: another type": (HEAD, _set("body", {"S": "text"})),
+    "body: gone": (HEAD, _without("body")),
+    "head: no format version": (HEAD, _without("v")),
+    "head: format version of another type": (HEAD, _set("v", {"S": "1"})),
+    "head: no epoch": (HEAD, _without("epoch")),
+    "metadata: no JSON": (HEAD, _set("metadata", {"S": '{"source": '})),
+    "metadata: no object": (HEAD, _set("metadata", {"S": "[]"})),
+    "metadata: gone": (HEAD, _without("metadata")),
+    "expiry: no number": (HEAD, _set("expires_at", {"N": "1e120"})),
+    "writes: middle": (WRITES, _flip("writes", -8)),
+    "writes: last byte": (WRITES, _flip("writes", -1)),
+    "writes: cut short": (WRITES, _cut("writes", 9)),
+    "writes: another type": (WRITES, _set("writes", {"S": "text"})),
+    "special write: last byte": (WRITES, _flip("special_3", -1)),
+}
+
+
+def _damage(client: DynamoDBClient, table_name: str, sk: str, damage: Damage) -> None:
+    item = _items(client, table_name, sk)[0]
+    client.put_item(TableName=table_name, Item=damage(item))
+
+
+def _readings(saver: DynamoDBSaver) -> list[Callable[[], Any]]:
+    """Every way in which the damaged checkpoint is asked for."""
+    return [
+        lambda: saver.get_tuple(config_of()),
+        lambda: saver.get_tuple(CONFIG),
+        lambda: list(saver.list(config_of())),
+        lambda: list(saver.list(config_of(), limit=1, filter={"step": 1})),
+        lambda: list(saver.list({"configurable": {"thread_id": "thread-1"}})),
+    ]
+
+
+def _assert_that_all_raise(
+    asked: list[Callable[[], Any]], error: type[CheckpointerError], message: str
+) -> None:
+    for ask in asked:
+        with pytest.raises(error, match=message):
+            ask()
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damage_is_an_error_that_names_the_item_by_whichever_way_it_is_read(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
+) -> None:
+    sk, damage = DAMAGES[kind]
+    _damage(client, table_name, sk, damage)
+    before = everything_in(client, table_name)
+    _assert_that_all_raise(
+        _readings(saver),
+        CheckpointCorruptionError,
+        rf"item PK='thread-1#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery",
+    )
+    assert everything_in(client, table_name) == before
+
+
+async def test_the_async_methods_find_the_same_damage(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    _damage(client, table_name, SEGMENT, _flip("data", -1))
+    with pytest.raises(CheckpointCorruptionError, match=r"SK='S#[0-9a-f]{16}' is damaged: its checksum"):
+        await saver.aget_tuple(config_of())
+    with pytest.raises(CheckpointCorruptionError, match=r"SK='S#[0-9a-f]{16}' is damaged: its checksum"):
+        assert [each async for each in saver.alist(config_of())]
+
+
+def test_every_byte_of_a_segment_counts(
+    make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    store(saver, config_of(), "2", {"big": bytes(range(256)) * 80})
+    segment = _items(client, table_name, SEGMENT)[0]
+    for position in range(len(segment["data"]["B"])):
+        client.put_item(TableName=table_name, Item=_flip("data", position)(segment))
+        with pytest.raises((CheckpointCorruptionError, CheckpointFormatError), match="SK='S#"):
+            saver.get_tuple(config_of())
+    client.put_item(TableName=table_name, Item=segment)
+    assert values_of(saver, config_of()) == {"big": bytes(range(256)) * 80}
+
+
+def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    segment = _items(client, table_name, SEGMENT)[0]
+    client.delete_item(TableName=table_name, Key={"PK": segment["PK"], "SK": segment["SK"]})
+    _assert_that_all_raise(
+        _readings(saver),
+        CheckpointCorruptionError,
+        rf"SK='C#2#' needs segments .*\(1 missing, first: {segment['SK']['S']}\); restore",
+    )
+
+
+def test_damaged_metadata_that_were_sealed_are_found_when_they_are_filtered_by(
+    make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    _fill(saver, **SEALED)
+    _damage(client, table_name, HEAD, _flip("sealed_metadata", -1))
+    _assert_that_all_raise(_readings(saver), CheckpointCorruptionError, "SK='C#2#' is damaged: its checksum")
+
+
+def test_a_put_does_not_build_on_a_damaged_parent_and_stores_nothing(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, make_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    assert saver.get_tuple(CONFIG) is not None
+    _damage(client, table_name, SEGMENT, _flip("data", -1))
+    before = everything_in(client, table_name)
+    fresh = make_saver()
+    with pytest.raises(CheckpointCorruptionError, match="SK='S#"):
+        fresh.put(CONFIG, checkpoint_of("3", VALUES), METADATA, {})
+    assert everything_in(client, table_name) == before
+
+
+def test_writes_are_not_merged_into_damaged_ones(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    _damage(client, table_name, WRITES, _flip("writes", -1))
+    before = everything_in(client, table_name)
+    with pytest.raises(CheckpointCorruptionError, match="SK='C#2#W#task-1' is damaged"):
+        saver.put_writes(CONFIG, [("channel", number) for number in range(3)], "task-1")
+    assert everything_in(client, table_name) == before
+
+
+def test_a_damaged_thread_can_be_deleted(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    _damage(client, table_name, SEGMENT, _flip("data", -1))
+    _damage(client, table_name, HEAD, _flip("body", -1))
+    saver.delete_thread("thread-1")
+    assert everything_in(client, table_name) == []
+
+
+# Newer formats
+
+
+NEWER: dict[str, tuple[str, Damage]] = {
+    "head": (HEAD, _set("v", {"N": "2"})),
+    "body": (HEAD, lambda item: {**item, "body": {"B": b"\2" + item["body"]["B"][1:]}}),
+    "segment": (SEGMENT, lambda item: {**item, "data": {"B": b"\2" + item["data"]["B"][1:]}}),
+    "writes": (WRITES, lambda item: {**item, "writes": {"B": b"\2" + item["writes"]["B"][1:]}}),
+}
+
+
+@pytest.mark.parametrize("kind", NEWER)
+def test_an_item_of_a_newer_format_is_refused_with_what_reads_it(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
+) -> None:
+    sk, newer = NEWER[kind]
+    _damage(client, table_name, sk, newer)
+    before = everything_in(client, table_name)
+    _assert_that_all_raise(
+        _readings(saver),
+        CheckpointFormatError,
+        rf"SK='{sk}.*has format version 2,.* up to 1; upgrade langgraph-dynamodb",
+    )
+    assert everything_in(client, table_name) == before
+
+
+@pytest.mark.parametrize("kind", ["head", "body"])
+def test_nothing_is_built_on_a_checkpoint_of_a_newer_format(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
+) -> None:
+    _damage(client, table_name, *NEWER[kind])
+    before = everything_in(client, table_name)
+    fresh = DynamoDBSaver(table_name, client=client)
+    _assert_that_all_raise(
+        [
+            lambda: fresh.put(CONFIG, checkpoint_of("3", VALUES), METADATA, {}),
+            lambda: saver.copy_thread("thread-1", "copy"),
+        ],
+        CheckpointFormatError,
+        "upgrade langgraph-dynamodb",
+    )
+    # The thread that was to be the copy may have been told its epoch.
+    assert [each for each in everything_in(client, table_name) if each["PK"]["S"] != "copy#"] == before
+
+
+@pytest.mark.parametrize("kind", ["head", "body", "writes"])
+def test_a_thread_with_items_of_a_newer_format_is_not_pruned(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
+) -> None:
+    store(saver, CONFIG, "3", {"small": "newest"})
+    _damage(client, table_name, *NEWER[kind])
+    before = everything_in(client, table_name)
+    with pytest.raises(CheckpointFormatError, match="upgrade langgraph-dynamodb"):
+        saver.prune(["thread-1"])
+    # The thread item holds the claim of the deletion that failed.
+    assert [each for each in everything_in(client, table_name) if each["SK"]["S"] != "T"] == [
+        each for each in before if each["SK"]["S"] != "T"
+    ]
+
+
+# Keys
+
+
+def _cipher(key: bytes = b"0123456789abcdef") -> EncryptedSerializer:
+    return EncryptedSerializer.from_pycryptodome_aes(key=key)
+
+
+@pytest.mark.parametrize(
+    ("serde", "message"),
+    [
+        (
+            _cipher(b"another key here"),
+            r"SK='\S+' is intact but cannot be decrypted .*give the saver\s+the key",
+        ),
+        (
+            None,
+            r"SK='\S+' is encrypted with 'aes', and the saver has no cipher; give it the EncryptedSerializer",
+        ),
+    ],
+    ids=["another key", "no cipher"],
+)
+def test_an_encrypted_thread_is_refused_without_its_key(
+    make_saver: Callable[..., DynamoDBSaver],
+    client: DynamoDBClient,
+    table_name: str,
+    serde: EncryptedSerializer | None,
+    message: str,
+) -> None:
+    writer = make_saver(serde=_cipher(), encrypt_metadata=True)
+    _fill(writer)
+    before = everything_in(client, table_name)
+    reader = make_saver(serde=serde, encrypt_metadata=True)
+    _assert_that_all_raise(
+        [
+            *_readings(reader),
+            lambda: reader.put(CONFIG, checkpoint_of("3", VALUES), METADATA, {}),
+            lambda: reader.put_writes(CONFIG, [("channel", number) for number in range(3)], "task-1"),
+        ],
+        CheckpointerConfigurationError,
+        message,
+    )
+    assert everything_in(client, table_name) == before
+    assert values_of(writer, config_of()) == VALUES
+
+
+def test_a_thread_that_was_not_encrypted_can_be_read_and_continued_with_a_cipher(
+    saver: DynamoDBSaver, make_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    encrypting = make_saver(serde=_cipher())
+    assert values_of(encrypting, CONFIG) == values_of(saver, CONFIG) == VALUES
+    store(encrypting, CONFIG, "3", {"small": "newer"})
+    assert values_of(encrypting, config_of()) == {"small": "newer"}

@@ -1,0 +1,244 @@
+"""Graphs with a DeltaChannel: only its writes are stored, and what it is rebuilt from must stay or be missed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Command, Durability
+
+from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
+from tests.support import graphs
+from tests.support.checkpoints import all_items, thread_config
+from tests.support.session import Session, Side, canonical, differences
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MakeSaver = Callable[..., DynamoDBSaver]
+
+every_durability = pytest.mark.parametrize(
+    ("side", "durability"),
+    [("sync", "sync"), ("sync", "async"), ("sync", "exit"), ("async", "async"), ("async", "exit")],
+)
+
+
+async def _run_to_the_end(session: Session) -> None:
+    """Run five rounds, of which a person answers three, each answer in a new process."""
+    await session.invoke({"log": ["input"]})
+    while (await session.state()).interrupts:
+        await session.look()
+        session.reopen()
+        await session.invoke(Command(resume="yes"))
+    await session.look()
+
+
+def _histories(saver: BaseCheckpointSaver[Any], session_stored: list[Any]) -> list[Any]:
+    return [
+        saver.get_delta_channel_history(config=each.config, channels=["log", "rounds", "nothing"])
+        for each in session_stored
+    ]
+
+
+@every_durability
+async def test_delta_graph_equals_in_memory(
+    make_saver: MakeSaver, side: Side, durability: Durability
+) -> None:
+    async def scenario(session: Session) -> None:
+        await _run_to_the_end(session)
+        session.reopen()
+        await session.invoke({"log": ["again"]})
+        await session.look()
+        histories = _histories(session.saver, await session.stored())
+        session.seen.append(canonical(histories))
+
+    memory = InMemorySaver()
+    expected = Session(graphs.journal, lambda: memory, side, durability)
+    await scenario(expected)
+    actual = Session(graphs.journal, make_saver, side, durability)
+    await scenario(actual)
+
+    changed = differences(expected, actual)
+    assert not changed, "\n".join(changed)
+    assert any(
+        isinstance(each.checkpoint["channel_values"].get("log"), _DeltaSnapshot)
+        for each in await actual.stored()
+    ), "no snapshot lies in the middle"
+
+
+@every_durability
+async def test_forks_of_a_delta_graph_equal_in_memory(
+    make_saver: MakeSaver, side: Side, durability: Durability
+) -> None:
+    async def scenario(session: Session) -> None:
+        await _run_to_the_end(session)
+        for past in (await session.history())[1::4]:
+            session.reopen()
+            fork = await session.update(past.config, {"log": ["fork"]}, as_node="write")
+            session.seen.append(canonical((await session.state(fork)).values))
+            await session.invoke(None, fork)
+            await session.invoke({"log": ["once more"]}, past.config)
+            await session.look()
+
+    memory = InMemorySaver()
+    expected = Session(graphs.journal, lambda: memory, side, durability)
+    await scenario(expected)
+    actual = Session(graphs.journal, make_saver, side, durability)
+    await scenario(actual)
+
+    changed = differences(expected, actual)
+    assert not changed, "\n".join(changed)
+
+
+async def test_parents_of_every_run_are_stored(make_saver: MakeSaver) -> None:
+    """LangGraph never names a parent that it did not store, so that a missing one is always a loss."""
+    for durability in ("sync", "async", "exit"):
+        session = Session(graphs.journal, make_saver, "async", durability)
+        session.config = thread_config(durability)
+        await _run_to_the_end(session)
+        past = (await session.history())[1]
+        await session.invoke({"log": ["fork"]}, past.config)
+        stored = [each async for each in session.saver.alist(thread_config(durability))]
+        ids = {each.checkpoint["id"] for each in stored}
+        parents = {
+            each.parent_config["configurable"]["checkpoint_id"] for each in stored if each.parent_config
+        }
+        assert parents
+        assert parents <= ids
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+async def test_history_equals_the_inherited_walk(make_saver: MakeSaver, durability: Durability) -> None:
+    session = Session(graphs.journal, make_saver, "sync", durability)
+    await _run_to_the_end(session)
+    stored = await session.stored()
+    assert len(stored) > 2
+    for each in (*[one.config for one in stored], session.config):
+        channels = ["log", "rounds", "nothing"]
+        own = session.saver.get_delta_channel_history(config=each, channels=channels)
+        assert own == BaseCheckpointSaver.get_delta_channel_history(
+            session.saver, config=each, channels=channels
+        )
+        assert own == await session.saver.aget_delta_channel_history(config=each, channels=channels)
+
+
+@pytest.mark.parametrize("rounds", range(1, 6))
+@pytest.mark.parametrize("keep_last", [None, 1, 3])
+async def test_prune_keeps_what_the_kept_state_needs_and_nothing_else(
+    make_saver: MakeSaver, rounds: int, keep_last: int | None
+) -> None:
+    session = Session(graphs.journal, make_saver, "sync", "sync")
+    session.config = {**session.config, "recursion_limit": 3 * rounds + 1}
+    await session.invoke({"log": ["input"]})
+    for _ in range(rounds // 2):
+        await session.invoke(Command(resume="yes"))
+    before = {each.config["configurable"]["checkpoint_id"]: each for each in await session.history()}
+    kept = sorted(before)[-(keep_last or 1) :]
+    needed = set(kept)
+    for checkpoint_id in kept:
+        needed |= _way_back(session, thread_config("thread", "", checkpoint_id))
+
+    options: dict[str, Any] = {} if keep_last is None else {"strategy": "keep_last", "keep_last": keep_last}
+    make_saver().prune(["thread"], **options)
+
+    session.reopen()
+    left = {each.checkpoint["id"] for each in await session.stored()}
+    assert left == needed
+    for checkpoint_id in kept:
+        again = await session.state(thread_config("thread", "", checkpoint_id))
+        assert again.values == before[checkpoint_id].values
+        assert again.next == before[checkpoint_id].next
+    if before[kept[-1]].interrupts:
+        await session.invoke(Command(resume="yes"))
+        assert (await session.state()).values["log"][: len(before[kept[-1]].values["log"])] == (
+            before[kept[-1]].values["log"]
+        )
+
+
+def _way_back(session: Session, config: RunnableConfig) -> set[str]:
+    """The ancestors up to the nearest one with a stored log."""
+    way: set[str] = set()
+    found = session.saver.get_tuple(config)
+    assert found is not None
+    # The runtime asks for history only where the checkpoint itself has no value.
+    while found.parent_config is not None and "log" not in found.checkpoint["channel_values"]:
+        way.add(found.parent_config["configurable"]["checkpoint_id"])
+        found = session.saver.get_tuple(found.parent_config)
+        assert found is not None
+    return way
+
+
+async def test_copy_of_a_delta_thread_goes_on_by_itself(make_saver: MakeSaver) -> None:
+    session = Session(graphs.journal, make_saver, "async", "async")
+    await session.invoke({"log": ["input"]})
+    await session.invoke(Command(resume="yes"))
+    expected = await session.state()
+
+    await make_saver().acopy_thread("thread", "copy")
+    await make_saver().adelete_thread("thread")
+
+    session.reopen()
+    session.config = thread_config("copy")
+    assert (await session.state()).values == expected.values
+    await session.invoke(Command(resume="yes"))
+    assert (await session.state()).values["log"][: len(expected.values["log"])] == expected.values["log"]
+
+
+def _chain(saver: DynamoDBSaver, length: int) -> list[RunnableConfig]:
+    """Store checkpoints of a delta channel that never has a snapshot, with one write each."""
+    config: RunnableConfig = thread_config("thread")
+    configs = []
+    for step in range(length):
+        checkpoint = empty_checkpoint()
+        checkpoint["id"], checkpoint["channel_versions"] = f"{step:04}", {"log": step + 1}
+        counters = {"log": (step, step)}
+        metadata: CheckpointMetadata = {"step": step, "counters_since_delta_snapshot": counters}
+        config = saver.put(config, checkpoint, metadata, {"log": step + 1})
+        saver.put_writes(config, [("log", [f"write {step}"])], "task")
+        configs.append(config)
+    return configs
+
+
+@pytest.mark.parametrize("missing", range(4))
+async def test_a_missing_ancestor_is_an_error_and_never_a_shorter_state(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, missing: int
+) -> None:
+    configs = _chain(make_saver(), 5)
+    key = next(
+        {name: item[name] for name in ("PK", "SK")}
+        for item in all_items(client, table_name, begins=f"C#{missing:04}#")
+    )
+    client.delete_item(TableName=table_name, Key=key)
+
+    with pytest.raises(CheckpointNotFoundError, match=f"{missing:04}"):
+        make_saver().get_delta_channel_history(config=configs[-1], channels=["log"])
+    with pytest.raises(CheckpointNotFoundError, match=f"{missing:04}"):
+        await make_saver().aget_delta_channel_history(config=thread_config("thread"), channels=["log"])
+
+
+async def test_deleting_an_earlier_run_does_not_shorten_a_delta_state(make_saver: MakeSaver) -> None:
+    """What an earlier run wrote is part of the later state, whoever asked for that run to be deleted."""
+    session = Session(graphs.journal, make_saver, "sync", "exit")
+    turns = itertools.count()
+
+    async def turn(inputs: Any) -> None:
+        await session.invoke(inputs, {**session.config, "metadata": {"run_id": f"run-{next(turns)}"}})
+
+    await turn({"log": ["input"]})
+    await turn(Command(resume="yes"))
+    expected = (await session.state()).values
+
+    make_saver().delete_for_runs(["run-0"])
+
+    session.reopen()
+    try:
+        values = (await session.state()).values
+    except CheckpointNotFoundError:
+        return
+    assert values == expected

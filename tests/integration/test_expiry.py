@@ -1,0 +1,274 @@
+"""Expiry: what counts as gone, and that nothing goes before what needs it (I6). The clock is the test's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
+
+from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
+from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+TTL_SECONDS = 1000
+BIG = "".join(f"entry {number} of a long text; " for number in range(2000))
+
+MakeSaver = Callable[..., DynamoDBSaver]
+
+
+class Clock:
+    """A time that moves when it is told to."""
+
+    def __init__(self) -> None:
+        """Start at some time."""
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        """Return the time, in epoch seconds."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Give the clock of every saver of the test."""
+    return Clock()
+
+
+@pytest.fixture
+def open_saver(make_saver: MakeSaver, clock: Clock) -> MakeSaver:
+    """Give a factory of savers that go by the test's clock; a ttl is set unless the test says None."""
+
+    def make(**options: Any) -> DynamoDBSaver:
+        saver = make_saver(**({"ttl_seconds": TTL_SECONDS} | options))
+        saver._table = dataclasses.replace(saver._table, clock=clock)
+        return saver
+
+    return make
+
+
+def _expiry(item: Any) -> float:
+    """When an item expires; one without the attribute never does."""
+    return int(item["expires_at"]["N"]) if "expires_at" in item else float("inf")
+
+
+def _expiries(client: DynamoDBClient, table_name: str, begins: str) -> dict[str, float]:
+    return {item["SK"]["S"]: _expiry(item) for item in all_items(client, table_name, begins=begins)}
+
+
+async def test_an_expired_checkpoint_is_gone_although_its_item_is_still_there(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
+) -> None:
+    saver = open_saver()
+    config = Conversation(saver, "thread").put(text="short")
+    clock.now += TTL_SECONDS - 1
+    assert saver.get_tuple(config) is not None
+    clock.now += 1
+
+    assert all_items(client, table_name, begins="C#"), "the engine has not removed the item"
+    assert saver.get_tuple(config) is None
+    assert saver.get_tuple(thread_config("thread")) is None
+    assert await saver.aget_tuple(thread_config("thread")) is None
+    assert list(saver.list(config)) == []
+    assert list(saver.list(thread_config("thread"))) == []
+    assert list(saver.list(None)) == []
+
+
+async def test_a_thread_whose_newest_checkpoint_expired_is_gone_as_a_whole(
+    open_saver: MakeSaver, clock: Clock
+) -> None:
+    """An older state that happens to live longer must never pass for the latest."""
+    conversation = Conversation(open_saver(ttl_seconds=None), "thread")
+    conversation.put(text="older, for ever")
+    conversation.saver = open_saver()
+    conversation.put(text="newer, for a while")
+    clock.now += TTL_SECONDS
+
+    saver = open_saver()
+    assert saver.get_tuple(thread_config("thread")) is None
+    assert list(saver.list(thread_config("thread"))) == []
+    assert list(saver.list({"configurable": {"thread_id": "thread"}})) == []
+    assert list(saver.list(thread_config("thread"), limit=1)) == []
+    assert [each async for each in saver.alist(thread_config("thread"))] == []
+
+
+async def test_a_thread_that_expired_starts_afresh(open_saver: MakeSaver, clock: Clock) -> None:
+    Conversation(open_saver(), "thread").put(text=BIG)
+    clock.now += TTL_SECONDS
+    saver = open_saver()
+    config = Conversation(saver, "thread").put(text="new")
+
+    assert stored_values(saver, thread_config("thread")) == {"text": "new"}
+    assert stored_values(saver, config) == {"text": "new"}
+
+
+@pytest.mark.parametrize(
+    "ttls",
+    [
+        (TTL_SECONDS,) * 8,
+        (TTL_SECONDS, None, TTL_SECONDS, TTL_SECONDS, None, None, TTL_SECONDS, None),
+        (None, TTL_SECONDS, TTL_SECONDS, None, TTL_SECONDS, TTL_SECONDS, TTL_SECONDS, None),
+        (10, TTL_SECONDS, 10, None, 10, TTL_SECONDS, 10 * TTL_SECONDS, TTL_SECONDS),
+    ],
+    ids=["always", "off-and-on", "on-and-off", "changing"],
+)
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+async def test_what_a_checkpoint_reuses_lives_as_long_as_the_checkpoint(
+    open_saver: MakeSaver,
+    client: DynamoDBClient,
+    table_name: str,
+    clock: Clock,
+    ttls: tuple[int | None, ...],
+    *,
+    cold: bool,
+) -> None:
+    """After each put everything expired is really deleted; the newest checkpoint is whole to its last second."""
+    conversation = Conversation(open_saver(ttl_seconds=ttls[0]), "thread", "namespace")
+    for step, ttl in enumerate(ttls):
+        if cold or ttl != ttls[step - 1]:
+            conversation.saver = open_saver(ttl_seconds=ttl)
+        head = conversation.put(**({"big": BIG, "step": step} if step == 0 else {"step": step}))
+        last_second = clock.now + (ttl or 100 * TTL_SECONDS) - 1
+        gone = [item for item in all_items(client, table_name) if _expiry(item) <= last_second]
+        needed = {item["SK"]["S"] for item in gone if not item["SK"]["S"].startswith("C#")}
+        live = stored_values(conversation.saver, head)
+        assert live == {"big": BIG, "step": step}
+        _delete_expired(client, table_name, clock.now)
+        now, clock.now = clock.now, last_second
+        reader = open_saver(ttl_seconds=ttl)
+        without = _without_expired(client, table_name, last_second, gone)
+        assert stored_values(reader, head) == live, f"needed items expired: {sorted(needed)}"
+        _restore(client, table_name, without)
+        # The next step comes when most of this one's life is over.
+        clock.now = now + (ttl or TTL_SECONDS) * 0.7
+
+
+def _delete_expired(client: DynamoDBClient, table_name: str, now: float) -> None:
+    """Do what DynamoDB's ttl does, in time."""
+    for item in all_items(client, table_name):
+        if _expiry(item) <= now:
+            client.delete_item(TableName=table_name, Key={"PK": item["PK"], "SK": item["SK"]})
+
+
+def _without_expired(
+    client: DynamoDBClient, table_name: str, now: float, items: list[Any]
+) -> list[Any]:
+    """Delete what will have expired then, and return it."""
+    _delete_expired(client, table_name, now)
+    return items
+
+
+def _restore(client: DynamoDBClient, table_name: str, items: list[Any]) -> None:
+    for item in items:
+        client.put_item(TableName=table_name, Item=item)
+
+
+async def test_writes_live_as_long_as_their_checkpoint(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
+) -> None:
+    saver = open_saver()
+    config = Conversation(saver, "thread").put(text="short")
+    saver.put_writes(config, [("channel", BIG)], "first-task")
+    clock.now += TTL_SECONDS - 1
+    saver.put_writes(config, [("channel", "late")], "second-task")
+    _delete_expired(client, table_name, clock.now)
+
+    found = open_saver().get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("first-task", "channel", BIG), ("second-task", "channel", "late")]
+
+
+async def test_writes_that_come_before_their_checkpoint_live_as_long(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
+) -> None:
+    """LangGraph may store a step's writes a while before the checkpoint that they belong to."""
+    saver = open_saver()
+    config, checkpoint, metadata, versions = Conversation(saver, "thread").change(text="short")
+    ahead = thread_config("thread", "", checkpoint["id"])
+    saver.put_writes(ahead, [("channel", BIG)], "task")
+    clock.now += TTL_SECONDS / 2
+    config = saver.put(config, checkpoint, metadata, versions)
+    clock.now += TTL_SECONDS - 1
+    _delete_expired(client, table_name, clock.now)
+
+    found = open_saver().get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("task", "channel", BIG)]
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+async def test_thread_item_and_namespace_entry_outlive_every_checkpoint(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock, *, cold: bool
+) -> None:
+    conversation = Conversation(open_saver(), "thread", "namespace")
+    for step in range(8):
+        if cold:
+            conversation.saver = open_saver()
+        conversation.put(step=step)
+        heads = _expiries(client, table_name, "C#")
+        assert _expiries(client, table_name, "T")["T"] >= max(heads.values())
+        assert _expiries(client, table_name, "N#")["N#namespace"] >= max(heads.values())
+        clock.now += TTL_SECONDS * 0.7
+        _delete_expired(client, table_name, clock.now)
+
+
+async def test_items_live_for_ever_once_the_ttl_is_off(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    conversation = Conversation(open_saver(), "thread", "namespace")
+    conversation.put(big=BIG, step=0)
+    conversation.saver = open_saver(ttl_seconds=None)
+    conversation.put(step=1)
+
+    for begins in ("S#", "N#", "T"):
+        assert set(_expiries(client, table_name, begins).values()) == {float("inf")}, begins
+
+
+def _delta_put(saver: DynamoDBSaver, config: RunnableConfig, step: int) -> RunnableConfig:
+    """Store one more checkpoint of a delta channel without a snapshot, and a write to the channel."""
+    checkpoint = empty_checkpoint()
+    checkpoint["id"], checkpoint["channel_versions"] = f"{step:04}", {"log": step + 1}
+    metadata: CheckpointMetadata = {"step": step, "counters_since_delta_snapshot": {"log": (step, step)}}
+    stored = saver.put(config, checkpoint, metadata, {"log": step + 1})
+    saver.put_writes(stored, [("log", f"write {step}")], "task")
+    return stored
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+@pytest.mark.parametrize("pause", [0.1, 0.45, 0.7, 0.95])
+async def test_ancestors_of_a_delta_channel_are_renewed(
+    open_saver: MakeSaver,
+    client: DynamoDBClient,
+    table_name: str,
+    clock: Clock,
+    pause: float,
+    *,
+    cold: bool,
+) -> None:
+    """A conversation that goes on before its ttl runs out can always be rebuilt from its first write."""
+    saver, config = open_saver(), thread_config("thread")
+    for step in range(8):
+        if cold:
+            saver = open_saver()
+        config = _delta_put(saver, config, step)
+        _delete_expired(client, table_name, clock.now)
+        history = open_saver().get_delta_channel_history(config=config, channels=["log"])
+        assert [write[2] for write in history["log"]["writes"]] == [f"write {each}" for each in range(step)]
+        clock.now += int(TTL_SECONDS * pause)
+
+
+async def test_a_delta_channel_whose_ancestors_expired_is_an_error(
+    open_saver: MakeSaver, clock: Clock
+) -> None:
+    saver = open_saver(ttl_seconds=10)
+    first = _delta_put(saver, thread_config("thread"), 0)
+    config = _delta_put(open_saver(ttl_seconds=None), first, 1)
+    clock.now += 10
+
+    with pytest.raises(CheckpointNotFoundError, match="0000"):
+        open_saver().get_delta_channel_history(config=config, channels=["log"])
