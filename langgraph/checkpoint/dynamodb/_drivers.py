@@ -66,9 +66,9 @@ class BlockingDriver:
         return [future.result() for future in futures]
 
     def _step(self, step: Step) -> Outcome:
+        if isinstance(step, Work):
+            return _work(step)
         try:
-            if isinstance(step, Work):
-                return step.function()
             if step.delay_seconds:
                 time.sleep(step.delay_seconds)
             return self._send(step)
@@ -120,13 +120,21 @@ class AsyncDriver:
         return list(await asyncio.gather(*map(self._step, steps)))
 
     async def _step(self, step: Step) -> Outcome:
+        if isinstance(step, Work):
+            # An exception is made an outcome in the thread: a future cannot carry every kind of it.
+            return (
+                await asyncio.to_thread(_work, step) if step.size_bytes > THREADED_WORK_BYTES else _work(step)
+            )
         try:
-            if isinstance(step, Work):
-                if step.size_bytes > THREADED_WORK_BYTES:
-                    return await asyncio.to_thread(step.function)
-                return step.function()
             if step.delay_seconds:
                 await asyncio.sleep(step.delay_seconds)
             return await self._send(step)
         except Exception as error:  # noqa: BLE001 - an outcome: the operation decides what it means.
             return error
+
+
+def _work(step: Work) -> Outcome:
+    try:
+        return step.function()
+    except Exception as error:  # noqa: BLE001 - an outcome: the operation decides what it means.
+        return error
