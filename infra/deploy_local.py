@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from tools.engine import FOREIGN_VARIABLES, LOCAL_ENVIRONMENT
 
@@ -72,10 +73,10 @@ def main() -> None:
     with contextlib.closing(boto3.client("cloudformation", endpoint_url=endpoint)) as cloudformation:
         try:
             outputs = create_stack(cloudformation, options.stack, options.stack)
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, ResponseParserError) as error:
             sys.exit(
-                f"{error}\nIs there a CloudFormation at {endpoint}? DynamoDB Local has none: make the table with"
-                " DynamoDBSaver(...).setup() there."
+                f"{error}\nEither the stack or its table exists already, or there is no CloudFormation at {endpoint}."
+                " DynamoDB Local has none: make the table with DynamoDBSaver(...).setup() there."
             )
     lines = [f"{name}  {value}" for name, value in outputs.items()]
     lines.append(f"To use it: export AWS_ENDPOINT_URL_DYNAMODB={endpoint} TABLE_NAME={outputs['TableName']}")

@@ -29,7 +29,7 @@ OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
-	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy infra/deploy_local.py $(wildcard infra/examples/*.py infra/examples/*/*.py)
+	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
 
 # checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with.
 $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
@@ -66,12 +66,11 @@ deploy-tenant:
 
 $(LAMBDA_PACKAGE).zip: $(VENV)/.installed $(wildcard langgraph/checkpoint/dynamodb/*.py infra/examples/*.py \
 		infra/examples/lambda-agent/*.py) infra/examples/requirements.txt
-	rm -rf $(LAMBDA_PACKAGE) $@
-	mkdir -p build/wheels
+	rm -rf $(LAMBDA_PACKAGE) $@ build/wheels
 	$(BIN)/uv build --quiet --wheel --out-dir build/wheels
 	$(BIN)/uv pip install --quiet --target $(LAMBDA_PACKAGE) --python-version $(LAMBDA_PYTHON) \
 		--python-platform $(LAMBDA_PLATFORM) --only-binary :all: --constraint constraints/aioboto3.txt \
-		--find-links build/wheels --requirement infra/examples/requirements.txt 'langgraph-dynamodb[aioboto3]'
+		--requirement infra/examples/requirements.txt "$$(echo build/wheels/*.whl)[aioboto3]"
 	cp infra/examples/agent.py infra/examples/lambda-agent/handler.py $(LAMBDA_PACKAGE)
 	cd $(LAMBDA_PACKAGE) && $(abspath $(BIN))/python -m zipfile -c $(abspath $@) *
 

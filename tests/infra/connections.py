@@ -63,8 +63,8 @@ class Proxy:
         """
         with self._lock:
             lost = len(self._peers) // 2
-            for connection in list(self._peers):
-                self._drop(connection)
+            while self._peers:
+                self._drop(next(iter(self._peers)))
         return lost
 
     def _serve(self) -> None:

@@ -25,6 +25,8 @@ from tools.engine import Engine
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# What is tested here is the process, so one engine does, except for what a killed process leaves in the table.
+pytestmark = pytest.mark.engines("moto")
 EXAMPLES = INFRA / "examples"
 
 
@@ -116,6 +118,7 @@ def test_same_message_again_is_answered_and_not_added(start_task: Callable[..., 
     assert len(task.request("GET", "/threads/thread")[1]["messages"]) == 4
 
 
+@pytest.mark.engines("dynamodb-local", "moto")
 @pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
 def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool

@@ -65,6 +65,8 @@ async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
             await side.aget_tuple(config_of(thread_id))
 
 
+# Which calls the saver makes does not depend on who answers them, so one engine does for the long tests.
+@pytest.mark.engines("moto")
 async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverOf, table_name: str) -> None:
     gate = gate_of("Agent", table_name)
 

@@ -108,6 +108,8 @@ PIECES = st.sampled_from([*NAMES, *SYNTAX, *LOOKALIKES])
 IDS = st.lists(PIECES, min_size=1, max_size=6).map("".join) | st.text(min_size=1, max_size=20)
 
 
+# The gate decides before anything is sent, so one engine does.
+@pytest.mark.engines("moto")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(thread_id=IDS, namespace=IDS | st.just(""), attack=st.sampled_from(ATTACKS), sync=st.booleans())
 @example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False)
@@ -190,6 +192,13 @@ def test_one_foreign_key_in_a_batch_refuses_the_batch() -> None:
 def test_requests_that_name_no_partition_are_refused(operation: str, body: Node) -> None:
     table = TABLE_STACK.outputs["TableArn"]
     [request] = requests_of(operation, {"TableName": table, **body}, {})
+    assert not is_allowed([policy_of("tenant-a")], request)
+
+
+@pytest.mark.parametrize("action", sorted(actions_of(policy_of("tenant-a"))))
+def test_allowed_action_without_any_key_is_refused(action: str) -> None:
+    """The condition on all keys holds where there is none; it is the Null condition that makes it fail."""
+    request = Request(action, TABLE_STACK.outputs["TableArn"], {})
     assert not is_allowed([policy_of("tenant-a")], request)
 
 

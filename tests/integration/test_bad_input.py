@@ -7,6 +7,7 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
@@ -373,7 +374,7 @@ def _without_index(name: str) -> dict[str, Any]:
 
 OTHER_SCHEMAS: dict[str, tuple[Callable[[str], dict[str, Any]], str]] = {
     **{
-        name: (lambda table_name, keys=keys: _schema(table_name, keys), "key schema|types")
+        name: (partial(_schema, keys=keys), "key schema|types")
         for name, keys in (OTHER_NAMES | OTHER_TYPES).items()
     },
     "no index": (_without_index, "run_id-index.* absent"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Durability
 
@@ -224,10 +225,22 @@ async def test_history_by_filter_limit_and_before(make_saver: MakeSaver, side: S
 
 
 @both_sides
+async def test_an_empty_checkpoint_id_means_the_newest(make_saver: MakeSaver, side: Side) -> None:
+    async def scenario(session: Session) -> None:
+        await session.invoke(_question(1))
+        session.config = {"configurable": {"thread_id": "thread", "checkpoint_id": ""}}
+        session.reopen()
+        await session.invoke(_question(2))
+        await session.look()
+
+    await _assert_same(make_saver, graphs.agent, scenario, side)
+
+
+@both_sides
 async def test_a_run_is_found_by_its_run_id(make_saver: MakeSaver, side: Side) -> None:
     async def scenario(session: Session) -> None:
         for turn in range(2):
-            config = {**session.config, "metadata": {"run_id": f"run-{turn}", "who": "ann"}}
+            config: RunnableConfig = {**session.config, "metadata": {"run_id": f"run-{turn}", "who": "ann"}}
             await session.invoke(_question(turn), config)
         for metadata in ({"run_id": "run-1"}, {"who": "ann"}, {"who": "bob"}):
             session.seen.append(canonical([each.values for each in await session.history(filter=metadata)]))

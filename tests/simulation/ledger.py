@@ -7,7 +7,7 @@ at any moment up to now, while puts and deletions may have been under way or may
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple, writes_sort_key
@@ -78,13 +78,59 @@ class Deletion(Record):
 
 
 @dataclass
+class Copy(Record):
+    """A call that copies a thread; what is put into the source meanwhile may be copied as well."""
+
+    source: str = ""
+    target: str = ""
+
+
+@dataclass
 class Ledger:
     """Everything that was asked of the saver in one run."""
 
     puts: dict[tuple[str, str, str], Put] = field(default_factory=dict)
     writes: dict[WritesKey, Writes] = field(default_factory=dict)
     deletions: list[Deletion] = field(default_factory=list)
+    copies: dict[str, Copy] = field(default_factory=dict)
     index_lags: bool = False
+
+    # What was put, and what of it was copied.
+
+    def put_at(self, thread: str, namespace: str, checkpoint_id: str) -> Put | None:
+        """Return the record of a checkpoint, or one for the copy of a checkpoint."""
+        put = self.puts.get((thread, namespace, checkpoint_id))
+        copy = self.copies.get(thread)
+        if put is not None or copy is None:
+            return put
+        original = self.puts.get((copy.source, namespace, checkpoint_id))
+        if original is None:
+            return None
+        whole = (
+            copy.acknowledged
+            and original.acknowledged_before(copy.began or 0)
+            and not self.deleters(original)
+        )
+        return replace(
+            original, thread=thread, began=copy.began, ended=copy.ended, acknowledged=whole, clean=copy.clean
+        )
+
+    def writes_at(self, thread: str, namespace: str, checkpoint_id: str) -> dict[str, Writes]:
+        """Return the records of a checkpoint's writes by task, those of a copied checkpoint as not acknowledged."""
+        copy = self.copies.get(thread)
+        place = (thread if copy is None else copy.source, namespace, checkpoint_id)
+        return {
+            key[3]: writes if copy is None else replace(writes, thread=thread, acknowledged=False)
+            for key, writes in self.writes.items()
+            if key[:3] == place
+        }
+
+    def puts_in(self, thread: str) -> list[Put]:
+        """Return the records of a thread's checkpoints, or of the copies that may be in it."""
+        copy = self.copies.get(thread)
+        source = thread if copy is None else copy.source
+        found = (self.put_at(thread, *key[1:]) for key in list(self.puts) if key[0] == source)
+        return [put for put in found if put is not None]
 
     # What deletions may and must have done.
 
@@ -166,13 +212,13 @@ class Ledger:
             raise Violation(f"a list is not in order: {ids}")
         for each in seen:
             self.check_tuple((thread, each.config["configurable"]["checkpoint_ns"]), each, began)
-        for put in self.puts.values():
-            if put.thread == thread and (put.checkpoint_id, put.namespace) not in ids:
+        for put in self.puts_in(thread):
+            if (put.checkpoint_id, put.namespace) not in ids:
                 self.check_one(put, None, began)
 
     def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: int) -> Put:
         """Check that what is seen is whole, is this conversation's, and is not of something deleted."""
-        put = self.puts.get((*place, seen.checkpoint["id"]))
+        put = self.put_at(*place, seen.checkpoint["id"])
         if put is None or put.began is None:
             raise Violation(f"{seen.checkpoint['id']} of {place} was never put")
         if seen.checkpoint["channel_values"] != put.values:
@@ -194,11 +240,7 @@ class Ledger:
         found: dict[str, list[tuple[str, Any]]] = {}
         for task_id, channel, value in seen.pending_writes or ():
             found.setdefault(task_id, []).append((channel, value))
-        expected = {
-            key[3]: writes
-            for key, writes in self.writes.items()
-            if key[:3] == (*put.place, put.checkpoint_id)
-        }
+        expected = self.writes_at(*put.place, put.checkpoint_id)
         for task_id, pairs in found.items():
             if task_id not in expected or pairs != list(expected[task_id].writes):
                 raise Violation(f"{put.checkpoint_id} has writes of {task_id} that nobody put: {pairs}")
@@ -216,7 +258,8 @@ def _explains_older(deletion: Deletion, found: Put, began: int) -> bool:
     """Tell whether a deletion lets a checkpoint be the latest that is older than one that it took."""
     if deletion.kind == "delete_for_runs" and found.run_id not in deletion.run_ids:
         return True
-    if deletion.acknowledged_before(began):
+    if deletion.acknowledged_before(began) or not found.clean:
+        # A request that its sender gave up and repeated may arrive after the deletion: nothing can tell it from a put.
         return True
     return found.ended is None or found.ended > (deletion.began or 0)
 

@@ -16,7 +16,7 @@ class Choices:
     def __init__(self, script: Sequence[int] = (), seed: int | None = None) -> None:
         """Answer from the script first, and then from the seed, or with 0 without one."""
         self._script = script
-        self._random = None if seed is None else random.Random(seed)  # noqa: S311 - a schedule is no secret.
+        self._random = None if seed is None else random.Random(seed)
         self.taken: list[int] = []
         self.options: list[int] = []
 

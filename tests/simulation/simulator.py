@@ -89,7 +89,7 @@ class _Request:
     def done(self) -> bool:
         return self.given_up or not self.effects
 
-    def outcome(self) -> Any:  # noqa: ANN401 - an outcome is whatever the step gave.
+    def outcome(self) -> Any:
         if self.failure is not None:
             return self.failure
         if self.call.method == "batch_write_item":
@@ -168,7 +168,7 @@ class Simulator:
             Memory(MEMORY_BYTES),
             ttl_seconds=self._ttl_seconds,
             clock=self.clock,
-            rng=random.Random(name),  # noqa: S311 - ids must differ between processes and not between runs.
+            rng=random.Random(name),
         )
         return Process(name, table)
 
@@ -258,8 +258,9 @@ class Simulator:
         else:
             self._last = others[self.choices.pick(len(others))]
         assert self._last is not None
-        while self._last.waits:
-            self._take_effect(self._last)
+        for request in self._last.requests:
+            while request is not None and not request.done:
+                self._effect(self._last, request, 0)
         self._resume(self._last)
 
     def kill(self, process: Process) -> None:
@@ -340,9 +341,10 @@ class Simulator:
         """Let one of an actor's requests take one of its effects."""
         waiting = [request for request in actor.requests if request is not None and not request.done]
         request = waiting[self.choices.pick(len(waiting))]
-        effect = request.effects.pop(
-            self.choices.pick(len(request.effects)) if len(request.effects) > 1 else 0
-        )
+        self._effect(actor, request, self.choices.pick(len(request.effects)))
+
+    def _effect(self, actor: Actor, request: _Request, position: int) -> None:
+        effect = request.effects.pop(position)
         request.answers.append(self._answer(effect, request.began_at))
         self.log.append(f"{actor.name}: {described(effect)} -> {answered(request.answers[-1])}")
 
@@ -356,14 +358,14 @@ class Simulator:
         """Let a request take effect whose sender does not wait for it any more."""
         self.log.append(f"late: {described(call)} -> {answered(self._answer(call, None))}")
 
-    def _answer(self, call: Call, began_at: int | None) -> Any:  # noqa: ANN401 - an answer or an error.
+    def _answer(self, call: Call, began_at: int | None) -> Any:
         torn = call.method in _READS and self.choices.chance(self.weather.torn)
         try:
             return self.model.handle(call.method, call.params, began_at if torn else None)
         except ClientError as error:
             return error
 
-    def _alone(self, step: Call | Work) -> Any:  # noqa: ANN401 - an outcome is whatever the step gave.
+    def _alone(self, step: Call | Work) -> Any:
         if isinstance(step, Work):
             return _result_of(step)
         self.now += step.delay_seconds
@@ -410,7 +412,7 @@ def _effects(call: Call) -> list[Call]:
     ]
 
 
-def _result_of(step: Work) -> Any:  # noqa: ANN401 - an outcome is whatever the step gave.
+def _result_of(step: Work) -> Any:
     try:
         return step.function()
     except Exception as error:  # noqa: BLE001 - the operation is told.
@@ -456,7 +458,7 @@ def _keys(params: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 )
 
 
-def answered(answer: Any) -> str:  # noqa: ANN401 - an answer or an error.
+def answered(answer: Any) -> str:
     """Say in a line what came back."""
     if isinstance(answer, ClientError):
         return str(answer.response["Error"]["Code"])

@@ -6,6 +6,9 @@ from itertools import combinations
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._items import CHECKPOINTS, SEGMENTS, is_head, segment_id_of
+from langgraph.checkpoint.dynamodb._reads import Group
+from langgraph.checkpoint.dynamodb._segments import is_index
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices
 from tests.simulation.world import World
@@ -25,6 +28,17 @@ def subsets(size: int) -> list[tuple[int, ...]]:
     return [*prefixes, *survivors, *losses]
 
 
+def test_the_small_sizes_make_large_states() -> None:
+    """Without shared segments and index segments in them, the simulated states would prove little."""
+    world = World(Choices())
+    prepare(world)
+    items = world.simulator.model.items()
+    heads = [Group(item) for item in items if item["SK"]["S"].startswith(CHECKPOINTS) and is_head(item)]
+    named = [each for head in heads for each in head.ids()]
+    assert len(named) > len(set(named))
+    assert any(is_index(segment_id_of(item)) for item in items if item["SK"]["S"].startswith(SEGMENTS))
+
+
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "read"])
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
@@ -34,24 +48,30 @@ def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
     while (size := cut_short(name, warm, rounds, ())) is not None:
         for effects in subsets(size)[1:]:
             cut_short(name, warm, rounds, effects)
+            cut_short(name, warm, rounds, effects, again=False)
             points += 1
         rounds += 1
     assert points > 2
     assert rounds > 2
 
 
-def cut_short(name: str, warm: bool, rounds: int, effects: tuple[int, ...]) -> int | None:
-    """Let a call die at one point, look, make the call again, and look again."""
+def cut_short(
+    name: str, warm: bool, rounds: int, effects: tuple[int, ...], *, again: bool = True
+) -> int | None:
+    """Let a call die at one point, look, make the call again or delete everything, and look again."""
     world = World(Choices())
     process = prepare(world)
     call = CALLS[name]
     size = world.cut_short(call(world, process if warm else world.simulator.process()), rounds, effects)
     try:
         world.look()
-        # By now the claim of a deletion that died has run out.
-        world.simulator.now += 130
-        world.alone(call(world, world.simulator.process()))
-        world.check_end()
+        if again:
+            # By now the claim of a deletion that died has run out.
+            world.simulator.now += 130
+            world.alone(call(world, world.simulator.process()))
+            world.check_end()
+        else:
+            world.check_nothing_left()
     except AssertionError as violation:
         message = f"{name}, {rounds} rounds and effects {effects} of the next of {size}: {violation}"
         raise AssertionError(message) from violation

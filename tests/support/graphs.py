@@ -17,6 +17,8 @@ from typing_extensions import TypedDict
 Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 Saver: TypeAlias = BaseCheckpointSaver[Any]
 Build: TypeAlias = Callable[[Saver], Graph]
+# LangGraph's types of a node ask for a parameter that is called `state`, which `Callable` cannot say.
+Node: TypeAlias = Any
 
 
 class Conversation(TypedDict, total=False):
@@ -80,10 +82,10 @@ class Log(TypedDict, total=False):
 def subgraphs(checkpointer: bool | None) -> Build:
     """Build a graph in a graph in a graph; the inner ones keep their state per call (None) or per thread (True)."""
 
-    def note(text: str) -> Callable[[Log], dict[str, Any]]:
+    def note(text: str) -> Node:
         return lambda state: {"log": [f"{text} {len(state.get('log', []))}"]}
 
-    def ask(state: Log) -> dict[str, Any]:
+    def ask(state: Any) -> dict[str, Any]:
         return {"log": [f"answered {interrupt({'seen': len(state.get('log', []))})}"]}
 
     inner: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
@@ -113,7 +115,7 @@ def subgraphs(checkpointer: bool | None) -> Build:
 def fan_out(saver: Saver) -> Graph:
     """Build two branches side by side, then one task for each entry they logged."""
 
-    def work(state: dict[str, Any]) -> dict[str, Any]:
+    def work(state: Any) -> dict[str, Any]:
         return {"log": [f"done {state['entry']}"]}
 
     def split(state: Log) -> list[Send]:
@@ -134,7 +136,7 @@ def fan_out(saver: Saver) -> Graph:
 def approvals(saver: Saver) -> Graph:
     """Build two branches that ask a person at the same time, and one that does not."""
 
-    def ask(name: str) -> Callable[[Log], dict[str, Any]]:
+    def ask(name: str) -> Node:
         return lambda _: {"log": [f"{name}: {interrupt(f'approve {name}?')}"]}
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
@@ -151,11 +153,11 @@ def approvals(saver: Saver) -> Graph:
 def unreliable(runs: list[str], failures: int) -> Build:
     """Build two branches of which the second fails some times; every run of one is noted in `runs`."""
 
-    def steady(_: Log) -> dict[str, Any]:
+    def steady(state: Any) -> dict[str, Any]:
         runs.append("steady")
         return {"log": ["steady"]}
 
-    def unsteady(_: Log) -> dict[str, Any]:
+    def unsteady(state: Any) -> dict[str, Any]:
         runs.append("unsteady")
         if runs.count("unsteady") <= failures:
             msg = "the network is down"

@@ -121,5 +121,5 @@ class Session:
 
 def differences(expected: Session, actual: Session) -> list[str]:
     """The lines in which what two sessions saw differs, with some around them."""
-    lines = ["\n".join(session.seen).splitlines() for session in (expected, actual)]
-    return list(difflib.unified_diff(*lines, "expected", "actual", lineterm=""))
+    before, after = ("\n".join(session.seen).splitlines() for session in (expected, actual))
+    return list(difflib.unified_diff(before, after, "expected", "actual", lineterm=""))

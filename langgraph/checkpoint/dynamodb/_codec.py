@@ -1,8 +1,8 @@
 """Values to bytes and back: the serializer, compression, encryption and checksums of one sealed unit.
 
 A sealed unit is `version, compression, length of the cipher's name, cipher's name, checksum, payload`.
-Bytes are compressed, then encrypted; the checksum covers the payload as it is stored, so damage is found
-before anything is decrypted or parsed.
+Bytes are compressed, then encrypted. The checksum covers the payload as it is stored and the sort key of the
+item that it belongs to, so damaged or exchanged data is found before anything is decrypted or parsed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION, damaged, name_of, newer_format
+from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION, damaged, name_of, newer_format, sort_key
 from langgraph.checkpoint.dynamodb._limits import RAW_BYTES_MAX
 from langgraph.checkpoint.dynamodb._steps import Item
 from langgraph.checkpoint.dynamodb.errors import (
@@ -38,8 +38,8 @@ _ZSTD_LEVEL = 3
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
 
 
-def _checksum(payload: bytes) -> bytes:
-    return blake2b(payload, digest_size=_CHECKSUM_BYTES).digest()
+def _checksum(sk: str, header: bytes, payload: bytes) -> bytes:
+    return blake2b(b"\0".join((sk.encode(), header + payload)), digest_size=_CHECKSUM_BYTES).digest()
 
 
 class Codec:
@@ -71,28 +71,21 @@ class Codec:
         except Exception as error:
             raise damaged(item, f"its {kind!r} data cannot be deserialized ({error})") from error
 
-    def seal(self, raw: bytes) -> bytes:
-        """Compress where that helps, encrypt where the serializer does, and add a checksum."""
+    def seal(self, raw: bytes, sk: str) -> bytes:
+        """Compress where that helps, encrypt where the serializer does, and add a checksum for the item."""
         compression, payload = _compress(raw)
         name = b""
         if self._cipher is not None:
             cipher_name, payload = self._cipher.encrypt(payload)
             name = cipher_name.encode()
-        return _envelope(compression, name, payload)
+        return _envelope(compression, name, payload, sk)
 
     def open(self, sealed: bytes, item: Item) -> bytes:
         """Undo `seal` for bytes of the item, verifying them."""
-        if len(sealed) < _ENVELOPE.size:
-            raise damaged(item, "its data is cut short")
-        version, compression, name_bytes = _ENVELOPE.unpack_from(sealed)
-        if version > FORMAT_VERSION:
-            raise newer_format(item, version)
-        end = _ENVELOPE.size + name_bytes
-        payload = sealed[end + _CHECKSUM_BYTES :]
-        if _checksum(sealed[:end] + payload) != sealed[end : end + _CHECKSUM_BYTES]:
-            raise damaged(item, "its checksum does not match")
+        header, payload = _verified(sealed, item)
+        _, compression, name_bytes = _ENVELOPE.unpack_from(header)
         if name_bytes:
-            payload = self._decrypt(sealed[_ENVELOPE.size : end].decode(), payload, item)
+            payload = self._decrypt(header[_ENVELOPE.size :].decode(), payload, item)
         return _decompress(compression, payload, item)
 
     def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:
@@ -112,15 +105,39 @@ class Codec:
             raise CheckpointerConfigurationError(msg) from error
 
 
-def seal_plain(raw: bytes) -> bytes:
+def seal_plain(raw: bytes, sk: str) -> bytes:
     """Seal bytes that are to be readable without a key."""
     compression, payload = _compress(raw)
-    return _envelope(compression, b"", payload)
+    return _envelope(compression, b"", payload, sk)
 
 
-def _envelope(compression: int, cipher_name: bytes, payload: bytes) -> bytes:
+def reseal(sealed: bytes, item: Item, sk: str) -> bytes:
+    """Sealed bytes of an item as they are for another one; needs no key."""
+    header, payload = _verified(sealed, item)
+    return header + _checksum(sk, header, payload) + payload
+
+
+def _envelope(compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
     header = _ENVELOPE.pack(FORMAT_VERSION, compression, len(cipher_name)) + cipher_name
-    return header + _checksum(header + payload) + payload
+    return header + _checksum(sk, header, payload) + payload
+
+
+def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
+    """The header and the payload of sealed bytes, if they are what was written for the item."""
+    if len(sealed) < _ENVELOPE.size:
+        raise damaged(item, "its data is cut short")
+    version, _, name_bytes = _ENVELOPE.unpack_from(sealed)
+    if version > FORMAT_VERSION:
+        raise newer_format(item, version)
+    end = _ENVELOPE.size + name_bytes
+    header, checksum, payload = (
+        sealed[:end],
+        sealed[end : end + _CHECKSUM_BYTES],
+        sealed[end + _CHECKSUM_BYTES :],
+    )
+    if _checksum(sort_key(item), header, payload) != checksum:
+        raise damaged(item, "its checksum does not match")
+    return header, payload
 
 
 def _compress(raw: bytes) -> tuple[int, bytes]:
@@ -172,6 +189,9 @@ def _is_json(value: Any) -> bool:
 def parse_metadata(item: Item, data: str) -> Any:
     """Read metadata that was stored as JSON."""
     try:
-        return json.loads(data)
+        metadata = json.loads(data)
     except ValueError as error:
         raise damaged(item, f"its metadata is not JSON ({error})") from error
+    if not isinstance(metadata, dict):
+        raise damaged(item, "its metadata is not a JSON object")
+    return metadata

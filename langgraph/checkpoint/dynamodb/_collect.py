@@ -17,11 +17,14 @@ safe, and every step may be repeated:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._content import read_metadata
+from langgraph.checkpoint.dynamodb._delta import delta_counters
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._reads import Segments, read_segments
@@ -106,6 +109,8 @@ def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: b
         for item in (yield from table.query_page(query)):
             _sort_in(inventory, item)
     if with_indexes:
+        for head in inventory.heads.values():
+            items.check_format(head)
         ids = {
             each
             for some in (inventory.heads.values(), *inventory.writes.values())
@@ -128,6 +133,14 @@ def _sort_in(inventory: Inventory, item: Item) -> None:
             inventory.heads[checkpoint_id] = item
         else:
             inventory.writes.setdefault(checkpoint_id, []).append(item)
+
+
+def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments]:
+    """The segments that hold a head's own content."""
+    known = Segments(contents=dict(inventory.indexes.contents))
+    own = {each for _, part in items.parts_of(head) for each in part.own}
+    yield from read_segments(table, codec, inventory.at.pk, own, known)
+    return known
 
 
 Choice = dict[str, set[str]]
@@ -177,31 +190,44 @@ def _collect(
     """The eight steps, given what decides over checkpoints and what over segments."""
     root = items.partition(thread_id)
     claim = yield from take_claim(table, root)
-    within = yield from namespaces(table, root)
-    before = yield from gather([take_inventory(table, codec, at, with_indexes=with_indexes) for at in within])
-    gone = yield from choose(before)
-    yield from gather([_orphan(table, each, gone[each.at.pk]) for each in before])
+    try:
+        within = yield from namespaces(table, root)
+        before = yield from gather(
+            [take_inventory(table, codec, at, with_indexes=with_indexes) for at in within]
+        )
+        gone = yield from choose(before)
+        yield from _delete_checkpoints(table, codec, before, gone)
+        epoch = yield from new_epoch(table, root, claim)
+        after = yield from gather([take_inventory(table, codec, at) for at in within])
+        yield from gather([_stamp(table, each, claim.epoch, epoch) for each in after])
+        yield from table.batch_write(
+            deletes=[
+                old.segments[segment_id]
+                for old, new in zip(before, after, strict=True)
+                for segment_id in unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
+            ]
+        )
+        empty = [each.at for each in after if not each.heads and not each.writes]
+        yield from gather([leave_namespace(table, at, epoch) for at in empty if at.namespace])
+        yield from release(table, root, claim, epoch, nothing_left=len(empty) == len(within))
+    except Exception:
+        # Whoever repeats the deletion need not wait for the claim to run out.
+        with suppress(Exception):
+            yield from release(table, root, claim, b"", nothing_left=False)
+        raise
+    finally:
+        table.memory.forget(root.pk)
+
+
+# The steps
+
+
+def _delete_checkpoints(table: Table, codec: Codec, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+    yield from gather([_orphan(table, codec, each, gone[each.at.pk]) for each in before])
     yield from _delete_heads(table, before, gone)
     yield from table.batch_write(
         deletes=[item for each in before for name in gone[each.at.pk] for item in each.writes.get(name, ())]
     )
-    epoch = yield from new_epoch(table, root, claim)
-    after = yield from gather([take_inventory(table, codec, at) for at in within])
-    yield from gather([_stamp(table, each, claim.epoch, epoch) for each in after])
-    yield from table.batch_write(
-        deletes=[
-            old.segments[segment_id]
-            for old, new in zip(before, after, strict=True)
-            for segment_id in unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
-        ]
-    )
-    empty = [each.at for each in after if not each.heads and not each.writes]
-    yield from gather([leave_namespace(table, at, epoch) for at in empty if at.namespace])
-    yield from release(table, root, claim, epoch, nothing_left=len(empty) == len(within))
-    table.memory.forget(root.pk)
-
-
-# The steps
 
 
 def _abandoned(table: Table, inventory: Inventory) -> set[str]:
@@ -219,17 +245,19 @@ def _old(table: Table, some: Mapping[K, Item]) -> set[K]:
     return {each for each, item in some.items() if (items.number(item, items.CREATED_AT) or 0) < oldest}
 
 
-def _orphan(table: Table, inventory: Inventory, gone: set[str]) -> Op[None]:
-    """Take their parent from kept checkpoints whose parent goes."""
-    kept = [
-        head
-        for checkpoint_id, head in inventory.heads.items()
-        if checkpoint_id not in gone and items.text(head, items.PARENT) in gone
-    ]
-    names = {"#parent": items.PARENT, "#pk": PARTITION_KEY}
-    yield from gather([
-        _update_head(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {}) for head in kept
-    ])  # fmt: skip
+def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) -> Op[None]:
+    """Take their parent from kept checkpoints whose parent goes.
+
+    One with delta channels that are rebuilt from its ancestors keeps it: who reads them is to find the way
+    cut, and not a shorter one.
+    """
+    for checkpoint_id, head in inventory.heads.items():
+        if checkpoint_id in gone or items.text(head, items.PARENT) not in gone:
+            continue
+        known = yield from own_segments(table, codec, inventory, head)
+        if not delta_counters(read_metadata(codec, head, known.contents)):
+            names = {"#parent": items.PARENT, "#pk": PARTITION_KEY}
+            yield from _update_head(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {})
 
 
 def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:

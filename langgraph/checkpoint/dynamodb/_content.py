@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_s
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec, parse_metadata
-from langgraph.checkpoint.dynamodb._segments import StoredValue, expand
+from langgraph.checkpoint.dynamodb._segments import StoredValue, digest, expand
 from langgraph.checkpoint.dynamodb._steps import Item
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 
@@ -28,12 +28,12 @@ class Body:
     values: dict[str, StoredValue]
 
 
-def pack_body(kind: str, data: bytes, values: Mapping[str, StoredValue]) -> bytes:
-    """Serialize a body, given the serialized checkpoint; segment ids stay outside."""
+def pack_body(kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item) -> bytes:
+    """Serialize a body, given the serialized checkpoint and the head's metadata; segment ids stay outside."""
     rows = [
         (name, value.kind, value.preamble, len(value.segments), value.tail) for name, value in values.items()
     ]
-    return _pack((kind, data, rows))
+    return _pack((kind, data, rows, _metadata_digest(metadata)))
 
 
 def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
@@ -44,7 +44,10 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     refs = expand(part.refs, contents)
 
     def body(data: Any) -> Body:
-        kind, checkpoint, rows = data
+        kind, checkpoint, rows, metadata_digest = data
+        if metadata_digest != _metadata_digest(item):
+            msg = "its metadata is not what it was stored with"
+            raise ValueError(msg)
         if sum(row[3] for row in rows) != len(refs):
             msg = "it names more or fewer segments than its values have"
             raise ValueError(msg)
@@ -56,6 +59,11 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         return Body(codec.loads(kind, checkpoint, item), values)
 
     return _parse(item, _raw(codec, item, part, contents), body)
+
+
+def _metadata_digest(item: Item) -> bytes:
+    """The digest by which a body vouches for the readable metadata beside it; sealed ones have a checksum."""
+    return digest((items.text(item, items.METADATA) or "").encode())
 
 
 def pack_metadata(kind: str, data: bytes) -> bytes:

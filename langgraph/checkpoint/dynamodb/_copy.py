@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._codec import Codec, reseal, seal_plain
 from langgraph.checkpoint.dynamodb._items import Part, Partition
 from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._reads import (
@@ -115,8 +115,11 @@ class _Copy:
     def _segment(self, item: Item, indexed: Mapping[bytes, Sequence[bytes]]) -> Item:
         segment_id = items.segment_id_of(item)
         data = items.binary(item, items.DATA)
+        sk = items.segment_sk(self._new_id(segment_id))
         if segment_id in indexed:
-            data = seal_plain(b"".join(map(self._new_id, indexed[segment_id])))
+            data = seal_plain(b"".join(map(self._new_id, indexed[segment_id])), sk)
+        else:
+            data = reseal(data, item, sk)
         copy = items.segment_item(self._target, self._new_id(segment_id), data, self._table.clock())
         return items.with_expiry(copy, self._table.expires_at(2))
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
-from langgraph.checkpoint.dynamodb._collect import Choice, Inventory, collect, collect_all
+from langgraph.checkpoint.dynamodb._collect import Choice, Inventory, collect, collect_all, own_segments
 from langgraph.checkpoint.dynamodb._content import read_body, read_metadata
 from langgraph.checkpoint.dynamodb._delta import Ancestors, delta_counters
-from langgraph.checkpoint.dynamodb._reads import Segments, read_segments
 from langgraph.checkpoint.dynamodb._requests import Query, Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, RUN_INDEX
-from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
+from langgraph.checkpoint.dynamodb._steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 
 
@@ -111,23 +110,15 @@ def _started_from(table: Table, codec: Codec, inventory: Inventory, keep: set[st
     if ":" not in inventory.at.namespace or not keep:
         return None
     head = inventory.heads[max(keep)]
-    known = yield from _own_segments(table, codec, inventory, head)
+    known = yield from own_segments(table, codec, inventory, head)
     parents = read_metadata(codec, head, known.contents).get("parents") or {}
     return parents.get("")
-
-
-def _own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments]:
-    """The segments that hold a head's own content."""
-    known = Segments(contents=dict(inventory.indexes.contents))
-    own = {each for _, part in items.parts_of(head) for each in part.own}
-    yield from read_segments(table, codec, inventory.at.pk, own, known)
-    return known
 
 
 def _rebuilt_from(table: Table, codec: Codec, inventory: Inventory, checkpoint_id: str) -> Op[set[str]]:
     """The ancestors that a checkpoint's delta channels are rebuilt from."""
     head = inventory.heads[checkpoint_id]
-    known = yield from _own_segments(table, codec, inventory, head)
+    known = yield from own_segments(table, codec, inventory, head)
     counters = delta_counters(read_metadata(codec, head, known.contents))
     if not counters:
         return set()

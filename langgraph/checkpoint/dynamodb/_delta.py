@@ -11,17 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite, get_checkpoint_id
+from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
-from langgraph.checkpoint.dynamodb._content import Body, pending_writes, read_body
+from langgraph.checkpoint.dynamodb._content import Body, pending_writes, read_body, read_metadata
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._reads import (
     Group,
     History,
     MissingSegmentsError,
     Segments,
+    checkpoint_id_in,
     find,
     read_segments,
     target,
@@ -79,6 +80,8 @@ class Ancestors:
             passed.add(parent_id)
             group = yield from self._group(parent_id)
             if group is None:
+                if (yield from self._is_first(head)):
+                    break
                 msg = (
                     f"checkpoint {parent_id!r} of thread {self._at.thread_id!r}, namespace"
                     f" {self._at.namespace!r}, which delta channels {sorted(remaining)} are rebuilt from, is not"
@@ -93,6 +96,12 @@ class Ancestors:
             remaining -= body.values.keys()
             head = group.head
         return path
+
+    def _is_first(self, head: Item) -> Op[bool]:
+        """Whether a head is of a run that found nothing stored, though it was told of a checkpoint to start from."""
+        group = Group(head)
+        yield from self._read_segments(group, group.own_ids())
+        return read_metadata(self._codec, head, self.known.contents).get("step", 0) < 0
 
     def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
         """Read the segments of a channel's stored value."""
@@ -127,12 +136,12 @@ def get_delta_channel_history(
     """Collect, for each channel, the writes since its nearest stored value, and that value."""
     if not channels:
         return {}
-    at, checkpoint_id = target(config), get_checkpoint_id(config)
-    ancestors = Ancestors(table, codec, at, below=None if checkpoint_id is None else str(checkpoint_id))
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    ancestors = Ancestors(table, codec, at, below=checkpoint_id)
     start = (
         (yield from ancestors.newest())
         if checkpoint_id is None
-        else (yield from find(table, at, str(checkpoint_id)))
+        else (yield from find(table, at, checkpoint_id))
     )
     path = [] if start is None else (yield from ancestors.back(start.head, channels))
     # How far back each channel's writes count; the ancestor with the stored value has the first of them.

@@ -22,13 +22,16 @@ from langgraph.checkpoint.dynamodb._steps import Item
 class Draft:
     """The parts of an item that is being made: new segments, and those of the parent that it reuses."""
 
-    def __init__(self, table: Table, codec: Codec, at: Partition, known: Mapping[bytes, Chunk]) -> None:
-        """Start with the segments that may be reused."""
+    def __init__(
+        self, table: Table, codec: Codec, at: Partition, sk: str, known: Mapping[bytes, Chunk]
+    ) -> None:
+        """Start with the sort key of the item, and the segments that may be reused."""
         self.segments: dict[bytes, Item] = {}
         self.chunks: dict[bytes, Chunk] = {}
         self._table = table
         self._codec = codec
         self._at = at
+        self._sk = sk
         self._known = known
         self._ids = {chunk.digest: each for each, chunk in known.items()}
 
@@ -53,7 +56,7 @@ class Draft:
     def part(self, raw: bytes, bytes_max: int, refs: Sequence[bytes] = ()) -> Part:
         """Seal content into its item, or move it to segments where it is too large for that."""
         folded = fold(refs, HEAD_IDS_MAX, self._index)
-        sealed = self._codec.seal(raw) if len(raw) <= RAW_BYTES_MAX else b""
+        sealed = self._codec.seal(raw, self._sk) if len(raw) <= RAW_BYTES_MAX else b""
         if 0 < len(sealed) <= bytes_max:
             return Part((), folded, sealed)
         ends = [*cut(raw, 0), len(raw)]
@@ -70,14 +73,15 @@ class Draft:
     def _piece(self, content: bytes) -> bytes:
         return self._segment(content, self._codec.seal, index=False)
 
-    def _segment(self, content: bytes, seal: Callable[[bytes], bytes], *, index: bool) -> bytes:
+    def _segment(self, content: bytes, seal: Callable[[bytes, str], bytes], *, index: bool) -> bytes:
         content_digest = digest(content)
         segment_id = self._ids.get(content_digest)
         if segment_id is None:
             segment_id = new_id(self._table.rng, index=index)
             self._ids[content_digest] = segment_id
             expires_at = self._table.expires_at(2)
-            item = items.segment_item(self._at, segment_id, seal(content), self._table.clock())
+            sealed = seal(content, items.segment_sk(segment_id))
+            item = items.segment_item(self._at, segment_id, sealed, self._table.clock())
             self.segments[segment_id] = items.with_expiry(item, expires_at)
             self.chunks[segment_id] = Chunk(content_digest, len(content), expires_at)
         elif segment_id not in self.chunks:

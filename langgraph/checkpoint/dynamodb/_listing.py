@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple, get_checkpoint_id
+from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb._reads import (
     History,
     MissingSegmentsError,
     Segments,
+    checkpoint_id_in,
     decode_tuple,
     find,
     load,
@@ -47,12 +48,12 @@ def list_checkpoints(
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match; limit counts those that do."""
-    before_id = None if before is None else get_checkpoint_id(before)
+    before_id = None if before is None else checkpoint_id_in(before)
     selection = _Selection(table, codec, metadata_filter or {}, before_id, limit)
     if config is None:
         yield from selection.of_table()
     else:
-        at, checkpoint_id = target(config), get_checkpoint_id(config)
+        at, checkpoint_id = target(config), checkpoint_id_in(config)
         if (config["configurable"]).get("checkpoint_ns") is None:
             within = yield from namespaces(table, at)
         else:
@@ -109,7 +110,7 @@ class _Selection:
         if self._complete:
             return
         if checkpoint_id is not None:
-            found = yield from gather([find(self._table, at, str(checkpoint_id)) for at in within])
+            found = yield from gather([find(self._table, at, checkpoint_id) for at in within])
             yield from self._emit([
                 (at, group)
                 for at, group in zip(within, found, strict=True)

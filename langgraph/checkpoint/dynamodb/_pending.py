@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import WRITES_IDX_MAP, get_checkpoint_id
+from langgraph.checkpoint.base import WRITES_IDX_MAP
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._content import Write, pack_writes, read_writ
 from langgraph.checkpoint.dynamodb._draft import Draft
 from langgraph.checkpoint.dynamodb._items import Part, Partition
 from langgraph.checkpoint.dynamodb._limits import MERGE_ATTEMPTS_MAX, WRITES_BYTES_MAX
-from langgraph.checkpoint.dynamodb._reads import Segments, read_segments, target
+from langgraph.checkpoint.dynamodb._reads import Segments, checkpoint_id_in, read_segments, target
 from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
@@ -37,17 +37,17 @@ def put_writes(
     task_path: str,
 ) -> Op[None]:
     """Store a task's writes: special ones replace, of regular ones the first with an index stays."""
-    at, checkpoint_id = target(config), get_checkpoint_id(config)
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
     if checkpoint_id is None:
         msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
         raise CheckpointerInputError(msg)
-    key = items.key(at.pk, items.writes_sk(str(checkpoint_id), task_id))
+    sk = items.writes_sk(checkpoint_id, task_id)
     regular, special = yield from work(lambda: _serialize(codec, writes, task_path))
     condition, old = "attribute_not_exists(#writes)", None
     for _ in range(MERGE_ATTEMPTS_MAX):
         if not regular and not special:
             return
-        draft = Draft(table, codec, at, {})
+        draft = Draft(table, codec, at, sk, {})
         groups = {items.SPECIAL_WRITES[index]: [write] for index, write in special.items()}
         if regular:
             groups[items.WRITES] = [regular[index] for index in sorted(regular)]
@@ -55,7 +55,7 @@ def put_writes(
         yield from enter_namespace(table, at)
         yield from table.batch_write(puts=draft.segments.values())
         try:
-            yield from _update_writes(table, key, parts, condition if regular else None, old)
+            yield from _update_writes(table, items.key(at.pk, sk), parts, condition if regular else None, old)
         except Exception as error:
             if error_code(error) != CONDITION_FAILED:
                 raise

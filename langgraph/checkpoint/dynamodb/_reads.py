@@ -94,6 +94,12 @@ def target(config: RunnableConfig) -> Partition:
     return items.partition(str(thread_id), str(configurable.get("checkpoint_ns") or ""))
 
 
+def checkpoint_id_in(config: RunnableConfig) -> str | None:
+    """The checkpoint that a config points to; None, as for LangGraph, where it has none or an empty one."""
+    checkpoint_id = get_checkpoint_id(config)
+    return str(checkpoint_id) if checkpoint_id else None
+
+
 def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:
     """The config that points to a checkpoint."""
     return {
@@ -146,10 +152,13 @@ class History:
         groups: list[Group] = []
         while not groups and not self.done:
             for item in (yield from self._table.query_page(self._query)):
-                if items.is_head(item):
-                    groups += self._complete(item)
-                else:
+                if not items.is_head(item):
                     self._writes.append(item)
+                elif self._newest_unseen and items.is_expired(item, self._table.clock()):
+                    self._query.done = True
+                    return []
+                else:
+                    groups += self._complete(item)
         return groups
 
     def _complete(self, head: Item) -> list[Group]:
@@ -157,11 +166,8 @@ class History:
         checkpoint_id = items.checkpoint_id_of(head)
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
         self._writes = []
-        if checkpoint_id == self._below:
-            return []
-        newest, self._newest_unseen = self._newest_unseen, False
-        if items.is_expired(head, self._table.clock()):
-            self._query.done = self._query.done or newest
+        self._newest_unseen = False
+        if checkpoint_id == self._below or items.is_expired(head, self._table.clock()):
             return []
         items.check_format(head)
         return [Group(head, writes)]
@@ -274,7 +280,7 @@ def _tuple(
 
 def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
-    at, checkpoint_id = target(config), get_checkpoint_id(config)
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
         group = yield from _one(table, at, checkpoint_id, below)
@@ -300,7 +306,7 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
 
 def _one(table: Table, at: Partition, checkpoint_id: str | None, below: str | None) -> Op[Group | None]:
     if checkpoint_id is not None:
-        return (yield from find(table, at, str(checkpoint_id), consistent=table.consistent_read))
+        return (yield from find(table, at, checkpoint_id, consistent=table.consistent_read))
     groups = yield from History(table, at, below=below, consistent=table.consistent_read).page()
     return groups[0] if groups else None
 

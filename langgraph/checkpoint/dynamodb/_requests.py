@@ -106,7 +106,7 @@ class Table:
             ]
 
         def left_over(response: Any) -> list[Item]:
-            items.extend(*response["Responses"].values())
+            items.extend(each for table in response["Responses"].values() for each in table)
             return [each for table in response.get("UnprocessedKeys", {}).values() for each in table["Keys"]]
 
         yield from self._until_processed("batch_get_item", keys, requests, left_over)
@@ -296,6 +296,7 @@ def _names_other_schema(message: str) -> bool:
         part in message
         for part in (
             "does not match the schema",
+            "Type mismatch for key",
             "The number of conditions on the keys is invalid",
             "Query condition missed key schema element",
             "Query key condition not supported",

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
-    get_checkpoint_id,
     get_checkpoint_metadata,
 )
 
@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb._limits import (
     UPLOAD_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._memory import Entry
-from langgraph.checkpoint.dynamodb._reads import config_of, read_entry, target
+from langgraph.checkpoint.dynamodb._reads import checkpoint_id_in, config_of, read_entry, target
 from langgraph.checkpoint.dynamodb._requests import (
     Table,
 )
@@ -95,13 +95,13 @@ def put(
     new_versions: ChannelVersions,
 ) -> Op[RunnableConfig]:
     """Store a checkpoint; when this returns, it is whole and stays so until it is deleted."""
-    at, parent_id = target(config), get_checkpoint_id(config)
+    at, parent_id = target(config), checkpoint_id_in(config)
     checkpoint_id = checkpoint["id"]
     items.checkpoint_prefix(checkpoint_id)
     request = _Put(
         at,
         checkpoint,
-        None if parent_id is None else str(parent_id),
+        parent_id,
         get_checkpoint_metadata(config, metadata),
         new_versions,
     )
@@ -114,6 +114,8 @@ def put(
     epoch = (remembered.epoch or None) if remembered is not None else None
     for _ in range(ATTEMPTS_MAX):
         if epoch is None:
+            # What cannot be serialized fails here, before anything is stored.
+            yield from work(partial(_compose, table, codec, request, parent, b""))
             epoch = yield from take_epoch(table, at)
         seen = yield from _attempt(table, codec, request, parent, epoch)
         if seen == epoch:
@@ -161,17 +163,19 @@ def _attempt(
 def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes) -> _Head:
     """Make the head and what it depends on."""
     reusable = parent.chunks if parent is not None and parent.epoch == epoch else {}
-    draft = Draft(table, codec, request.at, reusable)
+    sk = items.checkpoint_prefix(request.checkpoint["id"])
+    draft = Draft(table, codec, request.at, sk, reusable)
     values = _store_values(codec, draft, request, parent, reusable.keys())
     rest = {name: value for name, value in request.checkpoint.items() if name != "channel_values"}
     kind, data = codec.dumps(rest, "the checkpoint")
     refs = [each for value in values.values() for each in draft.folded(value.segments)]
-    body = draft.part(pack_body(kind, data, values), BODY_BYTES_MAX, refs)
+    metadata = _metadata(table, codec, draft, request.metadata)
+    body = draft.part(pack_body(kind, data, values, metadata), BODY_BYTES_MAX, refs)
     item = items.head_item(
         request.at,
         request.checkpoint["id"],
         parent_id=request.parent_id,
-        metadata=_metadata(table, codec, draft, request.metadata),
+        metadata=metadata,
         body=body,
         epoch=epoch,
         run_id=items.indexable_run_id(request.metadata),

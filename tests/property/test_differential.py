@@ -1,0 +1,374 @@
+"""Random sequences of every operation, on the saver and on LangGraph's InMemorySaver: the results are equal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    CheckpointMetadata,
+    CheckpointTuple,
+    empty_checkpoint,
+)
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.checkpoints import thread_config
+from tests.support.reference import ReferenceSaver
+from tests.support.sync_adapter import SyncAsAsync
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MakeSaver = Callable[[], DynamoDBSaver]
+
+THREADS = ["a", "a#b", "%23"]
+NAMESPACES = ["", "sub", "sub|inner:1", "#"]
+CHANNELS = ["messages", "text", "number", "delta", "blob"]
+TASKS = ["task-1", "task-2", "00000000-0000-0000-0000-000000000000"]
+RUNS = ["run-1", "run-2"]
+
+small_values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(max_size=20),
+    st.binary(max_size=20),
+    st.lists(st.integers(0, 9), max_size=4),
+    st.dictionaries(st.text(max_size=3), st.integers(0, 9), max_size=3),
+    st.sets(st.integers(0, 9), max_size=3),
+    st.tuples(st.integers(0, 9), st.text(max_size=3)),
+)
+
+
+def _message(number: int) -> AIMessage:
+    """A message of some hundred bytes that is the same each time."""
+    return AIMessage(
+        " ".join(f"word{number}x{each * number % 97}" for each in range(60)), id=f"message-{number}"
+    )
+
+
+def _big(seed: int, size: int) -> bytes:
+    return b"".join(bytes([seed, each % 251, each // 251]) for each in range(size // 3))
+
+
+big_values = st.builds(_big, st.integers(0, 3), st.sampled_from([3_000, 20_000, 70_000]))
+changes = st.one_of(
+    st.tuples(st.just("set"), st.sampled_from(["text", "number"]), small_values),
+    st.tuples(st.just("set"), st.just("blob"), big_values),
+    st.tuples(st.just("append"), st.just("messages"), st.integers(1, 40)),
+    st.tuples(st.just("trim"), st.just("messages"), st.integers(1, 20)),
+    st.tuples(st.just("snapshot"), st.just("delta"), st.lists(st.integers(0, 9), max_size=5)),
+    st.tuples(st.just("advance"), st.just("delta"), st.none()),
+    st.tuples(st.just("drop"), st.sampled_from(CHANNELS), st.none()),
+)
+writes = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(CHANNELS), small_values),
+        st.tuples(st.just("blob"), big_values),
+        st.tuples(
+            st.sampled_from(["__error__", "__interrupt__", "__resume__", "__scheduled__"]), small_values
+        ),
+    ),
+    max_size=4,
+)
+
+
+def _comparable(found: CheckpointTuple | None) -> Any:
+    """A tuple as plain data; a config says the same with and without what the caller added to it."""
+    if found is None:
+        return None
+    return found._replace(pending_writes=list(found.pending_writes or []))._asdict()
+
+
+def _by_namespace(found: Sequence[CheckpointTuple]) -> dict[tuple[str, str], list[Any]]:
+    """Lists by thread and namespace: InMemorySaver lists one after the other, ours merges those of a thread."""
+    lists: dict[tuple[str, str], list[Any]] = {}
+    for each in found:
+        configurable = each.config["configurable"]
+        place = (configurable["thread_id"], configurable["checkpoint_ns"])
+        lists.setdefault(place, []).append(_comparable(each))
+    return lists
+
+
+class DifferentialMachine(RuleBasedStateMachine):
+    """Does each operation on both savers."""
+
+    checkpoints = Bundle("checkpoints")
+
+    make_saver: MakeSaver
+    wrap: Callable[[DynamoDBSaver], BaseCheckpointSaver[Any]]
+    cold: bool
+    clear: Callable[[], None]
+    loop: asyncio.AbstractEventLoop
+
+    @initialize()
+    def start(self) -> None:
+        """Start with nothing stored."""
+        self.clear()
+        self.counter = 0
+        self._saver = self.make_saver()
+        self.expected = ReferenceSaver(serde=self._saver.serde)
+
+    @property
+    def actual(self) -> BaseCheckpointSaver[Any]:
+        """The saver, which remembers nothing if the run is a cold one."""
+        if self.cold:
+            self._saver = self.make_saver()
+        return type(self).wrap(self._saver)
+
+    def teardown(self) -> None:
+        """Close the client of the machine's event loop."""
+        self._run(self._saver.aclose())
+
+    def _run(self, operation: Any) -> Any:
+        return self.loop.run_until_complete(operation)
+
+    def _all(self, config: RunnableConfig | None, **options: Any) -> list[CheckpointTuple]:
+        async def collect() -> list[CheckpointTuple]:
+            return [each async for each in self.actual.alist(config, **options)]
+
+        found: list[CheckpointTuple] = self._run(collect())
+        return found
+
+    @rule(
+        target=checkpoints,
+        thread=st.sampled_from(THREADS),
+        namespace=st.sampled_from(NAMESPACES),
+        values=st.lists(changes, max_size=3),
+    )
+    def put_first(self, thread: str, namespace: str, values: list[Any]) -> RunnableConfig:
+        """Store a checkpoint without a parent."""
+        return self._put(thread_config(thread, namespace), values, None)
+
+    @rule(
+        target=checkpoints,
+        parent=checkpoints,
+        values=st.lists(changes, max_size=3),
+        run_id=st.none() | st.sampled_from(RUNS),
+    )
+    def put_child(self, parent: RunnableConfig, values: list[Any], run_id: str | None) -> RunnableConfig:
+        """Store a checkpoint on top of another, which may be old, or gone by now."""
+        return self._put(parent, values, run_id)
+
+    def _put(self, config: RunnableConfig, values: list[Any], run_id: str | None) -> RunnableConfig:
+        self.counter += 1
+        parent = self.expected.get_tuple(config) if "checkpoint_id" in config["configurable"] else None
+        checkpoint = empty_checkpoint()
+        checkpoint["id"] = f"{self.counter:06}"
+        if parent is not None:
+            checkpoint["channel_values"] = dict(parent.checkpoint["channel_values"])
+            checkpoint["channel_versions"] = dict(parent.checkpoint["channel_versions"])
+        # Only a delta channel's snapshot is absent from the values of a checkpoint that inherits it.
+        checkpoint["channel_values"].pop("delta", None)
+        new_versions: dict[str, Any] = {}
+        for kind, channel, value in values:
+            _apply(checkpoint["channel_values"], kind, channel, value)
+            new_versions[channel] = self.counter
+        checkpoint["channel_versions"] |= new_versions
+        metadata: CheckpointMetadata = {"source": "loop", "step": self.counter % 3, "parents": {}}
+        if run_id is not None:
+            metadata["run_id"] = run_id
+        stored = self.expected.put(config, checkpoint, metadata, new_versions)
+        assert self._run(self.actual.aput(config, checkpoint, metadata, new_versions)) == stored
+        return stored
+
+    @rule(
+        config=checkpoints,
+        entries=writes,
+        task_id=st.sampled_from(TASKS),
+        path=st.sampled_from(["", "~__pregel_pull, a", "~__pregel_push, 10", "~__pregel_push, 9"]),
+    )
+    def put_writes(self, config: RunnableConfig, entries: list[Any], task_id: str, path: str) -> None:
+        """Store writes, whose task may have some already."""
+        self.expected.put_writes(config, entries, task_id, path)
+        self._run(self.actual.aput_writes(config, entries, task_id, path))
+
+    @rule(config=checkpoints)
+    def get_by_id(self, config: RunnableConfig) -> None:
+        """Read one checkpoint."""
+        found = self._run(self.actual.aget_tuple(config))
+        assert _comparable(found) == _comparable(self.expected.get_tuple(config))
+
+    @rule(thread=st.sampled_from(THREADS), namespace=st.sampled_from(NAMESPACES))
+    def get_latest(self, thread: str, namespace: str) -> None:
+        """Read the newest checkpoint of a namespace."""
+        config = thread_config(thread, namespace)
+        found = self._run(self.actual.aget_tuple(config))
+        assert _comparable(found) == _comparable(self.expected.get_tuple(config))
+
+    @rule(
+        thread=st.none() | st.sampled_from(THREADS),
+        namespace=st.none() | st.sampled_from(NAMESPACES),
+        before=st.none() | st.integers(0, 30),
+        metadata=st.sampled_from([None, {}, {"step": 1}, {"step": 2, "source": "loop"}, {"run_id": "run-1"}]),
+        limit=st.none() | st.integers(0, 5),
+    )
+    def list_some(
+        self,
+        thread: str | None,
+        namespace: str | None,
+        before: int | None,
+        metadata: dict[str, Any] | None,
+        limit: int | None,
+    ) -> None:
+        """List by all arguments. What comes first under a limit is only comparable within one namespace."""
+        config: RunnableConfig | None = None
+        if thread is not None:
+            config = {"configurable": {"thread_id": thread}}
+            if namespace is not None:
+                config["configurable"]["checkpoint_ns"] = namespace
+        options: dict[str, Any] = {
+            "filter": metadata,
+            "before": None if before is None else thread_config("any", "", f"{before:06}"),
+        }
+        everything = list(self.expected.list(config, **options))
+        found = self._all(config, **options, limit=limit)
+        if thread is not None:
+            everything.sort(key=lambda each: each.checkpoint["id"], reverse=True)
+            kept = everything if limit is None else everything[:limit]
+            assert [_comparable(each) for each in found] == [_comparable(each) for each in kept]
+        elif limit is None:
+            assert _by_namespace(found) == _by_namespace(everything)
+        else:
+            assert len(found) == min(limit, len(everything))
+
+    @rule(config=checkpoints, by_id=st.booleans())
+    def delta_history(self, config: RunnableConfig, by_id: bool) -> None:
+        """Collect a delta channel's writes, unless an ancestor is missing."""
+        if self.expected.has_lost_ancestor(config):
+            return
+        place = config["configurable"]
+        config = config if by_id else thread_config(place["thread_id"], place["checkpoint_ns"])
+        if self.expected.has_lost_ancestor(config):
+            return
+        channels = ["delta", "text", "absent"]
+        found = self._run(self.actual.aget_delta_channel_history(config=config, channels=channels))
+        assert found == self.expected.get_delta_channel_history(config=config, channels=channels)
+
+    @rule(thread=st.sampled_from(THREADS))
+    def delete_thread(self, thread: str) -> None:
+        """Delete a thread."""
+        self.expected.delete_thread(thread)
+        self._run(self.actual.adelete_thread(thread))
+
+    @rule(runs=st.lists(st.sampled_from(RUNS), max_size=2))
+    def delete_for_runs(self, runs: list[str]) -> None:
+        """Delete runs."""
+        self.expected.delete_for_runs(runs)
+        self._run(self.actual.adelete_for_runs(runs))
+
+    @rule(threads=st.permutations(THREADS))
+    def copy_thread(self, threads: list[str]) -> None:
+        """Copy a thread to another, which may have checkpoints of its own."""
+        self.expected.copy_thread(*threads[:2])
+        self._run(self.actual.acopy_thread(*threads[:2]))
+
+    @rule(thread=st.sampled_from(THREADS), keep_last=st.integers(1, 3))
+    def prune(self, thread: str, keep_last: int) -> None:
+        """Keep the newest checkpoints."""
+        self.expected.prune_to([thread], keep_last)
+        options: dict[str, Any] = {"strategy": "keep_last", "keep_last": keep_last}
+        self._run(self.actual.aprune([thread], **options))
+
+
+def _apply(values: dict[str, Any], kind: str, channel: str, value: Any) -> None:
+    """Change the values as one step of a run does."""
+    if kind == "set":
+        values[channel] = value
+    elif kind == "append":
+        messages = values.get(channel, [])
+        values[channel] = [*messages, *map(_message, range(len(messages), len(messages) + value))]
+    elif kind == "trim":
+        values[channel] = values.get(channel, [])[value:]
+    elif kind == "snapshot":
+        values[channel] = _DeltaSnapshot(value)
+    else:
+        values.pop(channel, None)
+
+
+class _SyncSide(SyncAsAsync):
+    """The blocking methods, with the strategy that only this saver has."""
+
+    def __init__(self, saver: DynamoDBSaver) -> None:
+        super().__init__(saver)
+        self._dynamodb = saver
+
+    async def aprune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
+    ) -> None:
+        self._dynamodb.prune(thread_ids, strategy=strategy, keep_last=keep_last)
+
+
+def _same(saver: DynamoDBSaver) -> BaseCheckpointSaver[Any]:
+    return saver
+
+
+@pytest.fixture
+def event_loop_for_machine() -> Iterator[asyncio.AbstractEventLoop]:
+    """Give a loop that lives as long as the machine, since the savers' clients belong to one."""
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        yield loop
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sync": {"wrap": _SyncSide},
+    "async": {"wrap": _same},
+    "cold": {"wrap": _SyncSide, "cold": True},
+    "encrypted": {"wrap": _SyncSide, "encrypted": True},
+}
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_random_operations_equal_in_memory(
+    client: DynamoDBClient,
+    table_name: str,
+    engine: Any,
+    event_loop_for_machine: asyncio.AbstractEventLoop,
+    variant: str,
+) -> None:
+    options = VARIANTS[variant]
+
+    def make() -> DynamoDBSaver:
+        made: dict[str, Any] = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        if variant != "async":
+            # A cold run makes a saver for each operation; they share a client.
+            made = {"client": client}
+        if options.get("encrypted"):
+            made["serde"] = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+        return DynamoDBSaver(table_name, **made)
+
+    def clear() -> None:
+        pages = client.get_paginator("scan").paginate(TableName=table_name, ProjectionExpression="PK, SK")
+        for page in pages:
+            for key in page["Items"]:
+                client.delete_item(TableName=table_name, Key=key)
+
+    machine = type(
+        "Machine",
+        (DifferentialMachine,),
+        {
+            "make_saver": staticmethod(make),
+            "wrap": staticmethod(options["wrap"]),
+            "clear": staticmethod(clear),
+            "cold": options.get("cold", False),
+            "loop": event_loop_for_machine,
+        },
+    )
+    # A sequence of operations takes as long as a dozen examples of another test.
+    examples = settings.get_profile(settings.get_current_profile_name()).max_examples // 12
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=30))

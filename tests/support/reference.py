@@ -1,0 +1,59 @@
+"""InMemorySaver with the operations that it lacks, written as plainly as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+
+class ReferenceSaver(InMemorySaver):
+    """What copying, pruning and deleting runs mean for what InMemorySaver holds."""
+
+    def _remove(self, thread_id: str, namespace: str, checkpoint_ids: set[str]) -> None:
+        """Take checkpoints out with their writes; kept ones whose parent goes lose it."""
+        held = self.storage[thread_id][namespace]
+        for checkpoint_id in checkpoint_ids:
+            held.pop(checkpoint_id, None)
+            self.writes.pop((thread_id, namespace, checkpoint_id), None)
+        for checkpoint_id, (checkpoint, metadata, parent) in list(held.items()):
+            if parent in checkpoint_ids:
+                held[checkpoint_id] = (checkpoint, metadata, None)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints with one of these run ids."""
+        for thread_id, namespaces in list(self.storage.items()):
+            for namespace, held in list(namespaces.items()):
+                runs = {each: self.serde.loads_typed(entry[1]).get("run_id") for each, entry in held.items()}
+                self._remove(thread_id, namespace, {each for each, run in runs.items() if run in run_ids})
+
+    def prune_to(self, thread_ids: Sequence[str], keep_last: int) -> None:
+        """Keep the newest checkpoints of each namespace; per-call namespaces have no root to go with here."""
+        for thread_id in thread_ids:
+            for namespace, held in list(self.storage[thread_id].items()):
+                self._remove(thread_id, namespace, set(sorted(held)[:-keep_last]))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread's checkpoints over those of the target, and each task's writes over the task's."""
+        for namespace, held in list(self.storage[source_thread_id].items()):
+            self.storage[target_thread_id][namespace].update(held)
+            for checkpoint_id in held:
+                copied = self.writes.get((source_thread_id, namespace, checkpoint_id), {})
+                there = self.writes[target_thread_id, namespace, checkpoint_id]
+                tasks = {task_id for task_id, _ in copied}
+                kept = {place: write for place, write in there.items() if place[0] not in tasks}
+                self.writes[target_thread_id, namespace, checkpoint_id] = {**kept, **copied}
+        for (thread_id, namespace, channel, version), blob in list(self.blobs.items()):
+            if thread_id == source_thread_id:
+                self.blobs[target_thread_id, namespace, channel, version] = blob
+
+    def has_lost_ancestor(self, config: RunnableConfig) -> bool:
+        """Whether the way back from a checkpoint ends at one that is not stored."""
+        configurable: dict[str, Any] = config["configurable"]
+        held = self.storage[configurable["thread_id"]][configurable["checkpoint_ns"]]
+        current = configurable.get("checkpoint_id") or max(held, default=None)
+        while current is not None and current in held:
+            current = held[current][2]
+        return current is not None
