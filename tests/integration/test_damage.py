@@ -188,6 +188,26 @@ def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(
     )
 
 
+def test_segments_that_were_exchanged_are_not_taken_for_each_other(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    first, second, *_ = _items(client, table_name, SEGMENT)
+    for item, data in ((first, second["data"]), (second, first["data"])):
+        client.put_item(TableName=table_name, Item={**item, "data": data})
+    _assert_that_all_raise(_readings(saver), CheckpointCorruptionError, r"SK='S#[0-9a-f]{16}' is damaged")
+
+
+def test_a_change_of_readable_metadata_is_found(
+    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    head = _items(client, table_name, HEAD)[0]
+    changed = head["metadata"]["S"].replace('"loop"', '"fork"')
+    assert changed != head["metadata"]["S"]
+    client.put_item(TableName=table_name, Item={**head, "metadata": {"S": changed}})
+    with pytest.raises(CheckpointCorruptionError, match=r"SK='C#2#' is damaged: .*metadata"):
+        saver.get_tuple(CONFIG)
+
+
 def test_damaged_metadata_that_were_sealed_are_found_when_they_are_filtered_by(
     make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
 ) -> None:

@@ -177,6 +177,12 @@ class Ledger:
             if other.place == put.place and other.checkpoint_id > put.checkpoint_id
         )
 
+    def _gave_way(self, put: Put) -> bool:
+        """Tell whether a prune may have taken a checkpoint for a newer one that was deleted afterwards."""
+        return bool(self.deleters(put)) and any(
+            deletion.kind != "prune" for newer in self._newer(put) for deletion in self.deleters(newer)
+        )
+
     # What a reader may see.
 
     def check_latest(self, place: tuple[str, str], seen: CheckpointTuple | None, began: int) -> None:
@@ -187,6 +193,8 @@ class Ledger:
             if found is not None and found.checkpoint_id >= put.checkpoint_id:
                 continue
             deleters = [each for each in self.deleters(put) if each.kind != "prune"]
+            if not deleters and self._gave_way(put):
+                continue
             if not deleters:
                 raise Violation(f"{put.checkpoint_id} is acknowledged, but the latest is {_name(found)}")
             if found is not None and not any(_explains_older(each, found, began) for each in deleters):
