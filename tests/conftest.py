@@ -148,13 +148,22 @@ def table_name(client: DynamoDBClient) -> Iterator[str]:
     client.delete_table(TableName=name)
 
 
+@pytest.fixture(scope="session")
+def sessions(_no_aws_account: None) -> dict[str, Any]:
+    """Give sessions for savers to share: the first client of each reads all that AWS says of its services."""
+    chosen = DynamoDBSaver("any-table")._clients._async_session()
+    return {"session": boto3.Session(), "async_session": chosen}
+
+
 @pytest.fixture
-async def make_saver(engine: Engine, table_name: str) -> AsyncIterator[Callable[..., DynamoDBSaver]]:
+async def make_saver(
+    engine: Engine, table_name: str, sessions: dict[str, Any]
+) -> AsyncIterator[Callable[..., DynamoDBSaver]]:
     """Give a factory of savers on the table; it takes the saver's keywords, and they are closed after the test."""
     savers: list[DynamoDBSaver] = []
 
     def make(**options: Any) -> DynamoDBSaver:
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
         savers.append(DynamoDBSaver(table_name, **(reach | options)))
         return savers[-1]
 

@@ -19,16 +19,21 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointFormatError,
     DynamoDBSaver,
 )
-from tests.support.samples import METADATA, checkpoint_of, config_of, everything_in, store, values_of
+from tests.support.checkpoints import METADATA, all_items, checkpoint_of, store, stored_values, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# No engine reads what it stores, so one shows it all.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 Item = dict[str, Any]
-CONFIG = config_of(checkpoint_id="2")
+CONFIG = thread_config(checkpoint_id="2")
 HEAD, SEGMENT, WRITES = "C#2#", "S#", "C#2#W#"
 # Long enough for several segments, in the head and among the writes.
 VALUES = {"big": [f"message {number} " * 40 for number in range(200)], "small": "x"}
+# Of a sealed unit: format version, compression, length of the cipher's name (there is none), and checksum.
+HEADER_BYTES = 3 + 12
 # Large enough to be sealed instead of being stored as readable JSON in the head.
 SEALED = {"note": "metadata " * 2000}
 
@@ -42,14 +47,14 @@ def saver(make_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
 
 
 def _fill(saver: DynamoDBSaver, **metadata: Any) -> None:
-    parent = store(saver, config_of(), "1", {"small": "older"})
+    parent = store(saver, thread_config(), "1", {"small": "older"})
     config = store(saver, parent, "2", VALUES, **metadata)
     saver.put_writes(config, [("channel", 1), ("channel", 2), (INTERRUPT, "?")], "task-1")
 
 
 def _items(client: DynamoDBClient, table_name: str, sk: str) -> list[Item]:
     """The items whose sort key is this one, or begins with it where it is not a head's."""
-    items = everything_in(client, table_name)
+    items = all_items(client, table_name)
     return [
         each for each in items if each["SK"]["S"] == sk or (sk != HEAD and each["SK"]["S"].startswith(sk))
     ]
@@ -121,10 +126,10 @@ def _damage(client: DynamoDBClient, table_name: str, sk: str, damage: Damage) ->
 def _readings(saver: DynamoDBSaver) -> list[Callable[[], Any]]:
     """Every way in which the damaged checkpoint is asked for."""
     return [
-        lambda: saver.get_tuple(config_of()),
+        lambda: saver.get_tuple(thread_config()),
         lambda: saver.get_tuple(CONFIG),
-        lambda: list(saver.list(config_of())),
-        lambda: list(saver.list(config_of(), limit=1, filter={"step": 1})),
+        lambda: list(saver.list(thread_config())),
+        lambda: list(saver.list(thread_config(), limit=1, filter={"step": 1})),
         lambda: list(saver.list({"configurable": {"thread_id": "thread-1"}})),
     ]
 
@@ -143,13 +148,13 @@ def test_damage_is_an_error_that_names_the_item_by_whichever_way_it_is_read(
 ) -> None:
     sk, damage = DAMAGES[kind]
     _damage(client, table_name, sk, damage)
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     _assert_that_all_raise(
         _readings(saver),
         CheckpointCorruptionError,
         rf"item PK='thread-1#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery",
     )
-    assert everything_in(client, table_name) == before
+    assert all_items(client, table_name) == before
 
 
 async def test_the_async_methods_find_the_same_damage(
@@ -157,23 +162,28 @@ async def test_the_async_methods_find_the_same_damage(
 ) -> None:
     _damage(client, table_name, SEGMENT, _flip("data", -1))
     with pytest.raises(CheckpointCorruptionError, match=r"SK='S#[0-9a-f]{16}' is damaged: its checksum"):
-        await saver.aget_tuple(config_of())
+        await saver.aget_tuple(thread_config())
     with pytest.raises(CheckpointCorruptionError, match=r"SK='S#[0-9a-f]{16}' is damaged: its checksum"):
-        assert [each async for each in saver.alist(config_of())]
+        assert [each async for each in saver.alist(thread_config())]
 
 
-def test_every_byte_of_a_segment_counts(
+def test_every_part_of_a_segment_counts(
     make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
 ) -> None:
+    """Each byte of the header and the checksum, and of the payload one in seven, reached through the whole saver.
+
+    Every bit of sealed bytes is the codec's own test.
+    """
     saver = make_saver()
-    store(saver, config_of(), "2", {"big": bytes(range(256)) * 80})
+    store(saver, thread_config(), "2", {"big": bytes(range(256)) * 80})
     segment = _items(client, table_name, SEGMENT)[0]
-    for position in range(len(segment["data"]["B"])):
+    size = len(segment["data"]["B"])
+    for position in (*range(HEADER_BYTES), *range(HEADER_BYTES, size, 7), size - 1):
         client.put_item(TableName=table_name, Item=_flip("data", position)(segment))
         with pytest.raises((CheckpointCorruptionError, CheckpointFormatError), match="SK='S#"):
-            saver.get_tuple(config_of())
+            saver.get_tuple(thread_config())
     client.put_item(TableName=table_name, Item=segment)
-    assert values_of(saver, config_of()) == {"big": bytes(range(256)) * 80}
+    assert stored_values(saver, thread_config()) == {"big": bytes(range(256)) * 80}
 
 
 def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(
@@ -222,21 +232,21 @@ def test_a_put_does_not_build_on_a_damaged_parent_and_stores_nothing(
 ) -> None:
     assert saver.get_tuple(CONFIG) is not None
     _damage(client, table_name, SEGMENT, _flip("data", -1))
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     fresh = make_saver()
     with pytest.raises(CheckpointCorruptionError, match="SK='S#"):
         fresh.put(CONFIG, checkpoint_of("3", VALUES), METADATA, {})
-    assert everything_in(client, table_name) == before
+    assert all_items(client, table_name) == before
 
 
 def test_writes_are_not_merged_into_damaged_ones(
     saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
 ) -> None:
     _damage(client, table_name, WRITES, _flip("writes", -1))
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     with pytest.raises(CheckpointCorruptionError, match="SK='C#2#W#task-1' is damaged"):
         saver.put_writes(CONFIG, [("channel", number) for number in range(3)], "task-1")
-    assert everything_in(client, table_name) == before
+    assert all_items(client, table_name) == before
 
 
 def test_a_damaged_thread_can_be_deleted(
@@ -245,7 +255,7 @@ def test_a_damaged_thread_can_be_deleted(
     _damage(client, table_name, SEGMENT, _flip("data", -1))
     _damage(client, table_name, HEAD, _flip("body", -1))
     saver.delete_thread("thread-1")
-    assert everything_in(client, table_name) == []
+    assert all_items(client, table_name) == []
 
 
 # Newer formats
@@ -265,13 +275,13 @@ def test_an_item_of_a_newer_format_is_refused_with_what_reads_it(
 ) -> None:
     sk, newer = NEWER[kind]
     _damage(client, table_name, sk, newer)
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     _assert_that_all_raise(
         _readings(saver),
         CheckpointFormatError,
         rf"SK='{sk}.*has format version 2,.* up to 1; upgrade langgraph-dynamodb",
     )
-    assert everything_in(client, table_name) == before
+    assert all_items(client, table_name) == before
 
 
 @pytest.mark.parametrize("kind", ["head", "body"])
@@ -279,7 +289,7 @@ def test_nothing_is_built_on_a_checkpoint_of_a_newer_format(
     saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
 ) -> None:
     _damage(client, table_name, *NEWER[kind])
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     fresh = DynamoDBSaver(table_name, client=client)
     _assert_that_all_raise(
         [
@@ -290,7 +300,7 @@ def test_nothing_is_built_on_a_checkpoint_of_a_newer_format(
         "upgrade langgraph-dynamodb",
     )
     # The thread that was to be the copy may have been told its epoch.
-    assert [each for each in everything_in(client, table_name) if each["PK"]["S"] != "copy#"] == before
+    assert [each for each in all_items(client, table_name) if each["PK"]["S"] != "copy#"] == before
 
 
 @pytest.mark.parametrize("kind", ["head", "body", "writes"])
@@ -299,11 +309,11 @@ def test_a_thread_with_items_of_a_newer_format_is_not_pruned(
 ) -> None:
     store(saver, CONFIG, "3", {"small": "newest"})
     _damage(client, table_name, *NEWER[kind])
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     with pytest.raises(CheckpointFormatError, match="upgrade langgraph-dynamodb"):
         saver.prune(["thread-1"])
     # The thread item holds the claim of the deletion that failed.
-    assert [each for each in everything_in(client, table_name) if each["SK"]["S"] != "T"] == [
+    assert [each for each in all_items(client, table_name) if each["SK"]["S"] != "T"] == [
         each for each in before if each["SK"]["S"] != "T"
     ]
 
@@ -338,7 +348,7 @@ def test_an_encrypted_thread_is_refused_without_its_key(
 ) -> None:
     writer = make_saver(serde=_cipher(), encrypt_metadata=True)
     _fill(writer)
-    before = everything_in(client, table_name)
+    before = all_items(client, table_name)
     reader = make_saver(serde=serde, encrypt_metadata=True)
     _assert_that_all_raise(
         [
@@ -349,14 +359,14 @@ def test_an_encrypted_thread_is_refused_without_its_key(
         CheckpointerConfigurationError,
         message,
     )
-    assert everything_in(client, table_name) == before
-    assert values_of(writer, config_of()) == VALUES
+    assert all_items(client, table_name) == before
+    assert stored_values(writer, thread_config()) == VALUES
 
 
 def test_a_thread_that_was_not_encrypted_can_be_read_and_continued_with_a_cipher(
     saver: DynamoDBSaver, make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
     encrypting = make_saver(serde=_cipher())
-    assert values_of(encrypting, CONFIG) == values_of(saver, CONFIG) == VALUES
+    assert stored_values(encrypting, CONFIG) == stored_values(saver, CONFIG) == VALUES
     store(encrypting, CONFIG, "3", {"small": "newer"})
-    assert values_of(encrypting, config_of()) == {"small": "newer"}
+    assert stored_values(encrypting, thread_config()) == {"small": "newer"}

@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Durability
 
 from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
 from tests.support import graphs
 from tests.support.checkpoints import all_items, thread_config
-from tests.support.session import Session, Side, canonical, differences
+from tests.support.operations import Side, both_sides
+from tests.support.session import Session, assert_same, canonical
+from tools.engine import KINDS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# The first of the graphs runs on every engine; how the others are rebuilt is the same for all.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 MakeSaver = Callable[..., DynamoDBSaver]
 
-both_sides = pytest.mark.parametrize("side", ["sync", "async"])
 every_durability = pytest.mark.parametrize(
     ("side", "durability"),
     [("sync", "sync"), ("sync", "async"), ("sync", "exit"), ("async", "async"), ("async", "exit")],
@@ -46,6 +49,7 @@ def _histories(saver: BaseCheckpointSaver[Any], session_stored: list[Any]) -> li
     ]
 
 
+@pytest.mark.engines(*KINDS)
 @every_durability
 async def test_delta_graph_equals_in_memory(
     make_saver: MakeSaver, side: Side, durability: Durability
@@ -58,14 +62,7 @@ async def test_delta_graph_equals_in_memory(
         histories = _histories(session.saver, await session.stored())
         session.seen.append(canonical(histories))
 
-    memory = InMemorySaver()
-    expected = Session(graphs.journal, lambda: memory, side, durability)
-    await scenario(expected)
-    actual = Session(graphs.journal, make_saver, side, durability)
-    await scenario(actual)
-
-    changed = differences(expected, actual)
-    assert not changed, "\n".join(changed)
+    actual = await assert_same(make_saver, graphs.journal, scenario, side, durability)
     assert any(
         isinstance(each.checkpoint["channel_values"].get("log"), _DeltaSnapshot)
         for each in await actual.stored()
@@ -86,14 +83,7 @@ async def test_forks_of_a_delta_graph_equal_in_memory(
             await session.invoke({"log": ["once more"]}, past.config)
             await session.look()
 
-    memory = InMemorySaver()
-    expected = Session(graphs.journal, lambda: memory, side, durability)
-    await scenario(expected)
-    actual = Session(graphs.journal, make_saver, side, durability)
-    await scenario(actual)
-
-    changed = differences(expected, actual)
-    assert not changed, "\n".join(changed)
+    await assert_same(make_saver, graphs.journal, scenario, side, durability)
 
 
 async def test_parents_of_every_run_are_stored(make_saver: MakeSaver) -> None:
@@ -238,14 +228,7 @@ async def test_a_first_run_may_name_a_checkpoint_that_was_never_stored(
         await session.invoke(Command(resume="yes"))
         await session.look()
 
-    memory = InMemorySaver()
-    expected = Session(graphs.journal, lambda: memory, side, "sync")
-    await scenario(expected)
-    actual = Session(graphs.journal, make_saver, side, "sync")
-    await scenario(actual)
-
-    changed = differences(expected, actual)
-    assert not changed, "\n".join(changed)
+    await assert_same(make_saver, graphs.journal, scenario, side, "sync")
 
 
 async def test_deleting_an_earlier_run_does_not_shorten_a_delta_state(make_saver: MakeSaver) -> None:

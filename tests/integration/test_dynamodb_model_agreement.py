@@ -28,6 +28,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from langgraph.checkpoint.dynamodb._schema import table_schema
 from tests.support.dynamodb_model import DynamoDBModel
 
 if TYPE_CHECKING:
@@ -36,24 +37,7 @@ if TYPE_CHECKING:
 EXAMPLES = int(os.environ.get("LANGGRAPH_DYNAMODB_MODEL_EXAMPLES", "200"))
 
 TABLE = "model-agreement"
-SCHEMA: dict[str, Any] = {
-    "TableName": TABLE,
-    "AttributeDefinitions": [
-        {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "run_id")
-    ],
-    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "run_id-index",
-            "KeySchema": [
-                {"AttributeName": "run_id", "KeyType": "HASH"},
-                {"AttributeName": "SK", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+SCHEMA = table_schema(TABLE)
 
 NAMES = {
     "#a": "a",

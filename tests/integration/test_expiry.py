@@ -16,6 +16,9 @@ from tests.support.checkpoints import Conversation, all_items, stored_values, th
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# The test deletes what has expired itself, so that nothing depends on the engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 TTL_SECONDS = 1000
 BIG = "".join(f"entry {number} of a long text; " for number in range(2000))
 

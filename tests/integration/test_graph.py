@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Durability
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support import graphs
-from tests.support.graphs import Build
-from tests.support.session import Session, Side, canonical, differences
+from tests.support.operations import Side, both_sides
+from tests.support.session import Session, assert_same, canonical
 
 MakeSaver = Callable[..., DynamoDBSaver]
-Scenario = Callable[[Session], Awaitable[None]]
 
-both_sides = pytest.mark.parametrize("side", ["sync", "async"])
 every_durability = pytest.mark.parametrize(
     ("side", "durability"), [("sync", "sync"), ("sync", "exit"), ("async", "async"), ("async", "exit")]
 )
-
-
-async def _assert_same(
-    make_saver: MakeSaver, build: Build, scenario: Scenario, side: Side, durability: Durability = "async"
-) -> Session:
-    """Play a scenario on both savers and compare all that was seen; return the session on DynamoDB."""
-    memory = InMemorySaver()
-    expected = Session(build, lambda: memory, side, durability)
-    await scenario(expected)
-    actual = Session(build, make_saver, side, durability)
-    await scenario(actual)
-    assert expected.seen, "the scenario looked at nothing"
-    changed = differences(expected, actual)
-    assert not changed, "\n".join(changed)
-    return actual
 
 
 def _question(number: int) -> dict[str, Any]:
@@ -56,7 +38,7 @@ async def _two_turns(session: Session) -> None:
 async def test_tool_loop_over_two_turns_in_two_processes(
     make_saver: MakeSaver, side: Side, durability: Durability
 ) -> None:
-    await _assert_same(make_saver, graphs.agent, _two_turns, side, durability)
+    await assert_same(make_saver, graphs.agent, _two_turns, side, durability)
 
 
 @both_sides
@@ -71,7 +53,7 @@ async def test_static_breakpoint_stops_before_each_tool(make_saver: MakeSaver, s
         assert (await session.state()).next == ()
         await session.look()
 
-    await _assert_same(make_saver, graphs.agent_with_breakpoint, scenario, side)
+    await assert_same(make_saver, graphs.agent_with_breakpoint, scenario, side)
 
 
 @every_durability
@@ -88,7 +70,7 @@ async def test_nested_subgraphs_keep_their_namespaces(
             await session.invoke(Command(resume=f"yes {turn}"))
             await session.look()
 
-    session = await _assert_same(make_saver, graphs.subgraphs(checkpointer), scenario, side, durability)
+    session = await assert_same(make_saver, graphs.subgraphs(checkpointer), scenario, side, durability)
 
     namespaces = {each.config["configurable"]["checkpoint_ns"] for each in await session.stored()}
     depths = {namespace.count("|") for namespace in namespaces if namespace}
@@ -101,7 +83,7 @@ async def test_parallel_branches_and_sends(make_saver: MakeSaver, side: Side, du
         await session.invoke({"log": ["input"]})
         await session.look()
 
-    await _assert_same(make_saver, graphs.fan_out, scenario, side, durability)
+    await assert_same(make_saver, graphs.fan_out, scenario, side, durability)
 
 
 @every_durability
@@ -117,7 +99,7 @@ async def test_two_interrupts_are_resumed_by_one_command(
         await session.invoke(Command(resume={each.id: f"yes to {each.value}" for each in interrupts}))
         await session.look()
 
-    await _assert_same(make_saver, graphs.approvals, scenario, side, durability)
+    await assert_same(make_saver, graphs.approvals, scenario, side, durability)
 
 
 @both_sides
@@ -129,7 +111,7 @@ async def test_interrupts_are_resumed_one_after_the_other(make_saver: MakeSaver,
             await session.invoke(Command(resume={interrupts[0].id: "yes"}))
             await session.look()
 
-    await _assert_same(make_saver, graphs.approvals, scenario, side)
+    await assert_same(make_saver, graphs.approvals, scenario, side)
 
 
 @every_durability
@@ -150,7 +132,7 @@ async def test_resume_after_failure_does_not_repeat_what_succeeded(
         await session.invoke(None)
         await session.look()
 
-    await _assert_same(make_saver, graphs.unreliable(runs, failures=2), scenario, side, durability)
+    await assert_same(make_saver, graphs.unreliable(runs, failures=2), scenario, side, durability)
 
     assert runs.count("steady") == 1
     assert runs.count("unsteady") == 3
@@ -175,7 +157,7 @@ async def test_time_travel_and_forks(make_saver: MakeSaver, side: Side, durabili
         await session.look()
         session.seen.append(canonical(await session.state(middle.config)))
 
-    await _assert_same(make_saver, graphs.agent, scenario, side, durability)
+    await assert_same(make_saver, graphs.agent, scenario, side, durability)
 
 
 @both_sides
@@ -194,7 +176,7 @@ async def test_time_travel_within_subgraphs(make_saver: MakeSaver, side: Side) -
         await session.invoke(None, state.config)
         await session.look()
 
-    await _assert_same(make_saver, graphs.subgraphs(None), scenario, side)
+    await assert_same(make_saver, graphs.subgraphs(None), scenario, side)
 
 
 @both_sides
@@ -220,7 +202,7 @@ async def test_history_by_filter_limit_and_before(make_saver: MakeSaver, side: S
             ]
             session.seen.append(f"{sorted(query)}: {found}")
 
-    session = await _assert_same(make_saver, graphs.agent, scenario, side)
+    session = await assert_same(make_saver, graphs.agent, scenario, side)
     assert not session.seen[-1].endswith(": [0]")
 
 
@@ -233,7 +215,7 @@ async def test_an_empty_checkpoint_id_means_the_newest(make_saver: MakeSaver, si
         await session.invoke(_question(2))
         await session.look()
 
-    await _assert_same(make_saver, graphs.agent, scenario, side)
+    await assert_same(make_saver, graphs.agent, scenario, side)
 
 
 @both_sides
@@ -245,4 +227,4 @@ async def test_a_run_is_found_by_its_run_id(make_saver: MakeSaver, side: Side) -
         for metadata in ({"run_id": "run-1"}, {"who": "ann"}, {"who": "bob"}):
             session.seen.append(canonical([each.values for each in await session.history(filter=metadata)]))
 
-    await _assert_same(make_saver, graphs.agent, scenario, side)
+    await assert_same(make_saver, graphs.agent, scenario, side)

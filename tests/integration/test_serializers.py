@@ -18,6 +18,9 @@ from tests.support.checkpoints import Conversation, all_items, stored_values, th
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# An engine stores bytes, whoever made them.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 MakeSaver = Callable[..., DynamoDBSaver]
 KEY = b"0123456789abcdef"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+from tests.support.checkpoints import Conversation, all_items, noise, stored_values, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,13 +20,9 @@ MakeSaver = Callable[..., DynamoDBSaver]
 LARGE = pytest.mark.engines("dynamodb-local")  # moto's server takes minutes for thousands of items.
 
 
-def _bytes(size: int, seed: int = 1) -> bytes:
-    return Random(seed).randbytes(size)
-
-
 @LARGE
 def test_a_value_of_25_megabytes(make_saver: MakeSaver) -> None:
-    saver, value = make_saver(), _bytes(25_000_000)
+    saver, value = make_saver(), noise(25_000_000)
     conversation = Conversation(saver, "t")
     conversation.put(documents=value, count=0)
     conversation.put(count=1)
@@ -38,7 +33,7 @@ def test_a_value_of_25_megabytes(make_saver: MakeSaver) -> None:
 def test_a_large_thread_is_copied_and_deleted(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str
 ) -> None:
-    saver, value = make_saver(), _bytes(3_000_000)
+    saver, value = make_saver(), noise(3_000_000)
     Conversation(saver, "t").put(documents=value)
     saver.copy_thread("t", "copy")
     saver.delete_thread("t")
@@ -49,7 +44,7 @@ def test_a_large_thread_is_copied_and_deleted(
 
 @LARGE
 async def test_a_value_of_25_megabytes_async(make_saver: MakeSaver) -> None:
-    value = _bytes(25_000_000, seed=2)
+    value = noise(25_000_000, seed=2)
     await Conversation(make_saver(), "t").aput(documents=value)
     found = await make_saver().aget_tuple(thread_config("t"))
     assert found is not None
@@ -60,7 +55,7 @@ async def test_a_value_of_25_megabytes_async(make_saver: MakeSaver) -> None:
 def test_a_message_of_5_megabytes(make_saver: MakeSaver) -> None:
     saver = make_saver()
     conversation = Conversation(saver, "t")
-    messages: list[Any] = [HumanMessage(_bytes(2_500_000).hex(), id="long"), AIMessage("short", id="short")]
+    messages: list[Any] = [HumanMessage(noise(2_500_000).hex(), id="long"), AIMessage("short", id="short")]
     conversation.put(messages=messages)
     conversation.put(messages=[*messages, HumanMessage("and?", id="next")])
     assert stored_values(make_saver(), thread_config("t"))["messages"] == conversation.values["messages"]
@@ -96,16 +91,16 @@ def test_writes_over_the_size_of_an_item(
 ) -> None:
     saver = make_saver()
     config = Conversation(saver, "t").put(count=0)
-    regular = [("a", _bytes(300_000, 1)), ("b", _bytes(300_000, 2))]
-    special = [("__interrupt__", _bytes(500_000, 3)), ("__resume__", _bytes(200_000, 4))]
+    regular = [("a", noise(300_000, 1)), ("b", noise(300_000, 2))]
+    special = [("__interrupt__", noise(500_000, 3)), ("__resume__", noise(200_000, 4))]
     saver.put_writes(config, [*regular, *special], "task")
-    saver.put_writes(config, [*regular, ("c", _bytes(100_000, 5))], "task")
+    saver.put_writes(config, [*regular, ("c", noise(100_000, 5))], "task")
     found = make_saver().get_tuple(config)
     assert found is not None
     assert {(channel, value) for _, channel, value in found.pending_writes or ()} == {
         *regular,
         *special,
-        ("c", _bytes(100_000, 5)),
+        ("c", noise(100_000, 5)),
     }
     saver.delete_thread("t")
     assert all_items(client, table_name) == []
@@ -114,9 +109,9 @@ def test_writes_over_the_size_of_an_item(
 def test_many_channels_and_large_metadata_fit_into_an_item(make_saver: MakeSaver) -> None:
     saver = make_saver()
     conversation = Conversation(saver, "t")
-    conversation.put(**{f"channel_{number}": _bytes(1_024, number) for number in range(500)})
+    conversation.put(**{f"channel_{number}": noise(1_024, number) for number in range(500)})
     config, checkpoint, metadata, versions = conversation.change(channel_0=b"changed")
-    metadata["notes"] = _bytes(200_000).hex()
+    metadata["notes"] = noise(200_000).hex()
     saver.put(config, checkpoint, metadata, versions)
     found = make_saver().get_tuple(thread_config("t"))
     assert found is not None
@@ -130,15 +125,16 @@ def test_many_channels_and_large_metadata_fit_into_an_item(make_saver: MakeSaver
 @LARGE
 def test_hundreds_of_large_channels_fit_into_a_head(make_saver: MakeSaver) -> None:
     conversation = Conversation(make_saver(), "t")
-    conversation.put(**{f"channel_{number}": _bytes(60_000, number) for number in range(200)})
+    conversation.put(**{f"channel_{number}": noise(60_000, number) for number in range(200)})
     conversation.put(channel_0=b"small now")
     assert stored_values(make_saver(), thread_config("t")) == conversation.values
 
 
+@pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 4_096, 16_384, 16_400, 16_401, 65_536, 399_999, 400_001])
 def test_sizes_around_every_bound(make_saver: MakeSaver, size: int) -> None:
     conversation = Conversation(make_saver(), "t")
-    conversation.put(first=_bytes(size, 1), second="x" * size)
-    conversation.put(first=_bytes(size, 1) + b"more")
+    conversation.put(first=noise(size, 1), second="x" * size)
+    conversation.put(first=noise(size, 1) + b"more")
     conversation.put(third=None)
     assert stored_values(make_saver(), thread_config("t")) == conversation.values

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
 
 import boto3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._schema import table_schema
 from tests.support.checkpoints import Conversation, stored_values, thread_config
 from tools.engine import Engine
@@ -42,7 +42,7 @@ IDS = st.sampled_from(AWKWARD) | st.text(st.characters(exclude_categories=["Cs"]
 def shared_saver(engine: Engine) -> Iterator[DynamoDBSaver]:
     """A saver on one table for all examples, each of which has threads of its own."""
     name = f"keys-{uuid.uuid4().hex}"
-    with closing(boto3.client("dynamodb", **engine.client_options())) as client:
+    with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as client:
         client.create_table(**table_schema(name))
         with DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver:
             yield saver
@@ -67,7 +67,10 @@ def test_any_ids_round_trip_and_stay_apart(
         checkpoint["id"] = checkpoint_id
         stored = shared_saver.put(config, checkpoint, metadata, versions)
         for task in tasks:
-            shared_saver.put_writes(stored, [("number", (number, task))], task)
+            # An empty checkpoint id means the newest checkpoint, and writes have to name theirs.
+            refused = contextlib.nullcontext() if checkpoint_id else pytest.raises(CheckpointerInputError)
+            with refused:
+                shared_saver.put_writes(stored, [("number", (number, task))], task)
     for number, (thread, namespace, checkpoint_id) in enumerate(places):
         config = thread_config(thread, namespace, checkpoint_id)
         found = shared_saver.get_tuple(config)

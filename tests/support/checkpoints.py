@@ -1,21 +1,55 @@
-"""Checkpoints for tests: a conversation as LangGraph stores it, with one channel per keyword."""
+"""Checkpoints for tests that call a saver without a graph, and what a table holds of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import random
+from collections.abc import Mapping
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
+METADATA: CheckpointMetadata = {"source": "loop", "step": 1, "parents": {}}
 
-def thread_config(thread_id: str, namespace: str = "", checkpoint_id: str | None = None) -> RunnableConfig:
+
+def noise(size: int, seed: int = 0) -> bytes:
+    """Bytes that do not compress; the same each time."""
+    return random.Random(seed).randbytes(size)
+
+
+def thread_config(
+    thread_id: str = "thread-1", namespace: str = "", checkpoint_id: str | None = None
+) -> RunnableConfig:
     """The config of a namespace's newest checkpoint, or of a certain one."""
     configurable = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint_id is not None:
         configurable["checkpoint_id"] = checkpoint_id
     return {"configurable": configurable}
+
+
+def checkpoint_of(checkpoint_id: str, values: Mapping[str, Any]) -> Checkpoint:
+    """A checkpoint, each of whose values is at version 1; equal ones are equal to the byte."""
+    return {
+        **empty_checkpoint(),
+        "id": checkpoint_id,
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": dict(values),
+        "channel_versions": dict.fromkeys(values, 1),
+    }
+
+
+def store(
+    saver: BaseCheckpointSaver[Any],
+    config: RunnableConfig,
+    checkpoint_id: str,
+    values: Mapping[str, Any],
+    **metadata: Any,
+) -> RunnableConfig:
+    """Put a checkpoint all of whose values are new, with more metadata where that is given."""
+    checkpoint = checkpoint_of(checkpoint_id, values)
+    stored_metadata = cast("CheckpointMetadata", {**METADATA, **metadata})
+    return saver.put(config, checkpoint, stored_metadata, checkpoint["channel_versions"])
 
 
 class Conversation:
@@ -53,14 +87,14 @@ class Conversation:
 
 
 def stored_values(saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> dict[str, Any]:
-    """The channel values that a saver reads back."""
+    """The channel values that a saver reads back of a checkpoint, which has to be there."""
     found = saver.get_tuple(config)
     assert found is not None
     return found.checkpoint["channel_values"]
 
 
-def all_items(client: Any, table_name: str, *, begins: str = "", attributes: Sequence[str] = ()) -> list[Any]:
-    """What the table holds, behind the saver's back: items whose sort key begins so, or these attributes of them."""
+def all_items(client: Any, table_name: str, *, begins: str = "") -> list[Any]:
+    """The items whose sort key begins so, read behind the saver's back, in the order of their keys."""
     pages = client.get_paginator("scan").paginate(TableName=table_name, ConsistentRead=True)
     items = [item for page in pages for item in page["Items"] if item["SK"]["S"].startswith(begins)]
-    return [{name: item.get(name) for name in attributes} for item in items] if attributes else items
+    return sorted(items, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))

@@ -10,16 +10,16 @@ import difflib
 import itertools
 import pprint
 import re
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Durability, StateSnapshot
 
 from tests.support.graphs import Build, Saver
-
-Side = Literal["sync", "async"]
+from tests.support.operations import Side
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
 _SAVER = re.compile(r"<langgraph\.checkpoint\.[^>]*>")
@@ -119,7 +119,24 @@ class Session:
         self.seen.append(canonical((stored, state, history)))
 
 
-def differences(expected: Session, actual: Session) -> list[str]:
-    """The lines in which what two sessions saw differs, with some around them."""
+Scenario: TypeAlias = Callable[[Session], Awaitable[None]]
+
+
+async def assert_same(
+    open_saver: Callable[[], Saver],
+    build: Build,
+    scenario: Scenario,
+    side: Side,
+    durability: Durability = "async",
+) -> Session:
+    """Play a scenario on InMemorySaver and on ours, and compare all that was seen; return the session on ours."""
+    memory = InMemorySaver()
+    expected = Session(build, lambda: memory, side, durability)
+    await scenario(expected)
+    actual = Session(build, open_saver, side, durability)
+    await scenario(actual)
+    assert expected.seen, "the scenario looked at nothing"
     before, after = ("\n".join(session.seen).splitlines() for session in (expected, actual))
-    return list(difflib.unified_diff(before, after, "expected", "actual", lineterm=""))
+    changed = list(difflib.unified_diff(before, after, "expected", "actual", lineterm=""))
+    assert not changed, "\n".join(changed)
+    return actual

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator
@@ -68,8 +69,13 @@ class Clients:
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
+        self._start()
+        _all_clients.add(self)
+
+    def _start(self) -> None:
+        """Have nothing open; also after a fork, which copies neither threads nor what connections are for."""
         self._lock = threading.Lock()
-        self._client = options.client
+        self._client = self._options.client
         self._executor: ThreadPoolExecutor | None = None
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopClient] = (
             weakref.WeakKeyDictionary()
@@ -153,6 +159,18 @@ class Clients:
             return getattr(module, factory)()
         _say_once("neither aioboto3 nor aiobotocore is installed")
         return None
+
+
+_all_clients: weakref.WeakSet[Clients] = weakref.WeakSet()
+
+
+def _start_all() -> None:
+    for clients in list(_all_clients):
+        clients._start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_all)
 
 
 class _LoopClient:

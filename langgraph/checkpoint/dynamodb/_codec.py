@@ -34,6 +34,8 @@ _ENVELOPE = struct.Struct(">BBB")
 _CHECKSUM_BYTES = 12
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
+# How many parts from each end of a container stand for all of them.
+_SAMPLE = 3
 # The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
 
@@ -69,7 +71,11 @@ class Codec:
         try:
             return self._serde.loads_typed((kind, data))
         except Exception as error:
-            raise damaged(item, f"its {kind!r} data cannot be deserialized ({error})") from error
+            msg = (
+                f"{name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error}); give the"
+                " saver the serde that the thread was written with"
+            )
+            raise CheckpointerConfigurationError(msg) from error
 
     def seal(self, raw: bytes, sk: str) -> bytes:
         """Compress where that helps, encrypt where the serializer does, and add a checksum for the item."""
@@ -158,6 +164,22 @@ def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
     if not decompressor.eof or len(raw) > RAW_BYTES_MAX:
         raise damaged(item, "its compressed data has no end within bounds")
     return raw
+
+
+def rough_bytes(value: Any, depth: int = 3) -> int:
+    """About how large a value will be, from a few of its parts: enough to decide where to serialize it."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return len(value)
+    if isinstance(value, dict):
+        parts: list[Any] = list(value.values())
+    elif isinstance(value, (list, tuple, set)):
+        parts = list(value)
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    if depth == 0 or not parts:
+        return 16
+    sample = parts if len(parts) <= 2 * _SAMPLE else parts[:_SAMPLE] + parts[-_SAMPLE:]
+    return sum(rough_bytes(part, depth - 1) for part in sample) * len(parts) // len(sample)
 
 
 # Metadata

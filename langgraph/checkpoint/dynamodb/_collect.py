@@ -35,11 +35,11 @@ from langgraph.checkpoint.dynamodb._schema import (
     SORT_KEY,
     TTL_ATTRIBUTE,
 )
-from langgraph.checkpoint.dynamodb._segments import is_index
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb._threads import (
+    entered,
     leave_namespace,
-    namespaces,
+    namespace_entries,
     new_epoch,
     release,
     take_claim,
@@ -117,9 +117,8 @@ def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: b
             for item in some
             for _, part in items.parts_of(item)
             for each in part.ids
-            if is_index(each)
         }
-        yield from read_segments(table, codec, at.pk, ids, inventory.indexes)
+        yield from read_segments(table, codec, at.pk, ids, inventory.indexes, indexes_only=True)
     return inventory
 
 
@@ -191,7 +190,8 @@ def _collect(
     root = items.partition(thread_id)
     claim = yield from take_claim(table, root)
     try:
-        within = yield from namespaces(table, root)
+        entries = yield from namespace_entries(table, root)
+        within = [root, *(entered(root, entry) for entry in entries)]
         before = yield from gather(
             [take_inventory(table, codec, at, with_indexes=with_indexes) for at in within]
         )
@@ -207,9 +207,10 @@ def _collect(
                 for segment_id in unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
             ]
         )
-        empty = [each.at for each in after if not each.heads and not each.writes]
-        yield from gather([leave_namespace(table, at, epoch) for at in empty if at.namespace])
-        yield from release(table, root, claim, epoch, nothing_left=len(empty) == len(within))
+        empty = [not each.checkpoint_ids for each in after]
+        left = [entry for entry, is_empty in zip(entries, empty[1:], strict=True) if is_empty]
+        yield from gather([leave_namespace(table, entry) for entry in left])
+        yield from release(table, root, claim, epoch, nothing_left=all(empty))
     except Exception:
         # Whoever repeats the deletion need not wait for the claim to run out.
         with suppress(Exception):
@@ -257,7 +258,7 @@ def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) ->
         known = yield from own_segments(table, codec, inventory, head)
         if not delta_counters(read_metadata(codec, head, known.contents)):
             names = {"#parent": items.PARENT, "#pk": PARTITION_KEY}
-            yield from _update_head(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {})
+            yield from _update_item(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {})
 
 
 def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
@@ -276,25 +277,31 @@ def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice) -> Op
 
 
 def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[None]:
-    """Give the newest head the new epoch, so that the next put of the conversation can go on from it."""
-    newest = inventory.heads.get(max(inventory.heads, default=""))
-    if newest is None or newest.get(items.EPOCH) != {"B": old}:
-        return
-    yield from _update_head(
-        table,
-        newest,
-        "SET #epoch = :new",
-        "#epoch = :old",
-        {"#epoch": items.EPOCH},
-        {":new": {"B": new}, ":old": {"B": old}},
-    )
+    """Give the newest checkpoint the new epoch, so that the next put of the conversation can go on from it."""
+    newest = max(inventory.heads, default="")
+    some = [
+        *([inventory.heads[newest]] if newest in inventory.heads else []),
+        *inventory.writes.get(newest, ()),
+    ]
+    yield from gather([
+        _update_item(
+            table,
+            item,
+            "SET #epoch = :new",
+            "#epoch = :old",
+            {"#epoch": items.EPOCH},
+            {":new": {"B": new}, ":old": {"B": old}},
+        )
+        for item in some
+        if item.get(items.EPOCH) == {"B": old}
+    ])  # fmt: skip
 
 
-def _update_head(
-    table: Table, head: Item, expression: str, condition: str, names: dict[str, str], values: Item
+def _update_item(
+    table: Table, item: Item, expression: str, condition: str, names: dict[str, str], values: Item
 ) -> Op[None]:
-    """Change a head, unless it was replaced or deleted meanwhile."""
-    at = items.key(items.partition_key(head), items.sort_key(head))
+    """Change an item, unless it was replaced or deleted meanwhile."""
+    at = items.key(items.partition_key(item), items.sort_key(item))
     yield from unless_condition_failed(
         table.update(at, expression, condition=condition, names=names, values=values)
     )

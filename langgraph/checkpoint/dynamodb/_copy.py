@@ -13,10 +13,11 @@ from langgraph.checkpoint.dynamodb._codec import Codec, reseal, seal_plain
 from langgraph.checkpoint.dynamodb._items import Part, Partition
 from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._reads import (
+    ChangedMeanwhileError,
     Group,
     History,
-    MissingSegmentsError,
-    was_acknowledged,
+    Segments,
+    load,
 )
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
@@ -69,38 +70,36 @@ class _Copy:
 
     def run(self) -> Op[bool]:
         """Copy the namespace; False where it changed so that it has to be read again."""
+        # Entered first, and though it may be empty now: a former attempt may have left something in it.
+        if self._target.namespace:
+            entry = items.namespace_item(self._target, self._table.rng, self._table.expires_at(2))
+            yield from self._table.send("put_item", Item=entry)
         groups: list[Group] = []
         history = History(self._table, self._source, first_page=None)
         while not history.done:
-            groups += yield from history.page()
-        if not groups:
-            return True
-        try:
-            for group in groups:
-                yield from self._copy_segments(group)
-        except MissingSegmentsError as error:
-            yield from was_acknowledged(self._table, error)
-            return False
-        if self._target.namespace:
-            entry = items.namespace_item(self._target, self._epoch, self._table.expires_at(2))
-            yield from self._table.send("put_item", Item=entry)
+            for group in (yield from history.page()):
+                try:
+                    whole = yield from self._copy_segments(group)
+                except ChangedMeanwhileError:
+                    return False
+                groups += [] if whole is None else [whole]
         writes = [self._item(item, 2) for group in groups for item in group.writes]
         yield from self._table.batch_write(puts=writes)
         # The newest head first: a copy that dies half-way must not show an older state as the latest.
-        heads = [{**self._item(group.head, 1), items.EPOCH: {"B": self._epoch}} for group in groups]
+        heads = [self._item(group.head, 1) for group in groups]
         yield from self._table.batch_write(puts=heads[:1])
         yield from self._table.batch_write(puts=heads[1:])
         return True
 
-    def _copy_segments(self, group: Group) -> Op[None]:
-        """Copy the segments that a checkpoint names and that have not been copied yet."""
+    def _copy_segments(self, group: Group) -> Op[Group | None]:
+        """Copy the segments that a checkpoint names and that were not copied yet; return what of it counts."""
         wanted = group.ids() - self._copied
         while wanted:
             keys = [items.key(self._source.pk, items.segment_sk(each)) for each in sorted(wanted)]
             found = yield from self._table.batch_get(keys, consistent=True)
-            missing = wanted - {items.segment_id_of(item) for item in found}
-            if missing:
-                raise MissingSegmentsError(group.head, missing)
+            if len(found) < len(wanted):
+                whole = yield from load(self._table, self._codec, group, Segments())
+                return None if whole is None else (yield from self._copy_segments(whole))
             indexed = {
                 items.segment_id_of(item): items.unpack_ids(
                     self._codec.open(items.binary(item, items.DATA), item)
@@ -111,6 +110,7 @@ class _Copy:
             yield from self._table.batch_write(puts=[self._segment(item, indexed) for item in found])
             self._copied |= wanted
             wanted = {inner for ids in indexed.values() for inner in ids} - self._copied
+        return group
 
     def _segment(self, item: Item, indexed: Mapping[bytes, Sequence[bytes]]) -> Item:
         segment_id = items.segment_id_of(item)
@@ -136,4 +136,6 @@ class _Copy:
         for name, part in items.parts_of(item):
             own, refs = map(self._new_id, part.own), map(self._new_id, part.refs)
             copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute()
+        if items.EPOCH in item:
+            copy[items.EPOCH] = {"B": self._epoch}
         return items.with_expiry(copy, self._table.expires_at(lifetimes))

@@ -18,18 +18,17 @@ from langgraph.checkpoint.dynamodb._codec import Codec
 from langgraph.checkpoint.dynamodb._content import Body, pending_writes, read_body, read_metadata
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._reads import (
+    ChangedMeanwhileError,
     Group,
     History,
-    MissingSegmentsError,
     Segments,
     checkpoint_id_in,
     find,
+    load,
     read_segments,
     target,
-    was_acknowledged,
 )
 from langgraph.checkpoint.dynamodb._requests import Table
-from langgraph.checkpoint.dynamodb._segments import is_index
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
@@ -88,9 +87,10 @@ class Ancestors:
                     " in the table any more; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
                 raise CheckpointNotFoundError(msg)
-            yield from self._read_segments(
-                group, group.own_ids() | {each for each in group.ids() if is_index(each)}
+            yield from read_segments(
+                self._table, self._codec, self._at.pk, group.ids(), self.known, indexes_only=True
             )
+            group = yield from self._with_segments(group, group.own_ids())
             body = read_body(self._codec, group.head, self.known.contents)
             path.append(Ancestor(group, body))
             remaining -= body.values.keys()
@@ -99,20 +99,25 @@ class Ancestors:
 
     def _is_first(self, head: Item) -> Op[bool]:
         """Whether a head is of a run that found nothing stored, though it was told of a checkpoint to start from."""
-        group = Group(head)
-        yield from self._read_segments(group, group.own_ids())
-        return read_metadata(self._codec, head, self.known.contents).get("step", 0) < 0
+        group = yield from self._with_segments(Group(head), Group(head).own_ids())
+        return read_metadata(self._codec, group.head, self.known.contents).get("step", 0) < 0
 
     def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
         """Read the segments of a channel's stored value."""
-        yield from self._read_segments(ancestor.group, ancestor.body.values[channel].segments)
+        yield from self._with_segments(ancestor.group, ancestor.body.values[channel].segments)
 
-    def _read_segments(self, group: Group, ids: Iterable[bytes]) -> Op[None]:
-        missing = yield from read_segments(self._table, self._codec, self._at.pk, ids, self.known)
-        if missing:
-            yield from was_acknowledged(self._table, MissingSegmentsError(group.head, missing))
+    def _with_segments(self, group: Group, ids: Iterable[bytes]) -> Op[Group]:
+        """Read some of the segments that a checkpoint names; return it without writes that never counted."""
+        if not (yield from read_segments(self._table, self._codec, self._at.pk, ids, self.known)):
+            return group
+        try:
+            whole = yield from load(self._table, self._codec, group, self.known)
+        except ChangedMeanwhileError:
+            whole = None
+        if whole is None:
             msg = f"checkpoint {group.checkpoint_id!r} of thread {self._at.thread_id!r} was deleted while it was read"
             raise CheckpointNotFoundError(msg)
+        return whole
 
     def _group(self, checkpoint_id: str) -> Op[Group | None]:
         # Ids only ascend within one process, so a parent may lie outside the range that history is read in.

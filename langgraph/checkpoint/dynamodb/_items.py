@@ -12,6 +12,7 @@ and the escape itself never come from data, and escaped text sorts as the text d
 
 from __future__ import annotations
 
+import random
 import re
 import struct
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ METADATA = "metadata"
 SEALED_METADATA = "sealed_metadata"
 BODY = "body"
 EPOCH = "epoch"
+ENTERED = "entered"
 CREATED_AT = "created_at"
 DATA = "data"
 WRITES = "writes"
@@ -45,6 +47,7 @@ CLAIM = "claim"
 CLAIMED_UNTIL = "claimed_until"
 
 CHECKPOINTS = "C#"
+AFTER_CHECKPOINTS = "C$"
 NAMESPACES = "N#"
 SEGMENTS = "S#"
 THREAD = "T"
@@ -268,9 +271,10 @@ def segment_item(at: Partition, segment_id: bytes, data: bytes, now: float) -> I
     }
 
 
-def namespace_item(at: Partition, epoch: bytes, expires_at: int | None) -> Item:
-    """Build a namespace entry; its epoch tells a deletion whether somebody has come to rely on it since."""
-    return with_expiry({**key(at.root, namespace_sk(at.namespace)), EPOCH: {"B": epoch}}, expires_at)
+def namespace_item(at: Partition, rng: random.Random, expires_at: int | None) -> Item:
+    """Build a namespace entry; `entered` tells a deletion whether somebody has written it again since."""
+    item = {**key(at.root, namespace_sk(at.namespace)), ENTERED: {"B": rng.randbytes(8)}}
+    return with_expiry(item, expires_at)
 
 
 def indexable_run_id(metadata: Any) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -12,11 +13,16 @@ from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
 from langgraph.checkpoint.dynamodb._content import read_metadata
 from langgraph.checkpoint.dynamodb._items import Partition
-from langgraph.checkpoint.dynamodb._limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._limits import (
+    INDEX_GROUP,
+    PAGE_ITEMS_FIRST,
+    PAGE_ITEMS_MAX,
+    SEGMENT_BYTES_MAX,
+)
 from langgraph.checkpoint.dynamodb._reads import (
+    ChangedMeanwhileError,
     Group,
     History,
-    MissingSegmentsError,
     Segments,
     checkpoint_id_in,
     decode_tuple,
@@ -24,10 +30,10 @@ from langgraph.checkpoint.dynamodb._reads import (
     load,
     read_segments,
     target,
-    was_acknowledged,
 )
 from langgraph.checkpoint.dynamodb._requests import Query, Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from langgraph.checkpoint.dynamodb._segments import is_index
 from langgraph.checkpoint.dynamodb._steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb._threads import namespaces
 
@@ -117,9 +123,9 @@ class _Selection:
                 if group is not None and (self._before is None or group.checkpoint_id < self._before)
             ])  # fmt: skip
             return
-        first_page = (
-            max(PAGE_ITEMS_FIRST, 2 * self._left) if self._left is not None else _PAGE_ITEMS_UNLIMITED
-        )
+        first_page = _PAGE_ITEMS_UNLIMITED
+        if self._left is not None:
+            first_page = min(PAGE_ITEMS_MAX, max(PAGE_ITEMS_FIRST, 2 * self._left))
         merge = _Merge([
             History(
                 self._table,
@@ -138,8 +144,11 @@ class _Selection:
 
     def _emit(self, groups: Sequence[tuple[Partition, Group]]) -> Stream[CheckpointTuple]:
         """Hand on the checkpoints that match, reading the segments of several at once."""
-        for start in range(0, len(groups), _CHECKPOINTS_AT_ONCE):
-            matching = yield from self._matching(groups[start : start + _CHECKPOINTS_AT_ONCE])
+        start = 0
+        while start < len(groups) and not self._complete:
+            count = self._fitting(groups[start : start + _CHECKPOINTS_AT_ONCE])
+            matching = yield from self._matching(groups[start : start + count])
+            start += count
             for at in {at.pk: at for at, _ in matching}.values():
                 ids = {each for other, group in matching if other.pk == at.pk for each in group.ids()}
                 yield from read_segments(self._table, self._codec, at.pk, ids, self._known(at.pk))
@@ -148,8 +157,18 @@ class _Selection:
                 if found is not None:
                     self._left = None if self._left is None else self._left - 1
                     yield Emit(found)
-            if self._complete:
-                return
+            self._forget()
+
+    def _fitting(self, groups: Sequence[tuple[Partition, Group]]) -> int:
+        """How many of the checkpoints have segments that may be in memory together; at least one."""
+        ids: set[bytes] = set()
+        for count, (_, group) in enumerate(groups):
+            ids |= group.ids()
+            # An index segment stands for a group of them.
+            named = sum(INDEX_GROUP if is_index(each) else 1 for each in ids)
+            if count and named * SEGMENT_BYTES_MAX > _SEGMENT_BYTES_KEPT:
+                return count
+        return len(groups)
 
     def _matching(self, groups: Sequence[tuple[Partition, Group]]) -> Op[list[tuple[Partition, Group]]]:
         """The checkpoints whose metadata match, up to the limit."""
@@ -162,11 +181,9 @@ class _Selection:
     def _matches(self, at: Partition, group: Group) -> Op[bool]:
         known = self._known(at.pk)
         part = items.parse_part(group.head, items.SEALED_METADATA)
-        if part is not None:
-            missing = yield from read_segments(self._table, self._codec, at.pk, part.ids, known)
-            if missing:
-                # A deletion is under way; if it was not, reading the checkpoint says what is wrong.
-                return (yield from was_acknowledged(self._table, MissingSegmentsError(group.head, missing)))
+        if part is not None and (yield from read_segments(self._table, self._codec, at.pk, part.ids, known)):
+            # A deletion is under way, or the table is damaged: who reads the checkpoint as a whole finds out.
+            return True
         metadata = read_metadata(self._codec, group.head, known.contents)
         return all(metadata.get(name) == value for name, value in self._filter.items())
 
@@ -174,24 +191,28 @@ class _Selection:
         """Decode a checkpoint; None where it was deleted meanwhile."""
         known = self._known(at.pk)
         try:
-            yield from load(self._table, self._codec, group, known)
-        except MissingSegmentsError as error:
-            if not (yield from was_acknowledged(self._table, error)):
-                return None
+            loaded = yield from load(self._table, self._codec, group, known)
+        except ChangedMeanwhileError:
             again = yield from find(self._table, at, group.checkpoint_id)
-            return None if again is None else (yield from self._read(at, again))
+            matches = again is not None and (not self._filter or (yield from self._matches(at, again)))
+            return (yield from self._read(at, again)) if again is not None and matches else None
+        if loaded is None:
+            return None
         return (
             yield from work(
-                lambda: decode_tuple(at, self._codec, group, known),
+                partial(decode_tuple, at, self._codec, loaded, known),
                 sum(len(known.contents.get(each, b"")) for each in group.ids()),
             )
         )
 
     def _known(self, pk: str) -> Segments:
-        known = self._segments.setdefault(pk, Segments())
-        if sum(map(len, known.contents.values())) > _SEGMENT_BYTES_KEPT:
-            known = self._segments[pk] = Segments()
-        return known
+        return self._segments.setdefault(pk, Segments())
+
+    def _forget(self) -> None:
+        """Let go of the segments that were read where they are too many to keep for the next checkpoints."""
+        size = sum(len(data) for known in self._segments.values() for data in known.contents.values())
+        if size > _SEGMENT_BYTES_KEPT:
+            self._segments.clear()
 
 
 class _Merge:
@@ -207,12 +228,19 @@ class _Merge:
         for (_, queue), page in zip(empty, pages, strict=True):
             queue += page
         self._queues = [(history, queue) for history, queue in self._queues if queue or not history.done]
-        ready: list[tuple[Partition, Group]] = []
-        while self._queues and all(queue for _, queue in self._queues):
-            history, queue = max(self._queues, key=lambda each: each[1][0].checkpoint_id)
-            ready.append((history.at, queue.pop(0)))
-            self._queues = [each for each in self._queues if each[1] or not each[0].done]
-        return ready
+        # What is still to come of a namespace is older than the last that was read of it.
+        bound = max(
+            (queue[-1].checkpoint_id for history, queue in self._queues if not history.done), default=""
+        )
+        ready = [
+            (history.at, group)
+            for history, queue in self._queues
+            for group in queue
+            if group.checkpoint_id >= bound
+        ]
+        for _, queue in self._queues:
+            queue[:] = [group for group in queue if group.checkpoint_id < bound]
+        return sorted(ready, key=lambda each: each[1].checkpoint_id, reverse=True)
 
 
 class _Scan:

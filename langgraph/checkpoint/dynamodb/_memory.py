@@ -47,7 +47,10 @@ class ThreadEntry:
     epoch: bytes
     namespaces: dict[str, int | None] = field(default_factory=dict)
 
-    size_bytes = 500
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of the memory that the entry takes."""
+        return 500 + 250 * len(self.namespaces)
 
 
 class Memory:
@@ -81,6 +84,11 @@ class Memory:
             entry = ThreadEntry(epoch)
             self._set(root, entry)
         return entry
+
+    def remember_namespace(self, root: str, epoch: bytes, namespace: str, expires_at: int | None) -> None:
+        """Keep that a thread's namespace is entered, and until when."""
+        entry = self.remember_thread(root, epoch)
+        self._set(root, ThreadEntry(epoch, {**entry.namespaces, namespace: expires_at}))
 
     def forget(self, key: tuple[str, str] | str) -> None:
         """Drop what is known of a checkpoint or a thread."""

@@ -15,16 +15,23 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
 from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._content import Write, pack_writes, read_writes
 from langgraph.checkpoint.dynamodb._draft import Draft
 from langgraph.checkpoint.dynamodb._items import Part, Partition
 from langgraph.checkpoint.dynamodb._limits import MERGE_ATTEMPTS_MAX, WRITES_BYTES_MAX
-from langgraph.checkpoint.dynamodb._reads import Segments, checkpoint_id_in, read_segments, target
+from langgraph.checkpoint.dynamodb._reads import (
+    ChangedMeanwhileError,
+    Segments,
+    checkpoint_id_in,
+    is_whole,
+    read_segments,
+    target,
+)
 from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
-from langgraph.checkpoint.dynamodb._threads import enter_namespace
+from langgraph.checkpoint.dynamodb._threads import enter_namespace, look_at_thread, take_epoch
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 
 
@@ -42,31 +49,36 @@ def put_writes(
         msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
         raise CheckpointerInputError(msg)
     sk = items.writes_sk(checkpoint_id, task_id)
-    regular, special = yield from work(lambda: _serialize(codec, writes, task_path))
-    condition, old = "attribute_not_exists(#writes)", None
+    if not writes:
+        return
+    size = sum(rough_bytes(value) for _, value in writes)
+    regular, special = yield from work(partial(_serialize, codec, writes, task_path), size)
+    thread = table.memory.thread(at.root)
+    epoch = None if thread is None else thread.epoch or None
+    old: Item = {}
     for _ in range(MERGE_ATTEMPTS_MAX):
-        if not regular and not special:
-            return
         draft = Draft(table, codec, at, sk, {})
-        groups = {items.SPECIAL_WRITES[index]: [write] for index, write in special.items()}
-        if regular:
-            groups[items.WRITES] = [regular[index] for index in sorted(regular)]
-        parts = yield from work(partial(_parts, draft, groups))
-        yield from enter_namespace(table, at)
-        yield from table.batch_write(puts=draft.segments.values())
-        try:
-            yield from _update_writes(table, items.key(at.pk, sk), parts, condition if regular else None, old)
-        except Exception as error:
-            if error_code(error) != CONDITION_FAILED:
-                raise
-            # The task has a group of writes already: add to it what it lacks.
-            old = _old_item(error)
+        size = sum(len(write.data) for write in (*regular.values(), *special.values()))
+        parts = yield from work(partial(_parts, draft, regular, special), size)
+        epoch = yield from _store_segments(table, at, draft, epoch)
+        found = yield from _update_writes(
+            table, items.key(at.pk, sk), parts, old, epoch if draft.segments else None
+        )
+        if found is None:
+            if not _needs_look(at, draft):
+                return
+            seen = yield from look_at_thread(table, at, epoch)
+            if seen == epoch:
+                return
+            # A deletion came between: write again what it may have removed before the update named it.
+            epoch = seen
         else:
-            return
-        stored = yield from _stored_writes(table, codec, at, old)
-        missing = regular.keys() - stored.keys()
-        regular = {**regular, **stored} if missing else {}
-        condition = "#writes = :old" if stored else "attribute_not_exists(#writes)"
+            # The task has a group of writes already: add to it what it lacks.
+            old = found
+            stored = yield from _stored_writes(table, codec, at, old)
+            regular = {**regular, **stored} if regular.keys() - stored.keys() else {}
+            if not regular and not special:
+                return
     msg = (
         f"writes of task {task_id!r} of thread {at.thread_id!r} could not be stored: other calls for the same task"
         f" interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
@@ -86,13 +98,35 @@ def _serialize(
     return regular, special
 
 
-def _parts(draft: Draft, groups: Mapping[str, Sequence[Write]]) -> dict[str, Part]:
+def _parts(draft: Draft, regular: Mapping[int, Write], special: Mapping[int, Write]) -> dict[str, Part]:
+    """The attributes of the writes: the regular ones as a group, each special one beside it."""
+    groups = {items.SPECIAL_WRITES[index]: [write] for index, write in special.items()}
+    if regular:
+        groups[items.WRITES] = [regular[index] for index in sorted(regular)]
     return {name: draft.part(pack_writes(group), WRITES_BYTES_MAX) for name, group in groups.items()}
 
 
+def _needs_look(at: Partition, draft: Draft) -> bool:
+    """Whether the writes depend on more than their item: on segments, or on their namespace's entry."""
+    return bool(draft.segments or at.namespace)
+
+
+def _store_segments(table: Table, at: Partition, draft: Draft, epoch: bytes | None) -> Op[bytes | None]:
+    """Write what the writes need before them; return the thread's epoch, which it has if that is anything."""
+    if epoch is None and _needs_look(at, draft):
+        epoch = yield from take_epoch(table, at)
+    if epoch is not None:
+        table.memory.remember_thread(at.root, epoch)
+    # Writes may come before the first checkpoint of their namespace.
+    yield from enter_namespace(table, at)
+    yield from table.batch_write(puts=draft.segments.values())
+    return epoch
+
+
 def _update_writes(
-    table: Table, key: Item, parts: Mapping[str, Part], condition: str | None, old: Item | None
-) -> Op[None]:
+    table: Table, key: Item, parts: Mapping[str, Part], old: Item, epoch: bytes | None
+) -> Op[Item | None]:
+    """Set parts of a task's writes; return the item instead if its regular writes are not those of `old`."""
     sets = ["#created = :created"]
     names = {"#created": items.CREATED_AT}
     values: Item = {":created": {"N": str(int(table.clock()))}}
@@ -100,24 +134,31 @@ def _update_writes(
         sets.append(f"#p{position} = :p{position}")
         names[f"#p{position}"] = name
         values[f":p{position}"] = part.attribute()
+    if epoch is not None:
+        sets.append("#epoch = :epoch")
+        names["#epoch"] = items.EPOCH
+        values[":epoch"] = {"B": epoch}
     expires_at = table.expires_at(2)
     if expires_at is not None:
         # The first call's expiry stays: its segments live no longer.
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")
         names["#expiry"] = TTL_ATTRIBUTE
         values[":expiry"] = {"N": str(expires_at)}
-    if condition is not None:
+    conditions: dict[str, str] = {}
+    if items.WRITES in parts:
         names["#writes"] = items.WRITES
-    if condition is not None and old is not None and items.WRITES in old:
-        values[":old"] = old[items.WRITES]
-    yield from table.update(
-        key,
-        "SET " + ", ".join(sets),
-        condition=condition,
-        names=names,
-        values=values,
-        **({} if condition is None else {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}),
-    )
+        conditions["condition"] = "attribute_not_exists(#writes)"
+        conditions["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        if items.WRITES in old:
+            conditions["condition"] = "#writes = :old"
+            values[":old"] = old[items.WRITES]
+    try:
+        yield from table.update(key, "SET " + ", ".join(sets), names=names, values=values, **conditions)
+    except Exception as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        return _old_item(error)
+    return None
 
 
 def _old_item(error: Any) -> Item:
@@ -132,7 +173,12 @@ def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[d
     if part is None:
         return {}
     known = Segments()
-    missing = yield from read_segments(table, codec, at.pk, part.own, known)
-    if missing:
-        raise items.damaged(old, "segments of its writes are missing")
+    yield from read_segments(table, codec, at.pk, part.own, known)
+    try:
+        if not (yield from is_whole(table, old, known, (items.WRITES,))):
+            # A deletion took its segments before it was acknowledged: as if it were not there.
+            return {}
+    except ChangedMeanwhileError:
+        # The update that follows fails, and returns what the item has become.
+        return {}
     return {each.index: each for each in read_writes(codec, old, items.WRITES, known.contents)}

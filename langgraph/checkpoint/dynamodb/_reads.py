@@ -31,14 +31,8 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 
 
-class MissingSegmentsError(Exception):
-    """A head names segments that are not in the table."""
-
-    def __init__(self, head: Item, missing: Iterable[bytes]) -> None:
-        """Name the head and the segments."""
-        self.head = head
-        self.missing = sorted(missing)
-        super().__init__(f"{items.name_of(head)} names missing segments")
+class ChangedMeanwhileError(Exception):
+    """An item that was being read has been replaced or deleted; it has to be found again."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +64,10 @@ class Group:
             for _, part in items.parts_of(item)
             for each in part.ids
         }
+
+    def sealed_bytes(self) -> int:
+        """How much the items hold themselves, sealed."""
+        return sum(len(part.sealed) for item in (self.head, *self.writes) for _, part in items.parts_of(item))
 
     def all_ids(self, contents: Mapping[bytes, bytes]) -> set[bytes]:
         """Every segment that the items need, given the content of the index segments among them."""
@@ -133,7 +131,7 @@ class History:
         # A namespace without its newest checkpoint is none at all, even where older ones have not expired yet.
         self._newest_unseen = below is None
         self._writes: list[Item] = []
-        until = items.CHECKPOINTS + "\U0010ffff" if below is None else items.checkpoint_prefix(below)
+        until = items.AFTER_CHECKPOINTS if below is None else items.checkpoint_prefix(below)
         self._query = Query(
             at.pk,
             between=(items.CHECKPOINTS, until),
@@ -187,14 +185,22 @@ def find(table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = 
 
 
 def read_segments(
-    table: Table, codec: Codec, pk: str, ids: Iterable[bytes], known: Segments
+    table: Table,
+    codec: Codec,
+    pk: str,
+    ids: Iterable[bytes],
+    known: Segments,
+    *,
+    indexes_only: bool = False,
 ) -> Op[set[bytes]]:
     """Read segments, and those that index segments among them name, into `known`; return what is missing.
 
+    With `indexes_only` just the index segments are read, which needs no key.
     Segments never change, so they are read eventually consistent; only what seems missing is read again.
     """
     missing: set[bytes] = set()
-    wanted = set(ids) - known.contents.keys()
+    counts = is_index if indexes_only else bool
+    wanted = set(filter(counts, expand(ids, known.contents))) - known.contents.keys()
     while wanted:
         found: list[Item] = []
         for consistent in (False, True):
@@ -208,7 +214,7 @@ def read_segments(
         named = {
             inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)
         }
-        wanted = named - known.contents.keys() - missing
+        wanted = set(filter(counts, named)) - known.contents.keys() - missing
     return missing
 
 
@@ -216,34 +222,64 @@ def _open(codec: Codec, segments: Sequence[Item]) -> dict[bytes, bytes]:
     return {items.segment_id_of(item): codec.open(items.binary(item, items.DATA), item) for item in segments}
 
 
-def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[None]:
-    """Read every segment that a checkpoint names, or raise `MissingSegmentsError`."""
-    pk = items.partition_key(group.head)
-    missing = yield from read_segments(table, codec, pk, group.ids(), known)
-    if missing:
-        raise MissingSegmentsError(group.head, missing)
+def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:
+    """Read every segment that a checkpoint names.
 
-
-def was_acknowledged(table: Table, error: MissingSegmentsError) -> Op[bool]:
-    """Whether an incomplete checkpoint was ever acknowledged, judged by its thread's epoch.
+    Returns:
+        The checkpoint without writes that were never acknowledged, or None where it never was itself.
 
     Raises:
-        CheckpointCorruptionError: It was, and its head has not changed: the table is damaged.
+        CheckpointCorruptionError: Segments of what was acknowledged are missing.
+        ChangedMeanwhileError: The checkpoint has to be found again.
     """
-    head = error.head
-    at = items.parse_partition(items.partition_key(head))
-    again = yield from table.get(at.pk, items.sort_key(head))
-    if again is None or again.get(items.BODY) != head.get(items.BODY):
+    pk = items.partition_key(group.head)
+    missing = yield from read_segments(table, codec, pk, group.ids(), known)
+    if not missing:
+        return group
+    if not (yield from is_whole(table, group.head, known)):
+        return None
+    whole = []
+    for item in group.writes:
+        if (yield from is_whole(table, item, known)):
+            whole.append(item)
+        else:
+            lost = [name for name, part in items.parts_of(item) if not _has(known, part.ids)]
+            whole.append({name: value for name, value in item.items() if name not in lost})
+    return Group(group.head, whole)
+
+
+def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[bool]:
+    """Whether the segments that a head or writes item names were all found; False where it was never acknowledged.
+
+    Raises:
+        CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
+        ChangedMeanwhileError: It has changed.
+    """
+    parts = [part for name, part in items.parts_of(item) if name in names]
+    missing = [each for part in parts for each in _missing(known, part.ids)]
+    if not missing:
         return True
+    at = items.parse_partition(items.partition_key(item))
+    again = yield from table.get(at.pk, items.sort_key(item))
+    if again is None or any(again.get(name) != item.get(name) for name in names):
+        raise ChangedMeanwhileError
     thread = yield from table.get(at.root, items.THREAD)
-    if thread is None or thread.get(items.EPOCH) != head.get(items.EPOCH):
+    if thread is None or thread.get(items.EPOCH) != item.get(items.EPOCH):
         return False
-    segments = ", ".join(items.segment_sk(each) for each in error.missing[:3])
+    segments = ", ".join(items.segment_sk(each) for each in missing[:3])
     msg = (
-        f"{items.name_of(head)} needs segments that are not in the table ({len(error.missing)} missing, first:"
-        f" {segments}); restore them from a backup or point-in-time recovery, or delete the checkpoint"
+        f"{items.name_of(item)} needs segments that are not in the table ({len(missing)} missing, first:"
+        f" {segments}); restore them from a backup or point-in-time recovery, or delete the thread"
     )
     raise CheckpointCorruptionError(msg)
+
+
+def _missing(known: Segments, ids: Iterable[bytes]) -> list[bytes]:
+    return [each for each in expand(ids, known.contents) if each not in known.contents]
+
+
+def _has(known: Segments, ids: Iterable[bytes]) -> bool:
+    return not _missing(known, ids)
 
 
 def _entry(group: Group, body: Body, known: Segments) -> Entry:
@@ -288,15 +324,17 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
             return None
         known = Segments()
         try:
-            yield from load(table, codec, group, known)
-        except MissingSegmentsError as error:
-            if not (yield from was_acknowledged(table, error)):
-                if checkpoint_id is not None:
-                    return None
-                below = group.checkpoint_id
+            loaded = yield from load(table, codec, group, known)
+        except ChangedMeanwhileError:
+            continue
+        if loaded is None and checkpoint_id is not None:
+            return None
+        if loaded is None:
+            below = group.checkpoint_id
             continue
         found, entry = yield from work(
-            partial(_decode, at, codec, group, known), sum(map(len, known.contents.values()))
+            partial(_decode, at, codec, loaded, known),
+            sum(map(len, known.contents.values())) + loaded.sealed_bytes(),
         )
         table.memory.remember_checkpoint(at.pk, group.checkpoint_id, entry)
         return found
@@ -328,13 +366,13 @@ def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) ->
         if head is None or items.is_expired(head, table.clock()):
             return None
         items.check_format(head)
-        group, known = Group(head), Segments()
+        known = Segments()
         try:
-            yield from load(table, codec, group, known)
-        except MissingSegmentsError as error:
-            if not (yield from was_acknowledged(table, error)):
-                return None
+            group = yield from load(table, codec, Group(head), known)
+        except ChangedMeanwhileError:
             continue
+        if group is None:
+            return None
         entry = _entry(group, read_body(codec, head, known.contents), known)
         return replace(entry, contents=known.contents)
     return None

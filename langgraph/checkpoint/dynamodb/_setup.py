@@ -45,10 +45,13 @@ def _enable_expiry(table: Table) -> Op[None]:
     response = yield from table.send("describe_time_to_live")
     expiry = response["TimeToLiveDescription"]
     if expiry["TimeToLiveStatus"] in ("DISABLED", "DISABLING"):
-        yield from table.send(
-            "update_time_to_live",
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE},
+        specification = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        outcomes = yield (
+            Call("update_time_to_live", {"TableName": table.name, "TimeToLiveSpecification": specification}),
         )
+        # Another process may be setting up the same table.
+        if "already enabled" not in str(outcomes[0]):
+            table.checked(outcomes[0])
     elif expiry["AttributeName"] != TTL_ATTRIBUTE:
         msg = (
             f"table {table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs it on"

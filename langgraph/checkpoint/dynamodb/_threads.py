@@ -60,7 +60,7 @@ def take_epoch(table: Table, at: Partition) -> Op[bytes]:
     return bytes(response["Attributes"][items.EPOCH]["B"])
 
 
-def look_at_thread(table: Table, at: Partition, epoch: bytes) -> Op[bytes | None]:
+def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes | None]:
     """The thread's epoch now, None where the thread has none; keeps the thread item alive."""
     thread = yield from table.get(at.root, items.THREAD)
     if thread is None:
@@ -157,22 +157,29 @@ def release(table: Table, root: Partition, claim: Claim, epoch: bytes, *, nothin
 # Namespaces
 
 
+def namespace_entries(table: Table, at: Partition) -> Op[list[Item]]:
+    """The entries of a thread's namespaces, that of the root not among them: it needs none."""
+    return (yield from table.query_all(Query(at.root, prefix=items.NAMESPACES)))
+
+
 def namespaces(table: Table, at: Partition) -> Op[list[Partition]]:
-    """The namespaces of a thread."""
-    entries = yield from table.query_all(Query(at.root, prefix=items.NAMESPACES))
-    return [
-        items.partition(at.thread_id),
-        *(items.partition(at.thread_id, items.namespace_of(entry)) for entry in entries),
-    ]
+    """The namespaces of a thread, the root's first."""
+    entries = yield from namespace_entries(table, at)
+    return [items.partition(at.thread_id), *(entered(at, entry) for entry in entries)]
+
+
+def entered(at: Partition, entry: Item) -> Partition:
+    """The namespace that an entry names."""
+    return items.partition(at.thread_id, items.namespace_of(entry))
 
 
 def namespace_entry(table: Table, at: Partition, epoch: bytes, expires_at: int | None) -> list[Item]:
     """The entry that names the namespace within its thread, unless this process wrote it under the epoch."""
     known = table.memory.thread(at.root)
-    entered = known.namespaces if known is not None and known.epoch == epoch else {}
-    if not at.namespace or not lives_shorter(entered.get(at.namespace, 0), expires_at):
+    until = known.namespaces if known is not None and known.epoch == epoch else {}
+    if not at.namespace or not lives_shorter(until.get(at.namespace, 0), expires_at):
         return []
-    return [items.namespace_item(at, epoch, table.expires_at(2))]
+    return [items.namespace_item(at, table.rng, table.expires_at(2))]
 
 
 def enter_namespace(table: Table, at: Partition) -> Op[None]:
@@ -182,13 +189,15 @@ def enter_namespace(table: Table, at: Partition) -> Op[None]:
     entry = namespace_entry(table, at, epoch, table.expires_at())
     if entry:
         yield from table.send("put_item", Item=entry[0])
-        table.memory.remember_thread(at.root, epoch).namespaces[at.namespace] = table.expires_at(2)
+        table.memory.remember_namespace(at.root, epoch, at.namespace, table.expires_at(2))
 
 
-def leave_namespace(table: Table, at: Partition, epoch: bytes) -> Op[None]:
-    """Delete a namespace's entry, unless a put under the new epoch has entered it again."""
-    entry = items.key(at.root, items.namespace_sk(at.namespace))
-    yield from delete_if(table, entry, "#epoch <> :epoch", {"#epoch": items.EPOCH}, {":epoch": {"B": epoch}})
+def leave_namespace(table: Table, entry: Item) -> Op[None]:
+    """Delete a namespace's entry, unless somebody has written it again."""
+    key = items.key(items.partition_key(entry), items.sort_key(entry))
+    yield from delete_if(
+        table, key, "#entered = :entered", {"#entered": items.ENTERED}, {":entered": entry[items.ENTERED]}
+    )
 
 
 def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], values: Item) -> Op[None]:

@@ -9,7 +9,7 @@ tells whether a deletion came between. If so, the put is made again from parts t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from langchain_core.runnables import RunnableConfig
@@ -21,7 +21,7 @@ from langgraph.checkpoint.base import (
 )
 
 from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._codec import Codec, metadata_json
+from langgraph.checkpoint.dynamodb._codec import Codec, metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._content import pack_body, pack_metadata
 from langgraph.checkpoint.dynamodb._delta import Ancestors, delta_counters
 from langgraph.checkpoint.dynamodb._draft import Draft
@@ -115,16 +115,13 @@ def put(
     for _ in range(ATTEMPTS_MAX):
         if epoch is None:
             # What cannot be serialized fails here, before anything is stored.
-            yield from work(partial(_compose, table, codec, request, parent, b""))
+            yield from work(partial(_compose, table, codec, request, parent, b""), _size(request, parent))
             epoch = yield from take_epoch(table, at)
         seen = yield from _attempt(table, codec, request, parent, epoch)
         if seen == epoch:
             return config_of(at, checkpoint_id)
         epoch = seen
-        parent = None
-        if request.parent_id is not None:
-            table.memory.forget((at.pk, request.parent_id))
-            parent = yield from read_entry(table, codec, at, request.parent_id)
+        request, parent = yield from _read_again(table, codec, request)
     msg = (
         f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -132,13 +129,31 @@ def put(
     raise ThreadBusyError(msg)
 
 
+def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
+    """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
+
+    Where the parent has gone and the head that was committed has stayed, that head may be all that still
+    holds what it inherited.
+    """
+    checkpoint_id = request.checkpoint["id"]
+    if request.parent_id is None:
+        return request, None
+    table.memory.forget((request.at.pk, request.parent_id))
+    parent = yield from read_entry(table, codec, request.at, request.parent_id)
+    if parent is not None:
+        return request, parent
+    if not delta_counters(request.metadata):
+        request = replace(request, parent_id=None)
+    return request, (yield from read_entry(table, codec, request.at, checkpoint_id))
+
+
 def _attempt(
     table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes
 ) -> Op[bytes | None]:
     """Store the checkpoint under an epoch; return the thread's epoch seen after the commit."""
-    size = 0 if parent is None else sum(map(parent.value_bytes, parent.values.values()))
     started_at = table.clock()
-    head = yield from work(lambda: _compose(table, codec, request, parent, epoch), size)
+    compose = partial(_compose, table, codec, request, parent, epoch)
+    head = yield from work(compose, _size(request, parent))
     if not (yield from _store_dependencies(table, request.at, head, epoch)):
         return None
     history_expires_at = yield from _renew_history(table, codec, request, parent, head)
@@ -158,6 +173,13 @@ def _attempt(
         )
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint["id"], entry)
     return seen
+
+
+def _size(request: _Put, parent: Entry | None) -> int:
+    """About how many bytes there are to serialize or to copy."""
+    if parent is not None:
+        return sum(map(parent.value_bytes, parent.values.values()))
+    return rough_bytes(request.checkpoint["channel_values"])
 
 
 def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes) -> _Head:
@@ -241,9 +263,11 @@ def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) 
     """Write what the head names; False where a reused segment has gone."""
     expires_at = items.number(head.item, TTL_ATTRIBUTE)
     entry = namespace_entry(table, at, epoch, expires_at)
-    yield from table.batch_write(puts=[*head.draft.segments.values(), *entry])
+    # The entry first: what is in a namespace that nobody knows of would never be found again.
+    yield from table.batch_write(puts=entry)
+    yield from table.batch_write(puts=head.draft.segments.values())
     if entry:
-        table.memory.remember_thread(at.root, epoch).namespaces[at.namespace] = table.expires_at(2)
+        table.memory.remember_namespace(at.root, epoch, at.namespace, table.expires_at(2))
     short = [each for each, chunk in head.draft.chunks.items() if lives_shorter(chunk.expires_at, expires_at)]
     renewed = yield from gather([renew(table, items.key(at.pk, items.segment_sk(each))) for each in short])
     for each in short:
@@ -270,6 +294,11 @@ def _renew_history(
     except CheckpointNotFoundError:
         # Whoever reads the checkpoint's delta channels is told; the checkpoint itself can be stored.
         return expires_at
+    oldest = min(
+        (items.number(each.group.head, TTL_ATTRIBUTE) or expires_at for each in path), default=expires_at
+    )
+    if oldest - table.clock() >= table.ttl_seconds / 2:
+        return min(oldest, expires_at)
     pk = request.at.pk
     heads = [each.group.head for each in path]
     rest = {items.sort_key(item) for each in path for item in each.group.writes}

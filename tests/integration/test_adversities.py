@@ -1,0 +1,172 @@
+"""Sequences that a review found to go wrong, each of which has to go right for good."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._setup import setup
+from langgraph.checkpoint.dynamodb._writes import put
+from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MakeSaver = Callable[..., DynamoDBSaver]
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+def _put_interrupted_after_its_commit(
+    saver: DynamoDBSaver, arguments: tuple[Any, ...], meanwhile: Callable[[], None]
+) -> None:
+    """Run a put, and something else between the first commit of its head and its look at the thread."""
+    commits = 0
+    for steps, go_on in _rounds(saver, put(saver._table, saver._codec, *arguments)):
+        go_on()
+        if any(getattr(step, "method", "") == "put_item" for step in steps):
+            commits += 1
+            if commits == 1:
+                meanwhile()
+
+
+def _rounds(saver: DynamoDBSaver, operation: Any) -> Iterator[tuple[Any, Callable[[], None]]]:
+    """Give each round of an operation, and what performs it."""
+    outcomes: list[Any] = [None]
+
+    def go_on() -> None:
+        outcomes[0] = saver._blocking._perform(steps)
+
+    while True:
+        try:
+            steps = operation.send(outcomes[0])
+        except StopIteration:
+            return
+        yield steps, go_on
+
+
+def test_a_put_keeps_what_it_inherited_when_its_parent_is_pruned_before_it_looks(
+    make_saver: MakeSaver,
+) -> None:
+    saver = make_saver()
+    conversation = Conversation(saver, "t")
+    snapshot = _DeltaSnapshot(["x" * 200 for _ in range(300)])
+    conversation.put(log=snapshot, count=0)
+    del conversation.values["log"]
+    config, checkpoint, metadata, versions = conversation.change(count=1)
+    metadata["counters_since_delta_snapshot"] = {"log": (0, 1)}
+    arguments = (config, checkpoint, metadata, versions)
+    _put_interrupted_after_its_commit(saver, arguments, lambda: make_saver().prune(["t"]))
+    stored = stored_values(make_saver(), thread_config("t"))
+    assert stored == {"log": snapshot, "count": 1}
+
+
+def test_a_put_does_not_bring_back_the_link_to_a_parent_that_was_pruned(make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    conversation = Conversation(saver, "t")
+    conversation.put(count=0)
+    arguments = conversation.change(count=1)
+    _put_interrupted_after_its_commit(saver, arguments, lambda: make_saver().prune(["t"]))
+    found = make_saver().get_tuple(thread_config("t"))
+    assert found is not None
+    assert found.parent_config is None
+    assert found.checkpoint["channel_values"] == {"count": 1}
+
+
+def test_pruning_and_copying_need_no_key(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    conversation = Conversation(make_saver(serde=serde), "t")
+    value = os.urandom(800_000)
+    conversation.put(documents=value)
+    conversation.put(documents=value + b"more")
+    without_key = make_saver()
+    with pytest.raises(CheckpointerConfigurationError, match="EncryptedSerializer"):
+        without_key.get_tuple(thread_config("t"))
+    without_key.prune(["t"])
+    without_key.copy_thread("t", "copy")
+    without_key.delete_thread("t")
+    reader = make_saver(serde=serde)
+    assert stored_values(reader, thread_config("copy")) == {"documents": value + b"more"}
+    without_key.delete_thread("copy")
+    assert all_items(client, table_name) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_process_has_clients_and_threads_of_its_own(make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    Conversation(saver, "t").put(documents=os.urandom(800_000))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            Conversation(saver, "u").put(documents=os.urandom(800_000))
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert saver.get_tuple(thread_config("u")) is not None
+
+
+def test_late_writes_of_a_namespace_whose_thread_was_deleted_are_found_by_the_next_deletion(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    config = Conversation(saver, "t", "sub:1").put(count=0)
+    saver.put_writes(config, [("count", 1)], "task")
+    make_saver().delete_thread("t")
+    assert all_items(client, table_name) == []
+    saver.put_writes(config, [("count", 2)], "task")
+    make_saver().delete_thread("t")
+    assert all_items(client, table_name) == []
+
+
+def test_a_new_process_does_not_renew_a_fresh_history(make_saver: MakeSaver) -> None:
+    first = make_saver(ttl_seconds=86_400)
+    conversation = Conversation(first, "t")
+
+    def step(saver: DynamoDBSaver) -> None:
+        config, checkpoint, metadata, versions = conversation.change(log=None)
+        del checkpoint["channel_values"]["log"]
+        metadata["counters_since_delta_snapshot"] = {"log": (1, 1)}
+        conversation.config = saver.put(config, checkpoint, metadata, versions)
+
+    for _ in range(10):
+        step(first)
+    saver, calls = make_saver(ttl_seconds=86_400), list[str]()
+    saver.get_tuple(thread_config("t"))
+    saver._clients._blocking_client().meta.events.register(
+        "after-call.dynamodb", lambda model, **_: calls.append(model.name)
+    )
+    step(saver)
+    assert "UpdateItem" not in calls
+
+
+def test_ids_at_the_end_of_unicode_are_found(make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    config, checkpoint, metadata, versions = Conversation(saver, "t").change(count=1)
+    checkpoint["id"] = "\U0010ffff\U0010ffff"
+    saver.put(config, checkpoint, metadata, versions)
+    assert stored_values(saver, thread_config("t")) == {"count": 1}
+    assert len(list(saver.list(thread_config("t"), limit=2**31 - 1))) == 1
+
+
+def test_two_processes_may_set_up_the_same_table(make_saver: MakeSaver, table_name: str) -> None:
+    name = f"{table_name}-new"
+    savers = [make_saver(), make_saver()]
+    runs = [_rounds(saver, setup(replace(saver._table, name=name))) for saver in savers]
+    for rounds in zip_longest(*runs):
+        for step in rounds:
+            if step is not None:
+                step[1]()
+    savers[0]._clients._blocking_client().delete_table(TableName=name)
