@@ -20,4 +20,4 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def schedules() -> int:
     """Give the number of random schedules to try."""
-    return int(os.environ.get(SCHEDULES_VARIABLE, "200"))
+    return int(os.environ.get(SCHEDULES_VARIABLE, "60"))
