@@ -188,8 +188,9 @@ def _collect(
 ) -> Op[None]:
     """The eight steps, given what decides over checkpoints and what over segments."""
     root = items.partition(thread_id)
-    claim = yield from take_claim(table, root)
+    claim = table.rng.randbytes(8)
     try:
+        old_epoch = yield from take_claim(table, root, claim)
         entries = yield from namespace_entries(table, root)
         within = [root, *(entered(root, entry) for entry in entries)]
         before = yield from gather(
@@ -199,7 +200,7 @@ def _collect(
         yield from _delete_checkpoints(table, codec, before, gone)
         epoch = yield from new_epoch(table, root, claim)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
-        yield from gather([_stamp(table, each, claim.epoch, epoch) for each in after])
+        yield from gather([_stamp(table, each, old_epoch, epoch) for each in after])
         yield from table.batch_write(
             deletes=[
                 old.segments[segment_id]

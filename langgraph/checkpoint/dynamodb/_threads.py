@@ -6,8 +6,6 @@ new one. The thread item also keeps deletions of one thread apart, by a claim th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS
@@ -74,17 +72,9 @@ def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes
 # The claim
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A collection's hold on its thread: a token, and the epoch it found."""
-
-    token: bytes
-    epoch: bytes
-
-
-def take_claim(table: Table, root: Partition) -> Op[Claim]:
-    """Keep other collections of the thread out, waiting for one that is under way."""
-    token, waited, attempt = table.rng.randbytes(8), 0.0, 0
+def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
+    """Keep other collections of the thread out, waiting for one that is under way; return the thread's epoch."""
+    waited, attempt = 0.0, 0
     while waited <= BACKOFF_SECONDS_TOTAL:
         delay = table.backoff(attempt)
         waited += delay
@@ -97,7 +87,7 @@ def take_claim(table: Table, root: Partition) -> Op[Claim]:
                 condition="attribute_not_exists(#claim) OR #until < :now OR #claim = :claim",
                 names={"#claim": items.CLAIM, "#until": items.CLAIMED_UNTIL, "#epoch": items.EPOCH},
                 values={
-                    ":claim": {"B": token},
+                    ":claim": {"B": claim},
                     ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
                     ":now": {"N": str(int(table.clock()))},
                     ":epoch": {"B": table.rng.randbytes(8)},
@@ -107,7 +97,7 @@ def take_claim(table: Table, root: Partition) -> Op[Claim]:
             )
         )
         if response is not None:
-            return Claim(token, bytes(response["Attributes"][items.EPOCH]["B"]))
+            return bytes(response["Attributes"][items.EPOCH]["B"])
     msg = (
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"
@@ -115,7 +105,7 @@ def take_claim(table: Table, root: Partition) -> Op[Claim]:
     raise ThreadBusyError(msg)
 
 
-def new_epoch(table: Table, root: Partition, claim: Claim) -> Op[bytes]:
+def new_epoch(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
     """Give the thread a new epoch and prolong the claim, if it still holds."""
     epoch = table.rng.randbytes(8)
     response = yield from unless_condition_failed(
@@ -125,7 +115,7 @@ def new_epoch(table: Table, root: Partition, claim: Claim) -> Op[bytes]:
             condition="#claim = :claim",
             names={"#claim": items.CLAIM, "#epoch": items.EPOCH, "#until": items.CLAIMED_UNTIL},
             values={
-                ":claim": {"B": claim.token},
+                ":claim": {"B": claim},
                 ":epoch": {"B": epoch},
                 ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
             },
@@ -140,10 +130,10 @@ def new_epoch(table: Table, root: Partition, claim: Claim) -> Op[bytes]:
     return epoch
 
 
-def release(table: Table, root: Partition, claim: Claim, epoch: bytes, *, nothing_left: bool) -> Op[None]:
+def release(table: Table, root: Partition, claim: bytes, epoch: bytes, *, nothing_left: bool) -> Op[None]:
     """Let go of the thread, and remove its item with the last of its checkpoints."""
     item, names = items.key(root.pk, items.THREAD), {"#claim": items.CLAIM}
-    values: Item = {":claim": {"B": claim.token}}
+    values: Item = {":claim": {"B": claim}}
     if nothing_left:
         names["#epoch"], values[":epoch"] = items.EPOCH, {"B": epoch}
         yield from delete_if(table, item, "#claim = :claim AND #epoch = :epoch", names, values)
