@@ -16,7 +16,7 @@ safe, and every step may be repeated:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -35,6 +35,7 @@ from langgraph.checkpoint.dynamodb._schema import (
     SORT_KEY,
     TTL_ATTRIBUTE,
 )
+from langgraph.checkpoint.dynamodb._segments import reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb._threads import (
     entered,
@@ -72,33 +73,21 @@ class Inventory:
     segments: dict[bytes, Item] = field(default_factory=dict)
     indexes: Segments = field(default_factory=Segments)
 
+    def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
+        """The heads and writes of some checkpoints."""
+        for each in checkpoint_ids:
+            if each in self.heads:
+                yield self.heads[each]
+            yield from self.writes.get(each, ())
+
     def named(self, checkpoint_ids: Iterable[str]) -> set[bytes]:
         """Every segment that these checkpoints' items need."""
-        return self._ids(
-            item
-            for each in checkpoint_ids
-            for item in (*([self.heads[each]] if each in self.heads else []), *self.writes.get(each, ()))
-        )
-
-    def _ids(self, some: Iterable[Item]) -> set[bytes]:
-        ids = {each for item in some for _, part in items.parts_of(item) for each in part.ids}
-        return ids | _reach(ids, self.indexes.contents)
+        return reach(items.named_ids(self.items_of(checkpoint_ids)), self.indexes.contents)
 
     @property
     def checkpoint_ids(self) -> set[str]:
         """Every checkpoint that has a head or writes."""
         return self.heads.keys() | self.writes.keys()
-
-
-def _reach(ids: Iterable[bytes], contents: dict[bytes, bytes]) -> set[bytes]:
-    """The ids that index segments lead to, those of inner index segments included."""
-    reached: set[bytes] = set()
-    inner = set(ids)
-    while inner:
-        inner = {each for index in inner if index in contents for each in items.unpack_ids(contents[index])}
-        inner -= reached
-        reached |= inner
-    return reached
 
 
 def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
@@ -111,13 +100,7 @@ def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: b
     if with_indexes:
         for head in inventory.heads.values():
             items.check_format(head)
-        ids = {
-            each
-            for some in (inventory.heads.values(), *inventory.writes.values())
-            for item in some
-            for _, part in items.parts_of(item)
-            for each in part.ids
-        }
+        ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
         yield from read_segments(table, codec, at.pk, ids, inventory.indexes, indexes_only=True)
     return inventory
 
@@ -137,8 +120,7 @@ def _sort_in(inventory: Inventory, item: Item) -> None:
 def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments]:
     """The segments that hold a head's own content."""
     known = Segments(contents=dict(inventory.indexes.contents))
-    own = {each for _, part in items.parts_of(head) for each in part.own}
-    yield from read_segments(table, codec, inventory.at.pk, own, known)
+    yield from read_segments(table, codec, inventory.at.pk, items.own_ids([head]), known)
     return known
 
 
@@ -279,11 +261,7 @@ def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice) -> Op
 
 def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[None]:
     """Give the newest checkpoint the new epoch, so that the next put of the conversation can go on from it."""
-    newest = max(inventory.heads, default="")
-    some = [
-        *([inventory.heads[newest]] if newest in inventory.heads else []),
-        *inventory.writes.get(newest, ()),
-    ]
+    newest = sorted(inventory.heads)[-1:]
     yield from gather([
         _update_item(
             table,
@@ -293,7 +271,7 @@ def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[Non
             {"#epoch": items.EPOCH},
             {":new": {"B": new}, ":old": {"B": old}},
         )
-        for item in some
+        for item in inventory.items_of(newest)
         if item.get(items.EPOCH) == {"B": old}
     ])  # fmt: skip
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +100,7 @@ def partition(thread_id: str, namespace: str = "") -> Partition:
     """Name a namespace of a thread, or raise `CheckpointerInputError`."""
     pk = f"{_escape(thread_id, 'thread_id')}#{_escape(namespace, 'checkpoint_ns')}"
     _checked(pk, PARTITION_KEY_BYTES_MAX, "thread_id with checkpoint_ns")
-    _checked(NAMESPACES + _escape(namespace, "checkpoint_ns"), SORT_KEY_BYTES_MAX, "checkpoint_ns")
+    _checked(namespace_sk(namespace), SORT_KEY_BYTES_MAX, "checkpoint_ns")
     return Partition(thread_id, namespace, pk)
 
 
@@ -229,6 +229,16 @@ def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
             yield name, part
 
 
+def named_ids(some: Iterable[Item]) -> set[bytes]:
+    """Every segment that heads and writes items name."""
+    return {each for item in some for _, part in parts_of(item) for each in part.ids}
+
+
+def own_ids(some: Iterable[Item]) -> set[bytes]:
+    """The segments that hold the items' own content, without those that it refers to."""
+    return {each for item in some for _, part in parts_of(item) for each in part.own}
+
+
 # Items
 
 
@@ -244,14 +254,12 @@ def head_item(
     parent_id: str | None,
     metadata: dict[str, dict[str, Any]],
     body: Part,
-    epoch: bytes,
     run_id: str | None,
 ) -> Item:
-    """Build a checkpoint's head."""
+    """Build a checkpoint's head, but for the epoch, which is taken last."""
     item: Item = {
         **key(at.pk, checkpoint_prefix(checkpoint_id)),
         FORMAT: {"N": str(FORMAT_VERSION)},
-        EPOCH: {"B": epoch},
         BODY: body.attribute(),
         **metadata,
     }

@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb._reads import (
     read_segments,
     target,
 )
-from langgraph.checkpoint.dynamodb._requests import Query, Table
+from langgraph.checkpoint.dynamodb._requests import Pages, Query, Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
 from langgraph.checkpoint.dynamodb._segments import is_index
 from langgraph.checkpoint.dynamodb._steps import Emit, Op, Stream, gather, work
@@ -94,7 +94,7 @@ class _Selection:
         seen: set[str] = set()
         run_id = items.indexable_run_id(self._filter)
         pages = (
-            _Scan()
+            _heads_of_table()
             if run_id is None
             else Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
         )
@@ -243,22 +243,11 @@ class _Merge:
         return sorted(ready, key=lambda each: each[1].checkpoint_id, reverse=True)
 
 
-class _Scan:
-    """A scan of the whole table for partition keys of heads."""
-
-    def __init__(self) -> None:
-        self._params: dict[str, Any] = {
-            "FilterExpression": "begins_with(#sk, :checkpoints)",
-            "ProjectionExpression": "#pk",
-            "ExpressionAttributeNames": {"#pk": PARTITION_KEY, "#sk": SORT_KEY},
-            "ExpressionAttributeValues": {":checkpoints": {"S": items.CHECKPOINTS}},
-        }
-        self.done = False
-
-    def params(self) -> Mapping[str, Any]:
-        return self._params
-
-    def advance(self, response: Mapping[str, Any]) -> None:
-        last = response.get("LastEvaluatedKey")
-        self.done = last is None
-        self._params = {**self._params, "ExclusiveStartKey": last}
+def _heads_of_table() -> Pages:
+    """A scan of the whole table for the partition keys of heads."""
+    return Pages({
+        "FilterExpression": "begins_with(#sk, :checkpoints)",
+        "ProjectionExpression": "#pk",
+        "ExpressionAttributeNames": {"#pk": PARTITION_KEY, "#sk": SORT_KEY},
+        "ExpressionAttributeValues": {":checkpoints": {"S": items.CHECKPOINTS}},
+    })  # fmt: skip

@@ -54,7 +54,7 @@ def put_writes(
     size = sum(rough_bytes(value) for _, value in writes)
     regular, special = yield from work(partial(_serialize, codec, writes, task_path), size)
     thread = table.memory.thread(at.root)
-    epoch = None if thread is None else thread.epoch or None
+    epoch = None if thread is None else thread.epoch
     old: Item = {}
     for _ in range(MERGE_ATTEMPTS_MAX):
         draft = Draft(table, codec, at, sk, {})
@@ -117,8 +117,8 @@ def _store_segments(table: Table, at: Partition, draft: Draft, epoch: bytes | No
         epoch = yield from take_epoch(table, at)
     if epoch is not None:
         table.memory.remember_thread(at.root, epoch)
-    # Writes may come before the first checkpoint of their namespace.
-    yield from enter_namespace(table, at)
+        # Writes may come before the first checkpoint of their namespace.
+        yield from enter_namespace(table, at, epoch)
     yield from table.batch_write(puts=draft.segments.values())
     return epoch
 

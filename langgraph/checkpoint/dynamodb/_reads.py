@@ -47,31 +47,22 @@ class Group:
         """The checkpoint's id."""
         return items.checkpoint_id_of(self.head)
 
+    @property
+    def members(self) -> Sequence[Item]:
+        """The head, and the writes."""
+        return (self.head, *self.writes)
+
     def own_ids(self) -> set[bytes]:
         """The segments that hold the items' own content, without the values'."""
-        return {
-            each
-            for item in (self.head, *self.writes)
-            for _, part in items.parts_of(item)
-            for each in part.own
-        }
+        return items.own_ids(self.members)
 
     def ids(self) -> set[bytes]:
         """Every segment that the items name."""
-        return {
-            each
-            for item in (self.head, *self.writes)
-            for _, part in items.parts_of(item)
-            for each in part.ids
-        }
+        return items.named_ids(self.members)
 
     def sealed_bytes(self) -> int:
         """How much the items hold themselves, sealed."""
-        return sum(len(part.sealed) for item in (self.head, *self.writes) for _, part in items.parts_of(item))
-
-    def all_ids(self, contents: Mapping[bytes, bytes]) -> set[bytes]:
-        """Every segment that the items need, given the content of the index segments among them."""
-        return self.ids() | set(expand(self.ids(), contents))
+        return sum(len(part.sealed) for item in self.members for _, part in items.parts_of(item))
 
 
 @dataclass
@@ -243,7 +234,7 @@ def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group 
         if (yield from is_whole(table, item, known)):
             whole.append(item)
         else:
-            lost = [name for name, part in items.parts_of(item) if not _has(known, part.ids)]
+            lost = [name for name, part in items.parts_of(item) if _missing(known, part.ids)]
             whole.append({name: value for name, value in item.items() if name not in lost})
     return Group(group.head, whole)
 
@@ -278,10 +269,6 @@ def _missing(known: Segments, ids: Iterable[bytes]) -> list[bytes]:
     return [each for each in expand(ids, known.contents) if each not in known.contents]
 
 
-def _has(known: Segments, ids: Iterable[bytes]) -> bool:
-    return not _missing(known, ids)
-
-
 def _entry(group: Group, body: Body, known: Segments) -> Entry:
     return Entry(
         epoch=items.binary(group.head, items.EPOCH),
@@ -291,7 +278,8 @@ def _entry(group: Group, body: Body, known: Segments) -> Entry:
             each: Chunk(digest(known.contents[each]), len(known.contents[each]), known.expires_at.get(each))
             for each in known.contents
         },
-        history_expires_at=items.number(group.head, TTL_ATTRIBUTE) and 0,
+        # With a ttl it is not known without reading the ancestors; a put that needs to know does.
+        history_expires_at=None if items.number(group.head, TTL_ATTRIBUTE) is None else 0,
     )
 
 

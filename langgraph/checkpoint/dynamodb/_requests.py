@@ -180,8 +180,30 @@ def unless_condition_failed(request: Op[Any]) -> Op[Any]:
         return None
 
 
-class Query:
-    """A query of one partition, or of the index: its parameters, and how far it has been read."""
+class Pages:
+    """A query's or scan's parameters, and how far it has been read."""
+
+    def __init__(self, params: Mapping[str, Any], first_page: int | None = None) -> None:
+        """Start before the first page, which may have so many items; later ones grow. None: as many as fit."""
+        self._params = dict(params)
+        self._limit = first_page
+        self.done = False
+
+    def params(self) -> Mapping[str, Any]:
+        """The keyword arguments of the request for the next page."""
+        return self._params if self._limit is None else {**self._params, "Limit": self._limit}
+
+    def advance(self, response: Mapping[str, Any]) -> None:
+        """Note how far a page got."""
+        last = response.get("LastEvaluatedKey")
+        self.done = last is None
+        self._params["ExclusiveStartKey"] = last
+        if self._limit is not None:
+            self._limit = min(PAGE_ITEMS_MAX, self._limit * PAGE_ITEMS_GROWTH)
+
+
+class Query(Pages):
+    """A query of one partition, or of the index."""
 
     def __init__(
         self,
@@ -208,13 +230,16 @@ class Query:
             index: The name of the index to query and of its hash key.
         """
         hash_name = PARTITION_KEY if index is None else index[1]
-        self._params: dict[str, Any] = {
-            "KeyConditionExpression": "#pk = :pk",
-            "ExpressionAttributeNames": {"#pk": hash_name},
-            "ExpressionAttributeValues": {":pk": {"S": pk}},
-            "ScanIndexForward": not descending,
-            "ConsistentRead": consistent,
-        }
+        super().__init__(
+            {
+                "KeyConditionExpression": "#pk = :pk",
+                "ExpressionAttributeNames": {"#pk": hash_name},
+                "ExpressionAttributeValues": {":pk": {"S": pk}},
+                "ScanIndexForward": not descending,
+                "ConsistentRead": consistent,
+            },
+            first_page,
+        )
         if prefix is not None:
             self._restrict("begins_with(#sk, :a)", prefix)
         if between is not None:
@@ -225,26 +250,12 @@ class Query:
             self._params["ExpressionAttributeNames"].update(names)
         if index is not None:
             self._params["IndexName"] = index[0]
-        self._limit = first_page
-        self.done = False
 
     def _restrict(self, condition: str, *values: str) -> None:
         self._params["KeyConditionExpression"] += f" AND {condition}"
         self._params["ExpressionAttributeNames"]["#sk"] = SORT_KEY
         for name, value in zip((":a", ":b"), values, strict=False):
             self._params["ExpressionAttributeValues"][name] = {"S": value}
-
-    def params(self) -> Mapping[str, Any]:
-        """The keyword arguments of the request for the next page."""
-        return self._params if self._limit is None else {**self._params, "Limit": self._limit}
-
-    def advance(self, response: Mapping[str, Any]) -> None:
-        """Note how far a page got."""
-        last = response.get("LastEvaluatedKey")
-        self.done = last is None
-        self._params = {**self._params, "ExclusiveStartKey": last}
-        if self._limit is not None:
-            self._limit = min(PAGE_ITEMS_MAX, self._limit * PAGE_ITEMS_GROWTH)
 
 
 def _groups(sequence: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:

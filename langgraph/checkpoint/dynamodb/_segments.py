@@ -132,6 +132,17 @@ def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> t
     return folded
 
 
+def reach(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> set[bytes]:
+    """These ids and all that index segments among them lead to, those of inner index segments included."""
+    reached: set[bytes] = set()
+    new = set(ids)
+    while new:
+        reached |= new
+        inner = (unpack_ids(contents[each]) for each in new if is_index(each) and each in contents)
+        new = {each for group in inner for each in group} - reached
+    return reached
+
+
 def expand(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> list[bytes]:
     """Undo `fold`; ids of index segments without content stay as they are."""
     expanded: list[bytes] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._requests import Table, error_code
-from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE, table_schema
+from langgraph.checkpoint.dynamodb._schema import RUN_INDEX, TTL_ATTRIBUTE, table_schema
 from langgraph.checkpoint.dynamodb._steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
@@ -66,7 +66,7 @@ def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str,
         f"{what}: {found}, not {wanted}"
         for what, found, wanted in (
             ("key schema", _keys(description), _keys(schema)),
-            ("run_id-index", _index(description), _index(schema)),
+            (RUN_INDEX, _index(description), _index(schema)),
             ("key types", _types(description, schema), _types(schema, description)),
         )
         if found != wanted
@@ -84,8 +84,7 @@ def _keys(schema: Mapping[str, Any]) -> str:
 
 
 def _index(schema: Mapping[str, Any]) -> str:
-    wanted = "run_id-index"
-    indexes = [each for each in schema.get("GlobalSecondaryIndexes", []) if each["IndexName"] == wanted]
+    indexes = [each for each in schema.get("GlobalSecondaryIndexes", []) if each["IndexName"] == RUN_INDEX]
     return f"on {_keys(indexes[0])}" if indexes else "absent"
 
 

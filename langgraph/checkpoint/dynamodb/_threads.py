@@ -163,23 +163,17 @@ def entered(at: Partition, entry: Item) -> Partition:
     return items.partition(at.thread_id, items.namespace_of(entry))
 
 
-def namespace_entry(table: Table, at: Partition, epoch: bytes, expires_at: int | None) -> list[Item]:
-    """The entry that names the namespace within its thread, unless this process wrote it under the epoch."""
+def enter_namespace(table: Table, at: Partition, epoch: bytes) -> Op[None]:
+    """Make sure that the thread knows the namespace, unless this process has, under the epoch.
+
+    What is in a namespace that nobody knows of would never be found again, so this comes before anything else.
+    """
     known = table.memory.thread(at.root)
     until = known.namespaces if known is not None and known.epoch == epoch else {}
-    if not at.namespace or not lives_shorter(until.get(at.namespace, 0), expires_at):
-        return []
-    return [items.namespace_item(at, table.rng, table.expires_at(2))]
-
-
-def enter_namespace(table: Table, at: Partition) -> Op[None]:
-    """Make sure that the thread knows the namespace: writes may come before its first checkpoint."""
-    known = table.memory.thread(at.root)
-    epoch = b"" if known is None else known.epoch
-    entry = namespace_entry(table, at, epoch, table.expires_at())
-    if entry:
-        yield from table.send("put_item", Item=entry[0])
-        table.memory.remember_namespace(at.root, epoch, at.namespace, table.expires_at(2))
+    if at.namespace and lives_shorter(until.get(at.namespace, 0), table.expires_at()):
+        expires_at = table.expires_at(2)
+        yield from table.send("put_item", Item=items.namespace_item(at, table.rng, expires_at))
+        table.memory.remember_namespace(at.root, epoch, at.namespace, expires_at)
 
 
 def leave_namespace(table: Table, entry: Item) -> Op[None]:

@@ -9,7 +9,7 @@ tells whether a deletion came between. If so, the put is made again from parts t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from langchain_core.runnables import RunnableConfig
@@ -35,26 +35,18 @@ from langgraph.checkpoint.dynamodb._limits import (
 )
 from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._reads import checkpoint_id_in, config_of, read_entry, target
-from langgraph.checkpoint.dynamodb._requests import (
-    Table,
-)
+from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._segments import (
-    Chunk,
-    StoredValue,
-)
+from langgraph.checkpoint.dynamodb._segments import Chunk, StoredValue, reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather, work
 from langgraph.checkpoint.dynamodb._threads import (
+    enter_namespace,
     lives_shorter,
     look_at_thread,
-    namespace_entry,
     renew,
     take_epoch,
 )
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointNotFoundError,
-    ThreadBusyError,
-)
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
 
 
 @dataclass(frozen=True)
@@ -109,19 +101,14 @@ def put(
     if request.parent_id is not None:
         parent = table.memory.checkpoint(at.pk, request.parent_id)
         parent = parent or (yield from read_entry(table, codec, at, request.parent_id))
-    thread = table.memory.thread(at.root)
-    remembered = parent or thread
-    epoch = (remembered.epoch or None) if remembered is not None else None
+    remembered = parent or table.memory.thread(at.root)
+    epoch = None if remembered is None else remembered.epoch
     for _ in range(ATTEMPTS_MAX):
-        if epoch is None:
-            # What cannot be serialized fails here, before anything is stored.
-            yield from work(partial(_compose, table, codec, request, parent, b""), _size(request, parent))
-            epoch = yield from take_epoch(table, at)
-        seen = yield from _attempt(table, codec, request, parent, epoch)
+        epoch, seen = yield from _attempt(table, codec, request, parent, epoch)
         if seen == epoch:
             return config_of(at, checkpoint_id)
         epoch = seen
-        request, parent = yield from _read_again(table, codec, request)
+        parent = yield from _read_again(table, codec, request)
     msg = (
         f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -129,38 +116,40 @@ def put(
     raise ThreadBusyError(msg)
 
 
-def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
+def _read_again(table: Table, codec: Codec, request: _Put) -> Op[Entry | None]:
     """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
 
     Where the parent has gone and the head that was committed has stayed, that head may be all that still
     holds what it inherited.
     """
-    checkpoint_id = request.checkpoint["id"]
     if request.parent_id is None:
-        return request, None
+        return None
     table.memory.forget((request.at.pk, request.parent_id))
     parent = yield from read_entry(table, codec, request.at, request.parent_id)
-    if parent is not None:
-        return request, parent
-    if not delta_counters(request.metadata):
-        request = replace(request, parent_id=None)
-    return request, (yield from read_entry(table, codec, request.at, checkpoint_id))
+    return parent or (yield from read_entry(table, codec, request.at, request.checkpoint["id"]))
 
 
 def _attempt(
-    table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes
-) -> Op[bytes | None]:
-    """Store the checkpoint under an epoch; return the thread's epoch seen after the commit."""
+    table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
+) -> Op[tuple[bytes, bytes | None]]:
+    """Store the checkpoint under an epoch, or under the thread's if that is not known.
+
+    Returns:
+        The epoch that it was stored under, and the thread's epoch seen after the commit.
+    """
     started_at = table.clock()
+    # What cannot be serialized fails here, before anything is stored.
     compose = partial(_compose, table, codec, request, parent, epoch)
     head = yield from work(compose, _size(request, parent))
+    if epoch is None:
+        epoch = yield from take_epoch(table, request.at)
     if not (yield from _store_dependencies(table, request.at, head, epoch)):
-        return None
+        return epoch, None
     history_expires_at = yield from _renew_history(table, codec, request, parent, head)
     if table.clock() - started_at > UPLOAD_SECONDS_MAX:
         # What was uploaded may count as orphaned by now.
-        return None
-    yield from table.send("put_item", Item=head.item)
+        return epoch, None
+    yield from table.send("put_item", Item={**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, request.at, epoch)
     if seen == epoch:
         table.memory.remember_thread(request.at.root, epoch)
@@ -172,7 +161,7 @@ def _attempt(
             history_expires_at,
         )
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint["id"], entry)
-    return seen
+    return epoch, seen
 
 
 def _size(request: _Put, parent: Entry | None) -> int:
@@ -182,8 +171,8 @@ def _size(request: _Put, parent: Entry | None) -> int:
     return rough_bytes(request.checkpoint["channel_values"])
 
 
-def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes) -> _Head:
-    """Make the head and what it depends on."""
+def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None) -> _Head:
+    """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
     reusable = parent.chunks if parent is not None and parent.epoch == epoch else {}
     sk = items.checkpoint_prefix(request.checkpoint["id"])
     draft = Draft(table, codec, request.at, sk, reusable)
@@ -199,7 +188,6 @@ def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, ep
         parent_id=request.parent_id,
         metadata=metadata,
         body=body,
-        epoch=epoch,
         run_id=items.indexable_run_id(request.metadata),
     )
     return _Head(items.with_expiry(item, table.expires_at()), draft, values)
@@ -262,12 +250,8 @@ def _metadata(table: Table, codec: Codec, draft: Draft, metadata: CheckpointMeta
 def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) -> Op[bool]:
     """Write what the head names; False where a reused segment has gone."""
     expires_at = items.number(head.item, TTL_ATTRIBUTE)
-    entry = namespace_entry(table, at, epoch, expires_at)
-    # The entry first: what is in a namespace that nobody knows of would never be found again.
-    yield from table.batch_write(puts=entry)
+    yield from enter_namespace(table, at, epoch)
     yield from table.batch_write(puts=head.draft.segments.values())
-    if entry:
-        table.memory.remember_namespace(at.root, epoch, at.namespace, table.expires_at(2))
     short = [each for each, chunk in head.draft.chunks.items() if lives_shorter(chunk.expires_at, expires_at)]
     renewed = yield from gather([renew(table, items.key(at.pk, items.segment_sk(each))) for each in short])
     for each in short:
@@ -302,11 +286,8 @@ def _renew_history(
     pk = request.at.pk
     heads = [each.group.head for each in path]
     rest = {items.sort_key(item) for each in path for item in each.group.writes}
-    rest |= {
-        items.segment_sk(each)
-        for ancestor in path
-        for each in ancestor.group.all_ids(ancestors.known.contents)
-    }
+    named = {each for ancestor in path for each in ancestor.group.ids()}
+    rest |= set(map(items.segment_sk, reach(named, ancestors.known.contents)))
     yield from gather([renew(table, items.key(pk, sk)) for sk in sorted(rest)])
     yield from gather([renew(table, items.key(pk, items.sort_key(item)), 1) for item in heads])
     return expires_at
