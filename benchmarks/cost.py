@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.contestants import AWS, AWS_GZIP, OURS
+from benchmarks.figures import Figure, at_least, at_most, under
 from benchmarks.measurements import (
     ConversationCost,
     SmallCost,
@@ -60,16 +61,6 @@ class Measured:
         return self.conversation.write_units_per_step(*LATE_TURNS)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A promise, and what became of it."""
-
-    name: str
-    target: str
-    measured: str
-    reached: bool
-
-
 def measure(contestant: Contestant, engine: Engine) -> Measured:
     """Run every workload with one saver."""
     return Measured(
@@ -88,35 +79,23 @@ def figures(ours: Measured, aws: Measured, gzip: Measured) -> list[Figure]:
     conversation = ours.conversation
     grown = ours.list_write_units_per_step
     return [
-        _at_least(
-            "write units, 60 turns, against the AWS saver", 40, aws.conversation.write_units(TURNS) / units
+        at_least(
+            "fewer write units, 60 turns, than the AWS saver", 40, aws.conversation.write_units(TURNS) / units
         ),
-        _at_least("the same against its gzip option", 8, gzip.conversation.write_units(TURNS) / units),
+        at_least("the same than its gzip option", 8, gzip.conversation.write_units(TURNS) / units),
         Figure(
             "growth of write units per step, turn 10 to 60", "within 15%", f"{growth:+.1%}", growth <= 0.15
         ),
-        _at_most("requests of a put with nothing sealed", 2, small.put),
-        _at_most("requests of a put_writes", 1, small.put_writes),
-        _at_most("requests of a get_tuple under 16 KiB", 1, small.get_tuple),
-        _under("write units of one put_writes of 1,000 Sends", 20, ours.sends.write_units),
-        _at_most("requests of a get_tuple of 360 KB, idle", 3, conversation.get_idle.requests),
-        _at_most("the same, interrupted", 3, conversation.get_interrupted.requests),
-        _at_most("requests of a delete_thread, 60 turns", 45, conversation.delete.requests),
-        _at_most("items left after it", 0, conversation.left_after_delete),
-        _under("write units per step of a growing 1 MB list", 12, float("inf") if grown is None else grown),
+        at_most("requests of a put with nothing sealed", 2, small.put),
+        at_most("requests of a put_writes", 1, small.put_writes),
+        at_most("requests of a get_tuple under 16 KiB", 1, small.get_tuple),
+        under("write units of one put_writes of 1,000 Sends", 20, ours.sends.write_units),
+        at_most("requests of a get_tuple of 360 KB, idle", 3, conversation.get_idle.requests),
+        at_most("the same, interrupted", 3, conversation.get_interrupted.requests),
+        at_most("requests of a delete_thread, 60 turns", 45, conversation.delete.requests),
+        at_most("items left after it", 0, conversation.left_after_delete),
+        under("write units per step of a growing 1 MB list", 12, float("inf") if grown is None else grown),
     ]
-
-
-def _at_least(name: str, target: int, ratio: float) -> Figure:
-    return Figure(name, f"at least {target} times fewer", f"{ratio:.1f} times", ratio >= target)
-
-
-def _at_most(name: str, target: int, count: int) -> Figure:
-    return Figure(name, f"at most {target}" if target else "none", f"{count:,}", count <= target)
-
-
-def _under(name: str, target: int, units: float) -> Figure:
-    return Figure(name, f"under {target}", f"{units:,.1f}", units < target)
 
 
 def tables(measured: dict[str, Measured]) -> str:
@@ -205,13 +184,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.json:
         options.json.write_text(json.dumps(_as_json(measured, reached), indent=2) + "\n", encoding="utf-8")
     print(tables(measured), end="\n\n")
-    verdicts = [(each.name, each.target, each.measured, _verdict(each)) for each in reached]
+    verdicts = [(each.name, each.target, each.measured, each.verdict) for each in reached]
     print(table(["figure", "to reach", "measured", ""], verdicts))
     return 0 if all(each.reached for each in reached) else 1
-
-
-def _verdict(figure: Figure) -> str:
-    return "reached" if figure.reached else "NOT REACHED"
 
 
 def _as_json(measured: dict[str, Measured], reached: Sequence[Figure]) -> dict[str, Any]:
