@@ -207,6 +207,9 @@ def _collect(
 
 
 def _delete_checkpoints(table: Table, codec: Codec, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+    for pk, checkpoint_ids in gone.items():
+        for checkpoint_id in checkpoint_ids:
+            table.memory.forget((pk, checkpoint_id))
     yield from gather([_orphan(table, codec, each, gone[each.at.pk]) for each in before])
     yield from _delete_heads(table, before, gone)
     yield from table.batch_write(

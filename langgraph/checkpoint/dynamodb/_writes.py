@@ -9,7 +9,7 @@ tells whether a deletion came between. If so, the put is made again from parts t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from langchain_core.runnables import RunnableConfig
@@ -108,7 +108,7 @@ def put(
         if seen == epoch:
             return config_of(at, checkpoint_id)
         epoch = seen
-        parent = yield from _read_again(table, codec, request)
+        request, parent = yield from _read_again(table, codec, request)
     msg = (
         f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -116,17 +116,22 @@ def put(
     raise ThreadBusyError(msg)
 
 
-def _read_again(table: Table, codec: Codec, request: _Put) -> Op[Entry | None]:
+def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
     """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
 
     Where the parent has gone and the head that was committed has stayed, that head may be all that still
-    holds what it inherited.
+    holds what it inherited. The deletion took the link to the parent from it, which is not brought back.
     """
+    checkpoint_id = request.checkpoint["id"]
     if request.parent_id is None:
-        return None
+        return request, None
     table.memory.forget((request.at.pk, request.parent_id))
     parent = yield from read_entry(table, codec, request.at, request.parent_id)
-    return parent or (yield from read_entry(table, codec, request.at, request.checkpoint["id"]))
+    if parent is not None:
+        return request, parent
+    if not delta_counters(request.metadata):
+        request = replace(request, parent_id=None)
+    return request, (yield from read_entry(table, codec, request.at, checkpoint_id))
 
 
 def _attempt(
