@@ -227,7 +227,7 @@ def _delta_put(saver: DynamoDBSaver, config: RunnableConfig, step: int) -> Runna
 
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 @pytest.mark.parametrize("pause", [0.1, 0.45, 0.7, 0.95])
-async def test_ancestors_of_a_delta_channel_are_renewed(
+async def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
     open_saver: MakeSaver,
     client: DynamoDBClient,
     table_name: str,
@@ -242,19 +242,64 @@ async def test_ancestors_of_a_delta_channel_are_renewed(
         if cold:
             saver = open_saver()
         config = _delta_put(saver, config, step)
+        put_at = clock.now
+        # Looked at last, and from that moment the next step comes.
+        for moment in (0.0, TTL_SECONDS - 1, TTL_SECONDS * pause):
+            clock.now = put_at + moment
+            expired = _delete_expired(client, table_name, clock.now)
+            history = open_saver().get_delta_channel_history(config=config, channels=["log"])
+            writes = [write[2] for write in history["log"]["writes"]]
+            assert writes == [f"write {each}" for each in range(step)]
+            for item in expired:
+                client.put_item(TableName=table_name, Item=item)
         _delete_expired(client, table_name, clock.now)
-        history = open_saver().get_delta_channel_history(config=config, channels=["log"])
-        assert [write[2] for write in history["log"]["writes"]] == [f"write {each}" for each in range(step)]
-        clock.now += int(TTL_SECONDS * pause)
 
 
-async def test_a_delta_channel_whose_ancestors_expired_is_an_error(
-    open_saver: MakeSaver, clock: Clock
+async def test_what_is_kept_for_a_delta_channel_is_not_readable(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
 ) -> None:
-    saver = open_saver(ttl_seconds=10)
+    saver = open_saver()
     first = _delta_put(saver, thread_config("thread"), 0)
-    config = _delta_put(open_saver(ttl_seconds=None), first, 1)
-    clock.now += 10
+    clock.now += TTL_SECONDS * 0.6
+    second = _delta_put(saver, first, 1)
+    clock.now += TTL_SECONDS * 0.6
+    assert open_saver().get_tuple(first) is None
+    saver.copy_thread("thread", "copy")
+    for thread in ("thread", "copy"):
+        listed = [each.checkpoint["id"] for each in open_saver().list(thread_config(thread))]
+        assert listed == ["0001"]
+        at = thread_config(thread, "", "0001")
+        history = open_saver().get_delta_channel_history(config=at, channels=["log"])
+        assert [write[2] for write in history["log"]["writes"]] == ["write 0"]
+
+    clock.now += TTL_SECONDS * 0.5
+    _delete_expired(client, table_name, clock.now)
+    assert _expiries(client, table_name, "C#0000#"), "the ancestor was to outlive its child"
+    assert open_saver().get_tuple(second) is None
+    assert open_saver().get_tuple(thread_config("thread")) is None
+    assert list(open_saver().list(thread_config("thread"))) == []
+
+
+async def test_ancestors_live_for_ever_once_the_ttl_is_off(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
+) -> None:
+    first = _delta_put(open_saver(), thread_config("thread"), 0)
+    second = _delta_put(open_saver(ttl_seconds=None), first, 1)
+    clock.now += 10 * TTL_SECONDS
+    _delete_expired(client, table_name, clock.now)
+
+    history = open_saver().get_delta_channel_history(config=second, channels=["log"])
+    assert [write[2] for write in history["log"]["writes"]] == ["write 0"]
+
+
+async def test_a_delta_channel_without_its_ancestors_is_an_error(
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver = open_saver()
+    config = _delta_put(saver, _delta_put(saver, thread_config("thread"), 0), 1)
+    for item in all_items(client, table_name):
+        if item["SK"]["S"] == "C#0000#":
+            client.delete_item(TableName=table_name, Key={"PK": item["PK"], "SK": item["SK"]})
 
     with pytest.raises(CheckpointNotFoundError, match="0000"):
         open_saver().get_delta_channel_history(config=config, channels=["log"])

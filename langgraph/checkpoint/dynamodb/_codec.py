@@ -17,7 +17,14 @@ from typing import Any
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION, damaged, name_of, newer_format, sort_key
+from langgraph.checkpoint.dynamodb._items import (
+    FORMAT_VERSION,
+    SEGMENTS,
+    damaged,
+    name_of,
+    newer_format,
+    sort_key,
+)
 from langgraph.checkpoint.dynamodb._limits import RAW_BYTES_MAX
 from langgraph.checkpoint.dynamodb._steps import Item
 from langgraph.checkpoint.dynamodb.errors import (
@@ -34,6 +41,8 @@ _ENVELOPE = struct.Struct(">BBB")
 _CHECKSUM_BYTES = 12
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
+# No segment holds more before compression; an item may name very many of them.
+_SEGMENT_RAW_BYTES_MAX = 64 * 1024
 # How many parts from each end of a container stand for all of them.
 _SAMPLE = 3
 # The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
@@ -91,7 +100,7 @@ class Codec:
         header, payload = _verified(sealed, item)
         _, compression, name_bytes = _ENVELOPE.unpack_from(header)
         if name_bytes:
-            payload = self._decrypt(header[_ENVELOPE.size :].decode(), payload, item)
+            payload = self._decrypt(header[_ENVELOPE.size :].decode(errors="backslashreplace"), payload, item)
         return _decompress(compression, payload, item)
 
     def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:
@@ -156,12 +165,13 @@ def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
         return payload
     if compression != _ZSTD:
         raise damaged(item, f"its compression {compression} is unknown")
+    bytes_max = _SEGMENT_RAW_BYTES_MAX if sort_key(item).startswith(SEGMENTS) else RAW_BYTES_MAX
     try:
         decompressor = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
-        raw = decompressor.decompress(payload, RAW_BYTES_MAX + 1)
+        raw = decompressor.decompress(payload, bytes_max + 1)
     except zstd.ZstdError as error:
         raise damaged(item, f"it cannot be decompressed ({error})") from error
-    if not decompressor.eof or len(raw) > RAW_BYTES_MAX:
+    if not decompressor.eof or len(raw) > bytes_max:
         raise damaged(item, "its compressed data has no end within bounds")
     return raw
 
@@ -212,7 +222,7 @@ def parse_metadata(item: Item, data: str) -> Any:
     """Read metadata that was stored as JSON."""
     try:
         metadata = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(item, f"its metadata is not JSON ({error})") from error
     if not isinstance(metadata, dict):
         raise damaged(item, "its metadata is not a JSON object")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import ormsgpack
 from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
@@ -44,19 +44,22 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     refs = expand(part.refs, contents)
 
     def body(data: Any) -> Body:
-        kind, checkpoint, rows, metadata_digest = data
+        kind, serialized, rows, metadata_digest = _row(data, str, bytes, list, bytes)
         if metadata_digest != _metadata_digest(item):
             msg = "its metadata is not what it was stored with"
             raise ValueError(msg)
-        if sum(row[3] for row in rows) != len(refs):
-            msg = "it names more or fewer segments than its values have"
-            raise ValueError(msg)
         values, start = {}, 0
-        for name, value_kind, preamble, count, tail in rows:
+        for row in rows:
+            name, value_kind, preamble, count, tail = _row(row, str, str, bytes, int, bytes)
             segments = tuple(refs[start : start + count])
             values[name] = StoredValue(value_kind, preamble, segments, tail)
             start += count
-        return Body(codec.loads(kind, checkpoint, item), values)
+        if start != len(refs) or any(row[3] < 0 for row in rows):
+            msg = "it names more or fewer segments than its values have"
+            raise ValueError(msg)
+        checkpoint = _object(codec.loads(kind, serialized, item))
+        _object(checkpoint.get("channel_versions", {}))
+        return Body(checkpoint, values)
 
     return _parse(item, _raw(codec, item, part, contents), body)
 
@@ -82,9 +85,8 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
         raise items.damaged(item, "it has no metadata")
 
     def load(data: Any) -> CheckpointMetadata:
-        kind, serialized = data
-        loaded: CheckpointMetadata = codec.loads(kind, serialized, item)
-        return loaded
+        kind, serialized = _row(data, str, bytes)
+        return cast("CheckpointMetadata", _object(codec.loads(kind, serialized, item)))
 
     return _parse(item, _raw(codec, item, part, contents), load)
 
@@ -110,7 +112,11 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
     part = items.parse_part(item, name)
     if part is None:
         return []
-    return _parse(item, _raw(codec, item, part, contents), lambda rows: [Write(*row) for row in rows])
+
+    def load(data: Any) -> list[Write]:
+        return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
+
+    return _parse(item, _raw(codec, item, part, contents), load)
 
 
 def pending_writes(
@@ -148,6 +154,21 @@ def _pack(data: Any) -> bytes:
     except ormsgpack.MsgpackEncodeError as error:
         msg = f"a channel name or task path is not valid Unicode ({error}); nothing was stored"
         raise CheckpointSerializationError(msg) from error
+
+
+def _row(data: Any, *kinds: type) -> Any:
+    """A list of elements of just these types."""
+    if type(data) is not list or [type(each) for each in data] != list(kinds):
+        msg = f"no list of {', '.join(kind.__name__ for kind in kinds)}"
+        raise ValueError(msg)
+    return data
+
+
+def _object(data: Any) -> dict[str, Any]:
+    if type(data) is not dict:
+        msg = f"{type(data).__name__} instead of an object"
+        raise ValueError(msg)
+    return data
 
 
 def _parse(item: Item, raw: bytes, read: Callable[[Any], T]) -> T:

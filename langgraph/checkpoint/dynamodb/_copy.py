@@ -75,7 +75,7 @@ class _Copy:
             entry = items.namespace_item(self._target, self._table.rng, self._table.expires_at(2))
             yield from self._table.send("put_item", Item=entry)
         groups: list[Group] = []
-        history = History(self._table, self._source, first_page=None)
+        history = History(self._table, self._source, first_page=None, as_ancestors=True)
         while not history.done:
             for group in (yield from history.page()):
                 try:
@@ -83,10 +83,11 @@ class _Copy:
                 except ChangedMeanwhileError:
                     return False
                 groups += [] if whole is None else [whole]
-        writes = [self._item(item, 2) for group in groups for item in group.writes]
+        expires_at = self._table.expires_at(2)
+        writes = [items.with_expiry(self._item(item), expires_at) for each in groups for item in each.writes]
         yield from self._table.batch_write(puts=writes)
         # The newest head first: a copy that dies half-way must not show an older state as the latest.
-        heads = [self._item(group.head, 1) for group in groups]
+        heads = [self._head(group.head) for group in groups]
         yield from self._table.batch_write(puts=heads[:1])
         yield from self._table.batch_write(puts=heads[1:])
         return True
@@ -129,13 +130,23 @@ class _Copy:
             self._new_ids[segment_id] = new_id(self._table.rng, index=is_index(segment_id))
         return self._new_ids[segment_id]
 
-    def _item(self, item: Item, lifetimes: int) -> Item:
-        """A head or writes item for the target."""
-        copy = {name: value for name, value in item.items() if name != TTL_ATTRIBUTE}
+    def _head(self, head: Item) -> Item:
+        """A head for the target; it counts as gone there if it does in the source."""
+        copy = items.with_expiry(self._item(head), self._table.expires_at())
+        if items.READABLE_UNTIL in head:
+            copy = items.kept_for_descendants(copy, self._table.expires_at(2))
+            if items.is_expired(head, self._table.clock()):
+                copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
+        return copy
+
+    def _item(self, item: Item) -> Item:
+        """A head or writes item for the target, still without its expiry."""
+        left_out = (TTL_ATTRIBUTE, items.READABLE_UNTIL)
+        copy = {name: value for name, value in item.items() if name not in left_out}
         copy[PARTITION_KEY] = {"S": self._target.pk}
         for name, part in items.parts_of(item):
             own, refs = map(self._new_id, part.own), map(self._new_id, part.refs)
             copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute()
         if items.EPOCH in item:
             copy[items.EPOCH] = {"B": self._epoch}
-        return items.with_expiry(copy, self._table.expires_at(lifetimes))
+        return copy

@@ -55,7 +55,8 @@ class Ancestors:
         self._table = table
         self._codec = codec
         self._at = at
-        self._history = History(table, at, below=below)
+        # A checkpoint may be rebuilt from what is too old to be read by itself.
+        self._history = History(table, at, below=below, as_ancestors=True)
         self._read: dict[str, Group] = {}
 
     def newest(self) -> Op[Group | None]:
@@ -126,7 +127,7 @@ class Ancestors:
             if groups and groups[-1].checkpoint_id < checkpoint_id:
                 break
         if checkpoint_id not in self._read:
-            return (yield from find(self._table, self._at, checkpoint_id))
+            return (yield from find(self._table, self._at, checkpoint_id, as_ancestor=True))
         return self._read[checkpoint_id]
 
     def _next_page(self) -> Op[list[Group]]:

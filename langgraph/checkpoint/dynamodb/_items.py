@@ -39,6 +39,7 @@ SEALED_METADATA = "sealed_metadata"
 BODY = "body"
 EPOCH = "epoch"
 ENTERED = "entered"
+READABLE_UNTIL = "readable_until"
 CREATED_AT = "created_at"
 DATA = "data"
 WRITES = "writes"
@@ -56,6 +57,11 @@ _PART = struct.Struct(">BHH")
 _SEGMENT_ID_BYTES = 8
 _ESCAPES = {code: f"%{code:02X}" for code in range(0x26)}
 _ESCAPED = re.compile("%([0-9A-F]{2})")
+# What escaping gives, so that no two keys read back as the same ids.
+_ESCAPED_TEXT = r"([^\0-%]*(?:%(?:[01][0-9A-F]|2[0-5])[^\0-%]*)*)"
+_CHECKPOINT_KEY = re.compile(rf"{CHECKPOINTS}{_ESCAPED_TEXT}#(?:W#{_ESCAPED_TEXT})?")
+_NAMESPACE_KEY = re.compile(rf"{NAMESPACES}{_ESCAPED_TEXT}")
+_SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * _SEGMENT_ID_BYTES}}})")
 
 
 # Keys
@@ -149,27 +155,34 @@ def partition_key(item: Item) -> str:
 
 def namespace_of(item: Item) -> str:
     """The namespace that a namespace entry names."""
-    return _unescape(sort_key(item).removeprefix(NAMESPACES))
+    return _unescape(_matched(_NAMESPACE_KEY, item)[1])
 
 
 def segment_id_of(item: Item) -> bytes:
     """The id in a segment's sort key."""
-    return bytes.fromhex(sort_key(item).removeprefix(SEGMENTS))
+    return bytes.fromhex(_matched(_SEGMENT_KEY, item)[1])
 
 
 def checkpoint_id_of(item: Item) -> str:
     """The checkpoint that a head or a task's writes belong to."""
-    return _unescape(sort_key(item).split("#", 2)[1])
+    return _unescape(_matched(_CHECKPOINT_KEY, item)[1])
 
 
 def task_id_of(item: Item) -> str:
     """The task that a writes item belongs to."""
-    return _unescape(sort_key(item).split("#", 3)[3])
+    return _unescape(_matched(_CHECKPOINT_KEY, item)[2])
 
 
 def is_head(item: Item) -> bool:
     """Whether an item under the checkpoints' prefix is a head; the others are writes."""
-    return sort_key(item).count("#") == 2
+    return _matched(_CHECKPOINT_KEY, item)[2] is None
+
+
+def _matched(pattern: re.Pattern[str], item: Item) -> re.Match[str]:
+    match = pattern.fullmatch(sort_key(item))
+    if match is None:
+        raise damaged(item, "its sort key is not one that this package writes")
+    return match
 
 
 # Parts: what an item says beyond its keys, with the ids of the segments it needs in front, unencrypted
@@ -247,6 +260,13 @@ def with_expiry(item: Item, expires_at: int | None) -> Item:
     return item if expires_at is None else {**item, TTL_ATTRIBUTE: {"N": str(expires_at)}}
 
 
+def kept_for_descendants(head: Item, expires_at: int | None) -> Item:
+    """Let a head count as gone when it did, but stay in the table for longer: later ones are rebuilt from it."""
+    if expires_at is None or TTL_ATTRIBUTE not in head:
+        return head
+    return {READABLE_UNTIL: head[TTL_ATTRIBUTE], **head, TTL_ATTRIBUTE: {"N": str(expires_at)}}
+
+
 def head_item(
     at: Partition,
     checkpoint_id: str,
@@ -298,17 +318,21 @@ def indexable_run_id(metadata: Any) -> str | None:
 
 
 def text(item: Item, name: str) -> str | None:
-    """A string attribute, or None."""
-    value = item.get(name, {}).get("S")
-    return None if value is None else str(value)
+    """A string attribute; None where the item does not have it."""
+    attribute = item.get(name)
+    if attribute is None:
+        return None
+    if "S" not in attribute:
+        raise damaged(item, f"its attribute {name} is not a string")
+    return str(attribute["S"])
 
 
 def number(item: Item, name: str) -> int | None:
-    """A whole-number attribute, or None."""
-    value = item.get(name, {}).get("N")
+    """A whole-number attribute; None where the item does not have it."""
+    attribute = item.get(name)
     try:
-        return None if value is None else int(float(value))
-    except (ValueError, OverflowError):
+        return None if attribute is None else int(float(attribute["N"]))
+    except (KeyError, ValueError, OverflowError):
         raise damaged(item, f"its attribute {name} is not a number in range") from None
 
 
@@ -320,10 +344,15 @@ def binary(item: Item, name: str) -> bytes:
     return bytes(value)
 
 
-def is_expired(item: Item, now: float) -> bool:
-    """Whether an item counts as gone, even if DynamoDB has not removed it yet."""
-    expires_at = number(item, TTL_ATTRIBUTE)
-    return expires_at is not None and expires_at <= now
+def ends_at(item: Item) -> int | None:
+    """When an item counts as gone, in epoch seconds, even if it is still there; None for never."""
+    return number(item, READABLE_UNTIL if READABLE_UNTIL in item else TTL_ATTRIBUTE)
+
+
+def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
+    """Whether an item counts as gone, even if DynamoDB has not removed it yet: to who reads it, or as an ancestor."""
+    end = number(item, TTL_ATTRIBUTE) if as_ancestor else ends_at(item)
+    return end is not None and end <= now
 
 
 def check_format(item: Item) -> None:
@@ -337,6 +366,8 @@ def check_format(item: Item) -> None:
 def _check_version(item: Item, version: int) -> None:
     if version > FORMAT_VERSION:
         raise newer_format(item, version)
+    if version < 1:
+        raise damaged(item, f"there is no format version {version}")
 
 
 def name_of(item: Item) -> str:

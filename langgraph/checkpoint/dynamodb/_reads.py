@@ -114,10 +114,15 @@ class History:
         below: str | None = None,
         first_page: int | None = PAGE_ITEMS_FIRST,
         consistent: bool = True,
+        as_ancestors: bool = False,
     ) -> None:
-        """Start at the newest checkpoint, or at the newest one with a smaller id than `below`."""
+        """Start at the newest checkpoint, or at the newest one with a smaller id than `below`.
+
+        `as_ancestors` gives those too that are only kept because later ones are rebuilt from them.
+        """
         self.at = at
         self._table = table
+        self._as_ancestors = as_ancestors
         self._below = below
         # A namespace without its newest checkpoint is none at all, even where older ones have not expired yet.
         self._newest_unseen = below is None
@@ -156,17 +161,22 @@ class History:
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
         self._writes = []
         self._newest_unseen = False
-        if checkpoint_id == self._below or items.is_expired(head, self._table.clock()):
+        expired = items.is_expired(head, self._table.clock(), as_ancestor=self._as_ancestors)
+        if checkpoint_id == self._below or expired:
             return []
         items.check_format(head)
         return [Group(head, writes)]
 
 
-def find(table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = True) -> Op[Group | None]:
+def find(
+    table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = True, as_ancestor: bool = False
+) -> Op[Group | None]:
     """Read the items of one checkpoint."""
     query = Query(at.pk, prefix=items.checkpoint_prefix(checkpoint_id), consistent=consistent)
     found = yield from table.query_all(query)
-    if not found or not items.is_head(found[0]) or items.is_expired(found[0], table.clock()):
+    if not found or not items.is_head(found[0]):
+        return None
+    if items.is_expired(found[0], table.clock(), as_ancestor=as_ancestor):
         return None
     items.check_format(found[0])
     return Group(found[0], found[1:])

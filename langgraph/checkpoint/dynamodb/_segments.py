@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from langgraph.checkpoint.dynamodb._items import unpack_ids
+from langgraph.checkpoint.dynamodb._items import segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._limits import (
     INDEX_GROUP,
     PREAMBLE_BYTES,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
 )
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 # A cut may follow one of these bytes: few enough that the test below is cheap, and spread so that every
 # usual encoding (text in any alphabet, digits, base64, binary) has some. Runs of one byte count once.
@@ -28,6 +29,8 @@ _CANDIDATES = b"u7yKT" + bytes(range(5, 32, 16)) + bytes(range(133, 256, 16))
 _CANDIDATE = re.compile(b"[" + re.escape(_CANDIDATES) + b"](?![" + re.escape(_CANDIDATES) + b"])")
 _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
+# More than a checkpoint of a gigabyte has; index segments that name each other would never end.
+_EXPANSION_MAX = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -138,17 +141,39 @@ def reach(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> set[bytes]:
     new = set(ids)
     while new:
         reached |= new
-        inner = (unpack_ids(contents[each]) for each in new if is_index(each) and each in contents)
+        inner = (_indexed(each, contents) for each in new if is_index(each) and each in contents)
         new = {each for group in inner for each in group} - reached
     return reached
 
 
 def expand(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> list[bytes]:
-    """Undo `fold`; ids of index segments without content stay as they are."""
-    expanded: list[bytes] = []
-    for each in ids:
+    """Undo `fold`; ids of index segments without content stay as they are.
+
+    Raises:
+        CheckpointCorruptionError: There is no end to it: index segments lead back to themselves.
+    """
+    left, expanded = [*ids][::-1], list[bytes]()
+    for _ in range(_EXPANSION_MAX):
+        if not left:
+            return expanded
+        if len(left) > _EXPANSION_MAX:
+            break
+        each = left.pop()
         if is_index(each) and each in contents:
-            expanded += expand(unpack_ids(contents[each]), contents)
+            left += reversed(_indexed(each, contents))
         else:
             expanded.append(each)
-    return expanded
+    raise _damaged_index(each, f"more than {_EXPANSION_MAX} ids are reached through it")
+
+
+def _indexed(segment_id: bytes, contents: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
+    """The ids that an index segment holds."""
+    data = contents[segment_id]
+    if len(data) % len(segment_id):
+        raise _damaged_index(segment_id, "its content is no list of ids")
+    return unpack_ids(data)
+
+
+def _damaged_index(segment_id: bytes, why: str) -> CheckpointCorruptionError:
+    msg = f"segment SK={segment_sk(segment_id)!r} is damaged: {why}; restore it from a backup or point-in-time recovery"
+    return CheckpointCorruptionError(msg)

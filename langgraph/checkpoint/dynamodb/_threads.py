@@ -22,16 +22,35 @@ def lives_shorter(expires_at: int | None, than: int | None) -> bool:
     return expires_at is not None and (than is None or expires_at < than)
 
 
-def renew(table: Table, at: Item, lifetimes: int = 2) -> Op[bool]:
-    """Let an item live for some more ttls; False where it does not exist any more. Never makes an item."""
-    expires_at = table.expires_at(lifetimes)
+def renew(table: Table, at: Item) -> Op[bool]:
+    """Let an item live for two more ttls; False where it does not exist any more. Never makes an item."""
+    expires_at = table.expires_at(2)
     expression = "REMOVE #expiry" if expires_at is None else "SET #expiry = :expiry"
+    return (yield from _renew(table, at, expression, {"#expiry": TTL_ATTRIBUTE}, expires_at))
+
+
+def renew_ancestor(table: Table, head: Item) -> Op[None]:
+    """Keep a head that a checkpoint is rebuilt from in the table for two more ttls, but readable no longer."""
+    expires_at = table.expires_at(2)
+    expression = (
+        "REMOVE #expiry, #until"
+        if expires_at is None
+        else "SET #until = if_not_exists(#until, #expiry), #expiry = :expiry"
+    )
+    at = items.key(items.partition_key(head), items.sort_key(head))
+    names = {"#expiry": TTL_ATTRIBUTE, "#until": items.READABLE_UNTIL}
+    yield from _renew(table, at, expression, names, expires_at)
+
+
+def _renew(
+    table: Table, at: Item, expression: str, names: dict[str, str], expires_at: int | None
+) -> Op[bool]:
     response = yield from unless_condition_failed(
         table.update(
             at,
             expression,
             condition="attribute_exists(#pk)",
-            names={"#expiry": TTL_ATTRIBUTE, "#pk": PARTITION_KEY},
+            names={**names, "#pk": PARTITION_KEY},
             values={} if expires_at is None else {":expiry": {"N": str(expires_at)}},
         )
     )

@@ -44,6 +44,7 @@ from langgraph.checkpoint.dynamodb._threads import (
     lives_shorter,
     look_at_thread,
     renew,
+    renew_ancestor,
     take_epoch,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
@@ -195,7 +196,19 @@ def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, ep
         body=body,
         run_id=items.indexable_run_id(request.metadata),
     )
-    return _Head(items.with_expiry(item, table.expires_at()), draft, values)
+    item = items.with_expiry(item, table.expires_at())
+    if delta_counters(request.metadata):
+        item = items.kept_for_descendants(item, _last_expiry(table, draft))
+    return _Head(item, draft, values)
+
+
+def _last_expiry(table: Table, draft: Draft) -> int | None:
+    """How long a head can stay in the table without outliving a segment of its; those that end sooner are renewed."""
+    last, ends_at = table.expires_at(2), table.expires_at()
+    for chunk in draft.chunks.values():
+        if not lives_shorter(chunk.expires_at, ends_at):
+            last = _earlier(last, chunk.expires_at)
+    return last
 
 
 def _store_values(
@@ -254,10 +267,10 @@ def _metadata(table: Table, codec: Codec, draft: Draft, metadata: CheckpointMeta
 
 def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) -> Op[bool]:
     """Write what the head names; False where a reused segment has gone."""
-    expires_at = items.number(head.item, TTL_ATTRIBUTE)
+    ends_at = items.ends_at(head.item)
     yield from enter_namespace(table, at, epoch)
     yield from table.batch_write(puts=head.draft.segments.values())
-    short = [each for each, chunk in head.draft.chunks.items() if lives_shorter(chunk.expires_at, expires_at)]
+    short = [each for each, chunk in head.draft.chunks.items() if lives_shorter(chunk.expires_at, ends_at)]
     renewed = yield from gather([renew(table, items.key(at.pk, items.segment_sk(each))) for each in short])
     for each in short:
         chunk = head.draft.chunks[each]
@@ -269,30 +282,34 @@ def _renew_history(
     table: Table, codec: Codec, request: _Put, parent: Entry | None, head: _Head
 ) -> Op[int | None]:
     """Keep what the checkpoint's delta channels are rebuilt from alive; return when the first of it expires."""
-    expires_at = items.number(head.item, TTL_ATTRIBUTE)
+    ends_at, own = items.ends_at(head.item), items.number(head.item, TTL_ATTRIBUTE)
     counters = delta_counters(request.metadata)
-    if expires_at is None or table.ttl_seconds is None or parent is None or not counters:
-        return expires_at
-    oldest = parent.history_expires_at
-    if oldest is None or oldest - table.clock() >= table.ttl_seconds / 2:
-        return expires_at if oldest is None else min(oldest, expires_at)
+    if parent is None or not counters:
+        return own
+    if not lives_shorter(parent.history_expires_at, ends_at):
+        return _earlier(parent.history_expires_at, own)
     channels = counters - head.values.keys()
     ancestors = Ancestors(table, codec, request.at, below=request.checkpoint["id"])
     try:
         path = yield from ancestors.back(head.item, channels)
     except CheckpointNotFoundError:
         # Whoever reads the checkpoint's delta channels is told; the checkpoint itself can be stored.
-        return expires_at
-    oldest = min(
-        (items.number(each.group.head, TTL_ATTRIBUTE) or expires_at for each in path), default=expires_at
-    )
-    if oldest - table.clock() >= table.ttl_seconds / 2:
-        return min(oldest, expires_at)
-    pk = request.at.pk
+        return own
     heads = [each.group.head for each in path]
+    oldest: int | None = None
+    for each in heads:
+        oldest = _earlier(oldest, items.number(each, TTL_ATTRIBUTE))
+    if not lives_shorter(oldest, ends_at):
+        return _earlier(oldest, own)
+    pk = request.at.pk
     rest = {items.sort_key(item) for each in path for item in each.group.writes}
     named = {each for ancestor in path for each in ancestor.group.ids()}
     rest |= set(map(items.segment_sk, reach(named, ancestors.known.contents)))
     yield from gather([renew(table, items.key(pk, sk)) for sk in sorted(rest)])
-    yield from gather([renew(table, items.key(pk, items.sort_key(item)), 1) for item in heads])
-    return expires_at
+    yield from gather([renew_ancestor(table, each) for each in heads])
+    return own
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    """The earlier of two expiries; None is never."""
+    return other if one is None or (other is not None and other < one) else one
