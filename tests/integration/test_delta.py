@@ -239,3 +239,13 @@ async def test_deleting_an_earlier_run_does_not_shorten_a_delta_state(make_saver
 
     with pytest.raises(CheckpointNotFoundError, match="0001"):
         make_saver().get_delta_channel_history(config=configs[-1], channels=["log"])
+
+
+async def test_an_application_may_have_metadata_of_the_same_names(make_saver: MakeSaver) -> None:
+    saver, config = make_saver(), thread_config("thread", "sub:1")
+    metadata: Any = {"counters_since_delta_snapshot": 5, "parents": 3, "step": "first"}
+    for step in range(3):
+        config = saver.put(config, {**empty_checkpoint(), "id": f"{step}"}, metadata, {})
+    saver.prune(["thread"])
+    assert [each.metadata for each in saver.list(thread_config("thread", "sub:1"))] == [metadata]
+    assert saver.get_delta_channel_history(config=config, channels=["log"]) == {"log": {"writes": []}}

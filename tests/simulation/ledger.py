@@ -6,11 +6,15 @@ at any moment up to now, while puts and deletions may have been under way or may
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from langgraph.checkpoint.base import CheckpointTuple, writes_sort_key
+from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, writes_sort_key
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+DELTA = "delta"
 
 WritesKey = tuple[str, str, str, str]
 
@@ -19,21 +23,31 @@ class Violation(AssertionError):
     """A reader saw what it must not see, or missed what it must see."""
 
 
+class Moment(NamedTuple):
+    """A point of a run: the number of moves before it, and the time in seconds."""
+
+    move: int
+    seconds: float
+
+
+START = Moment(0, 0.0)
+
+
 @dataclass
 class Record:
     """One call: when it began, when it ended in whatever way, and whether it was acknowledged."""
 
-    began: int | None = None
-    ended: int | None = None
+    began: Moment | None = None
+    ended: Moment | None = None
     acknowledged: bool = False
     clean: bool = True
     """No attempt of it failed, so that nothing of it can still be under way after it has ended."""
 
-    def over_before(self, moment: int) -> bool:
+    def over_before(self, moment: Moment) -> bool:
         """Tell whether nothing of it could take effect from that moment on."""
         return self.ended is not None and self.ended < moment
 
-    def acknowledged_before(self, moment: int) -> bool:
+    def acknowledged_before(self, moment: Moment) -> bool:
         """Tell whether its caller knew by then."""
         return self.acknowledged and self.over_before(moment)
 
@@ -47,7 +61,11 @@ class Put(Record):
     checkpoint_id: str = ""
     parent_id: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    big_since: int = 0
+    """The length of the log when its large text was set, which is that channel's version."""
     run_id: str = ""
+    delta: bool = False
+    """Whether it has a delta channel, so that older ones are needed to rebuild it."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -94,6 +112,8 @@ class Ledger:
     deletions: list[Deletion] = field(default_factory=list)
     copies: dict[str, Copy] = field(default_factory=dict)
     index_lags: bool = False
+    ttl_seconds: int | None = None
+    now: Callable[[], float] = lambda: 0.0
 
     # What was put, and what of it was copied.
 
@@ -108,7 +128,7 @@ class Ledger:
             return None
         whole = (
             copy.acknowledged
-            and original.acknowledged_before(copy.began or 0)
+            and original.acknowledged_before(copy.began or START)
             and not self.deleters(original)
         )
         return replace(
@@ -155,7 +175,7 @@ class Ledger:
 
     def _must_cover(self, deletion: Deletion, put: Put) -> bool:
         """Tell whether a completed deletion leaves nothing of a checkpoint that was there before it began."""
-        began = deletion.began or 0
+        began = deletion.began or START
         if not (deletion.acknowledged and put.clean and put.acknowledged_before(began)):
             return False
         if deletion.kind == "delete_for_runs":
@@ -166,9 +186,11 @@ class Ledger:
             other
             for other in self._newer(put)
             if other.acknowledged_before(began)
+            and not self.may_have_expired(other)
             and not [each for each in self.deleters(other) if each is not deletion]
         ]
-        return deletion.kind == "delete_thread" or len(newer) >= deletion.kept
+        # A prune keeps what delta channels are rebuilt from.
+        return deletion.kind == "delete_thread" or (not put.delta and len(newer) >= deletion.kept)
 
     def _newer(self, put: Put) -> Iterable[Put]:
         return (
@@ -183,14 +205,34 @@ class Ledger:
             deletion.kind != "prune" for newer in self._newer(put) for deletion in self.deleters(newer)
         )
 
+    # What expiry may and must have done.
+
+    def may_have_expired(self, put: Put) -> bool:
+        """Tell whether a checkpoint may count as gone by now. Expiries are whole seconds."""
+        if self.ttl_seconds is None or put.began is None:
+            return False
+        return self.now() >= int(put.began.seconds) + self.ttl_seconds
+
+    def has_expired(self, put: Put, moment: Moment) -> bool:
+        """Tell whether a checkpoint counted as gone at some moment."""
+        if self.ttl_seconds is None or put.ended is None:
+            return False
+        return moment.seconds >= put.ended.seconds + self.ttl_seconds
+
     # What a reader may see.
 
-    def check_latest(self, place: tuple[str, str], seen: CheckpointTuple | None, began: int) -> None:
+    def check_latest(self, place: tuple[str, str], seen: CheckpointTuple | None, began: Moment) -> None:
         """Check a read of the newest checkpoint of a conversation."""
         known = [put for put in self.puts.values() if put.place == place and put.acknowledged_before(began)]
         found = None if seen is None else self.check_tuple(place, seen, began)
         for put in known:
             if found is not None and found.checkpoint_id >= put.checkpoint_id:
+                continue
+            if self.may_have_expired(put):
+                if found is not None and found.over_before(put.began or START) and not self.deleters(put):
+                    raise Violation(
+                        f"{_name(found)} is shown in the place of {put.checkpoint_id}, which expired"
+                    )
                 continue
             deleters = [each for each in self.deleters(put) if each.kind != "prune"]
             if not deleters and self._gave_way(put):
@@ -202,16 +244,16 @@ class Ledger:
                     f"an unfinished deletion shows {_name(found)}, which is older than {put.checkpoint_id}"
                 )
 
-    def check_one(self, put: Put, seen: CheckpointTuple | None, began: int) -> None:
+    def check_one(self, put: Put, seen: CheckpointTuple | None, began: Moment) -> None:
         """Check a read of one checkpoint by its id."""
         if seen is not None:
             self.check_tuple(put.place, seen, began)
             if seen.checkpoint["id"] != put.checkpoint_id:
                 raise Violation(f"{put.checkpoint_id} was asked for, and {seen.checkpoint['id']} came")
-        elif put.acknowledged_before(began) and not self.deleters(put):
+        elif put.acknowledged_before(began) and not self.deleters(put) and not self.may_have_expired(put):
             raise Violation(f"{put.checkpoint_id} is acknowledged and was not deleted, but is not there")
 
-    def check_list(self, thread: str, seen: Sequence[CheckpointTuple], began: int) -> None:
+    def check_list(self, thread: str, seen: Sequence[CheckpointTuple], began: Moment) -> None:
         """Check a list of a whole thread."""
         ids = [(each.checkpoint["id"], each.config["configurable"]["checkpoint_ns"]) for each in seen]
         if len(set(ids)) != len(ids):
@@ -224,7 +266,7 @@ class Ledger:
             if (put.checkpoint_id, put.namespace) not in ids:
                 self.check_one(put, None, began)
 
-    def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: int) -> Put:
+    def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: Moment) -> Put:
         """Check that what is seen is whole, is this conversation's, and is not of something deleted."""
         put = self.put_at(*place, seen.checkpoint["id"])
         if put is None or put.began is None:
@@ -236,6 +278,8 @@ class Ledger:
         parent_id = (seen.parent_config or {}).get("configurable", {}).get("checkpoint_id")
         if parent_id not in {put.parent_id, None}:
             raise Violation(f"{put.checkpoint_id} has the parent {parent_id}")
+        if self.has_expired(put, began):
+            raise Violation(f"{put.checkpoint_id} has expired and is there")
         for deletion in self.deletions:
             if deletion.over_before(began) and self._must_cover(deletion, put):
                 raise Violation(
@@ -244,7 +288,74 @@ class Ledger:
         self._check_writes(put, seen, began)
         return put
 
-    def _check_writes(self, put: Put, seen: CheckpointTuple, began: int) -> None:
+    def check_history(
+        self, put: Put, seen: DeltaChannelHistory | CheckpointNotFoundError, began: Moment
+    ) -> None:
+        """Check what a delta channel of a checkpoint is rebuilt from: all of it, or a clear error."""
+        path = self._ancestors(put)
+        gone = not put.acknowledged_before(began) or self.deleters(put) or self.may_have_expired(put)
+        if isinstance(seen, CheckpointNotFoundError):
+            children = [put, *path]
+            if (
+                not gone
+                and not any(map(self._came_late, children, path))
+                and not any(self._may_be_cut(put, ancestor) for ancestor in path)
+            ):
+                raise Violation(f"{put.checkpoint_id} cannot be rebuilt, though nothing was deleted")
+            return
+        if gone and not seen["writes"] and "seed" not in seen:
+            return
+        if seen.get("seed") != (path[-1].values.get(DELTA) if path else None):
+            raise Violation(f"{put.checkpoint_id} is rebuilt from {seen.get('seed')}")
+        found = [value for _, _, value in seen["writes"]]
+        for ancestor in reversed(path):
+            for writes in self.writes_at(*ancestor.place, ancestor.checkpoint_id).values():
+                values = [value for channel, value in writes.writes if channel == DELTA]
+                if found[: len(values)] == values:
+                    found = found[len(values) :]
+                elif writes.acknowledged_before(began) and not self._may_have_lost(ancestor, writes):
+                    raise Violation(
+                        f"{put.checkpoint_id} is rebuilt without writes of {ancestor.checkpoint_id}"
+                    )
+        if found:
+            raise Violation(f"{put.checkpoint_id} is rebuilt from writes that nobody put: {found}")
+
+    def _ancestors(self, put: Put) -> list[Put]:
+        """Return what a checkpoint's delta channel is rebuilt from, the parent first."""
+        path: list[Put] = []
+        while put.parent_id is not None:
+            parent = self.put_at(*put.place, put.parent_id)
+            assert parent is not None
+            path.append(parent)
+            put = parent
+            if DELTA in put.values:
+                break
+        return path
+
+    def _came_late(self, put: Put, parent: Put) -> bool:
+        """Tell whether a checkpoint may have been put when its parent had expired, in the thread it comes from."""
+        if put.thread in self.copies:
+            source = self.copies[put.thread].source
+            put, parent = (self.puts[source, each.namespace, each.checkpoint_id] for each in (put, parent))
+        return self.ttl_seconds is not None and (
+            parent.began is None
+            or put.ended is None
+            or put.ended.seconds >= int(parent.began.seconds) + self.ttl_seconds
+        )
+
+    def _may_be_cut(self, put: Put, ancestor: Put) -> bool:
+        """Tell whether a deletion may have taken an ancestor. A prune keeps those of what it keeps."""
+        return not ancestor.acknowledged or any(
+            deletion.kind != "prune"
+            or self._may_cover(deletion, put)
+            or not put.acknowledged_before(deletion.began or START)
+            for deletion in self.deleters(ancestor)
+        )
+
+    def _may_have_lost(self, put: Put, writes: Writes) -> bool:
+        return any(not each.over_before(writes.began or START) for each in self.deleters(put))
+
+    def _check_writes(self, put: Put, seen: CheckpointTuple, began: Moment) -> None:
         found: dict[str, list[tuple[str, Any]]] = {}
         for task_id, channel, value in seen.pending_writes or ():
             found.setdefault(task_id, []).append((channel, value))
@@ -255,21 +366,21 @@ class Ledger:
         for task_id, writes in expected.items():
             if task_id in found or not writes.acknowledged_before(began):
                 continue
-            if not [each for each in self.deleters(put) if not each.over_before(writes.began or 0)]:
+            if not self._may_have_lost(put, writes):
                 raise Violation(f"{put.checkpoint_id} lost the acknowledged writes of {task_id}")
         order = list(found)
         if order != sorted(order, key=lambda task_id: writes_sort_key(expected[task_id].task_path, task_id)):
             raise Violation(f"{put.checkpoint_id} has its writes in the order {order}")
 
 
-def _explains_older(deletion: Deletion, found: Put, began: int) -> bool:
+def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:
     """Tell whether a deletion lets a checkpoint be the latest that is older than one that it took."""
     if deletion.kind == "delete_for_runs" and found.run_id not in deletion.run_ids:
         return True
     if deletion.acknowledged_before(began) or not found.clean:
         # A request that its sender gave up and repeated may arrive after the deletion: nothing can tell it from a put.
         return True
-    return found.ended is None or found.ended > (deletion.began or 0)
+    return found.ended is None or found.ended > (deletion.began or START)
 
 
 def _name(put: Put | None) -> str:

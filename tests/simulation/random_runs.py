@@ -18,6 +18,7 @@ WEATHERS = (
     Weather(unprocessed=0.3),
     Weather(stale=0.3, torn=0.5),
     Weather(pause=0.01),
+    Weather(pause=0.03, removal=0.1),
     Weather(
         crash=0.005,
         lost_request=0.01,
@@ -27,23 +28,28 @@ WEATHERS = (
         unprocessed=0.1,
         stale=0.1,
         torn=0.2,
+        removal=0.05,
     ),
 )
 PATIENCE = (0.0, 0.7, 0.9, 0.97)
 TRIES = 2
+ACTORS_MAX = 8
+# A thread with such a ttl outlives some of the simulator's pauses.
+TTLS_SECONDS = (None, 3000)
 
 
 def random_run(choices: Choices) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
     weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
-    world = World(choices, weather)
+    ttl_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
+    world = World(choices, weather, ttl_seconds=ttl_seconds, delta=choices.pick(2) == 1)
     warm = world.simulator.process()
     namespace = ("", "inner")[choices.pick(2)]
     world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace))
-    flows = [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(4))]
+    flows = [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(ACTORS_MAX - 1))]
     world.together(flows, warm if choices.pick(2) else None)
     world.simulator.weather = replace(weather, crash=0.0)
-    world.check_end()
+    world.check_end(go_on=choices.pick(2) == 1)
     return world
 
 
@@ -53,6 +59,7 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
     kept = 1 + choices.pick(2)
     run_id = ("run", "other")[choices.pick(2)]
     flows: Sequence[Callable[[Process], Flow]] = (
+        lambda process: world.copy_thread(process, "one", "two"),
         lambda process: world.conversation(
             process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES
         ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
-from tests.simulation.simulator import Process
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import FAIR, Process, Weather
 from tests.simulation.world import Flow, World
 
 Call: TypeAlias = Callable[[World, Process], Flow]
@@ -52,3 +54,17 @@ CALLS: Mapping[str, Call] = {
     "copy_thread": lambda world, process: world.copy_thread(process, "one", "two"),
     "read": lambda world, process: world.reader(process, "one", 1),
 }
+
+
+def race(
+    choices: Choices, names: Sequence[str], weather: Weather = FAIR, *, switches_max: int | None = None
+) -> None:
+    """Let calls run at the same time, the first in the process that remembers the thread, and check everything."""
+    world = World(choices, weather, switches_max=switches_max)
+    warm = prepare(world)
+    try:
+        world.together([partial(CALLS[name], world) for name in names], warm)
+        world.check_end(go_on=choices.pick(2) == 1)
+    except AssertionError as violation:
+        message = f"schedule {choices.taken}: {violation}\n" + "\n".join(world.simulator.log)
+        raise AssertionError(message) from violation

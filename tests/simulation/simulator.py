@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb._memory import Memory
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._schema import table_schema
 from langgraph.checkpoint.dynamodb._steps import Call, Emit, Op, Stream, Work
+from tests.simulation.ledger import Moment
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
 
@@ -27,8 +28,9 @@ MEMORY_BYTES = 1 << 20
 
 # The network delivers a request that its sender has given up within this time, or never.
 IN_FLIGHT_SECONDS_MAX = 60.0
-# The first one makes a lease run out, the second one lets unnamed segments count as orphans.
-PAUSES_SECONDS = (130.0, 4000.0)
+# The first one makes a lease run out, the second one a put start again, the third one lets unnamed segments count as
+# orphans. With a ttl, a checkpoint lives through some of the second and none of the third.
+PAUSES_SECONDS = (130.0, 1300.0, 4000.0)
 
 _READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
 
@@ -57,6 +59,8 @@ class Weather:
     """Per read: it takes time, and sees its items at different moments between its request and its answer."""
     pause: float = 0.0
     """Per move: long enough passes for leases to run out."""
+    removal: float = 0.0
+    """Per move: DynamoDB removes one of the items that have expired."""
     patience: float = 0.0
     """Per move: the one that moved last moves again. The rarest races are those in which one actor stands still."""
 
@@ -159,6 +163,11 @@ class Simulator:
         """Return the time."""
         return self.now
 
+    @property
+    def moment(self) -> Moment:
+        """The point that the run has come to."""
+        return Moment(self.moves, self.now)
+
     def process(self) -> Process:
         """Start a process that remembers nothing."""
         self._processes += 1
@@ -228,6 +237,8 @@ class Simulator:
         self.now += 0.01
         if self.choices.chance(self.weather.pause):
             self._pause(PAUSES_SECONDS[self.choices.pick(len(PAUSES_SECONDS))])
+        if self.weather.removal and self.choices.chance(self.weather.removal):
+            self._remove_expired()
         if self._switches_left is not None:
             self._turn(living)
             return True
@@ -286,6 +297,13 @@ class Simulator:
         self.settle()
         self.log.append(f"{seconds:.0f} s pass")
         self.now += seconds
+
+    def _remove_expired(self) -> None:
+        expired = self.model.expired()
+        if expired:
+            key = expired[self.choices.pick(len(expired))]
+            self.log.append(f"DynamoDB removes {key['PK']['S']}|{key['SK']['S']}")
+            self.model.expire([key])
 
     def _resume(self, actor: Actor) -> None:
         """Give an actor its outcomes, and send the round it asks for next."""

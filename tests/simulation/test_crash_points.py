@@ -64,14 +64,12 @@ def cut_short(
     call = CALLS[name]
     size = world.cut_short(call(world, process if warm else world.simulator.process()), rounds, effects)
     try:
-        world.look()
         if again:
+            world.look()
             # By now the claim of a deletion that died has run out.
             world.simulator.now += 130
             world.alone(call(world, world.simulator.process()))
-            world.check_end()
-        else:
-            world.check_nothing_left()
+        world.check_end(go_on=again)
     except AssertionError as violation:
         message = f"{name}, {rounds} rounds and effects {effects} of the next of {size}: {violation}"
         raise AssertionError(message) from violation

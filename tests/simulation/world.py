@@ -12,19 +12,29 @@ from typing import Any, TypeVar
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb._codec import Codec
 from langgraph.checkpoint.dynamodb._copy import copy_thread
 from langgraph.checkpoint.dynamodb._deletes import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._delta import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._listing import list_checkpoints
 from langgraph.checkpoint.dynamodb._pending import put_writes
 from langgraph.checkpoint.dynamodb._reads import get_tuple
+from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Op
 from langgraph.checkpoint.dynamodb._writes import put
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointerError, ThreadBusyError
-from tests.simulation.ledger import Copy, Deletion, Ledger, Put, Record, Violation, Writes
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerError,
+    CheckpointNotFoundError,
+    ThreadBusyError,
+)
+from tests.simulation.ledger import DELTA, START, Copy, Deletion, Ledger, Put, Record, Violation, Writes
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, Actor, Process, Simulator, Weather, collected
 
@@ -41,6 +51,8 @@ SMALL_LIMITS = {
     "HEAD_IDS_MAX": 8,
 }
 TEXT_BYTES = 60
+# Every so many checkpoints hold a snapshot of the delta channel.
+SNAPSHOT_STEPS = 4
 
 _NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
 _CODEC = Codec(JsonPlusSerializer())
@@ -75,10 +87,27 @@ def config(thread: str, namespace: str, checkpoint_id: str | None = None) -> Run
 class World:
     """One simulated run: the simulator, and the ledger of what the actors were told."""
 
-    def __init__(self, choices: Choices, weather: Weather = FAIR, *, switches_max: int | None = None) -> None:
-        """Start with an empty table."""
-        self.simulator = Simulator(choices, weather, switches_max=switches_max)
-        self.ledger = Ledger(index_lags=weather.stale > 0)
+    def __init__(
+        self,
+        choices: Choices,
+        weather: Weather = FAIR,
+        *,
+        switches_max: int | None = None,
+        ttl_seconds: int | None = None,
+        delta: bool = False,
+    ) -> None:
+        """Start with an empty table.
+
+        Args:
+            choices: What decides.
+            weather: How likely each kind of bad luck is.
+            switches_max: See `Simulator`.
+            ttl_seconds: The savers' option.
+            delta: Whether the checkpoints have a delta channel.
+        """
+        self.simulator = Simulator(choices, weather, switches_max=switches_max, ttl_seconds=ttl_seconds)
+        self.ledger = Ledger(index_lags=weather.stale > 0, ttl_seconds=ttl_seconds, now=self.simulator.clock)
+        self._delta = delta
         self._checkpoints = 0
 
     # Flows of actors.
@@ -94,11 +123,14 @@ class World:
         tries: int = 1,
     ) -> Flow:
         """Go on with a conversation from where it stands: put checkpoints, and writes of one task each."""
-        began = self.simulator.moves
+        began = self.simulator.moment
         latest = yield from get_tuple(process.table, _CODEC, config(thread, namespace))
         self.ledger.check_latest((thread, namespace), latest, began)
         parent = None if latest is None else self.ledger.puts[thread, namespace, latest.checkpoint["id"]]
-        yield from self.go_on(process, (thread, namespace), parent, length, run_id=run_id, tries=tries)
+        renew = parent is None or parent.run_id != run_id
+        yield from self.go_on(
+            process, (thread, namespace), parent, length, run_id=run_id, tries=tries, renew=renew
+        )
 
     def fork(
         self,
@@ -124,27 +156,50 @@ class World:
         *,
         run_id: str,
         tries: int,
+        renew: bool = False,
     ) -> Flow:
-        """Put checkpoints, each the child of the one before, and writes of one task for each."""
+        """Put checkpoints, each the child of the one before, and writes of one task for each.
+
+        `renew` lets the first of them have another large text than its parent.
+        """
         for _ in range(length):
-            record = self.next_put(*place, parent, run_id)
+            record = self.next_put(*place, parent, run_id, renew=renew)
+            renew = False
             yield from self.repeated(record, partial(self.put, process, record), tries)
             writes = self.next_writes(record)
             yield from self.repeated(writes, partial(self.put_writes, process, writes), tries)
             parent = record
 
-    def next_put(self, thread: str, namespace: str, parent: Put | None, run_id: str = "run") -> Put:
-        """Make the next checkpoint of a conversation: a log that grows, a text that stays, and a small value."""
+    def next_put(
+        self,
+        thread: str,
+        namespace: str,
+        parent: Put | None,
+        run_id: str = "run",
+        *,
+        renew: bool = False,
+    ) -> Put:
+        """Make the next checkpoint of a conversation: a log that grows, a text that a run keeps, and a small value."""
         self._checkpoints += 1
         checkpoint_id = f"{self._checkpoints:04}"
-        before: Any = parent.values if parent else {"log": [], "big": text(thread, namespace, "big") * 5}
+        before: Any = parent.values if parent else {"log": []}
+        values = {**before, "log": [*before["log"], text(thread, checkpoint_id)], "id": checkpoint_id}
+        big_since = parent.big_since if parent else 0
+        if parent is None or renew:
+            values["big"] = text(thread, namespace, checkpoint_id, "big") * 5
+            big_since = len(values["log"])
+        values.pop(DELTA, None)
+        if self._delta and len(values["log"]) % SNAPSHOT_STEPS == 0:
+            values[DELTA] = _DeltaSnapshot([text(thread, checkpoint_id, DELTA)])
         record = Put(
             thread=thread,
             namespace=namespace,
             checkpoint_id=checkpoint_id,
             parent_id=parent.checkpoint_id if parent else None,
-            values={**before, "log": [*before["log"], text(thread, checkpoint_id)], "id": checkpoint_id},
+            values=values,
+            big_since=big_since,
             run_id=run_id,
+            delta=self._delta,
         )
         self.ledger.puts[thread, namespace, checkpoint_id] = record
         return record
@@ -154,6 +209,7 @@ class World:
         values = [
             ("a", text(record.checkpoint_id, task_id)),
             ("b", text(record.checkpoint_id, task_id, "b") * 3),
+            *([(DELTA, text(record.checkpoint_id, task_id, DELTA))] if self._delta else []),
         ]
         writes = Writes(
             thread=record.thread,
@@ -169,7 +225,7 @@ class World:
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint."""
         length = len(record.values["log"])
-        versions: dict[str, str | int | float] = {"log": length, "id": length, "big": 1}
+        versions: ChannelVersions = {"log": length, "id": length, "big": record.big_since}
         checkpoint: Any = {
             "v": 4,
             "id": record.checkpoint_id,
@@ -179,8 +235,12 @@ class World:
             "versions_seen": {},
             "updated_channels": None,
         }
-        new = {name: number for name, number in versions.items() if record.parent_id is None or name != "big"}
+        new: ChannelVersions = {name: number for name, number in versions.items() if number == length}
         metadata: Any = {"source": "loop", "step": length, "run_id": record.run_id}
+        if record.delta:
+            versions[DELTA] = new[DELTA] = length
+            if DELTA not in record.values:
+                metadata["counters_since_delta_snapshot"] = {DELTA: (length, length)}
         at = config(record.thread, record.namespace, record.parent_id)
         yield from put(process.table, _CODEC, at, checkpoint, metadata, new)
 
@@ -214,36 +274,49 @@ class World:
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
         """Read a conversation in every way, over and over."""
         for _ in range(times):
-            began = self.simulator.moves
+            began = self.simulator.moment
             latest = yield from get_tuple(process.table, _CODEC, config(thread, namespace))
             self.ledger.check_latest((thread, namespace), latest, began)
             yield from self.read_everything(process, thread)
 
     def read_everything(self, process: Process, thread: str) -> Flow:
         """List a thread, and read each of its checkpoints by its id."""
-        began = self.simulator.moves
+        began = self.simulator.moment
         all_namespaces: RunnableConfig = {"configurable": {"thread_id": thread}}
         listed = yield from collected(
             list_checkpoints(process.table, _CODEC, all_namespaces, None, None, None)
         )
         self.ledger.check_list(thread, listed, began)
         for record in self.ledger.puts_in(thread):
-            began = self.simulator.moves
+            began = self.simulator.moment
             at = config(thread, record.namespace, record.checkpoint_id)
             seen = yield from get_tuple(process.table, _CODEC, at)
             self.ledger.check_one(record, seen, began)
+            if record.delta and DELTA not in record.values:
+                yield from self._rebuild(process, record)
+
+    def _rebuild(self, process: Process, record: Put) -> Flow:
+        """Read what a checkpoint's delta channel is rebuilt from."""
+        began = self.simulator.moment
+        at = config(record.thread, record.namespace, record.checkpoint_id)
+        try:
+            histories = yield from get_delta_channel_history(process.table, _CODEC, at, [DELTA])
+        except CheckpointNotFoundError as error:
+            self.ledger.check_history(record, error, began)
+        else:
+            self.ledger.check_history(record, histories[DELTA], began)
 
     def repeated(self, record: Record, attempt: Callable[[], Op[Any]], tries: int) -> Flow:
         """Make a call, and again if the network fails it, and note how it ended."""
         if record.began is None:
-            record.began = self.simulator.moves
+            record.began = self.simulator.moment
         try:
             for left in reversed(range(tries)):
                 record.acknowledged = yield from self._tried(record, attempt, last=left == 0)
                 if record.acknowledged:
                     return
         finally:
-            record.ended = self.simulator.moves
+            record.ended = self.simulator.moment
 
     def _tried(self, record: Record, attempt: Callable[[], Op[Any]], *, last: bool) -> Op[bool]:
         """Make a call once; False where the network failed it and it is to be made again."""
@@ -260,12 +333,13 @@ class World:
         return True
 
     def _check_busy(self, record: Record, error: Exception) -> None:
-        """Let a deletion be kept out by another one only, or by its own attempt that failed."""
+        """Let a deletion be kept out by another one only, or by its own attempt that failed, or stood still."""
         others = [each for each in self.ledger.deletions if each is not record and each.began is not None]
         if (
             isinstance(record, Deletion)
             and record.clean
-            and all(each.acknowledged_before(record.began or 0) for each in others)
+            and self.simulator.now < (record.began or START).seconds + CLAIM_SECONDS
+            and all(each.acknowledged_before(record.began or START) for each in others)
         ):
             raise Violation("a deletion locked itself out") from error
 
@@ -278,7 +352,10 @@ class World:
     def alone(self, flow: Generator[Any, Any, _T]) -> _T:
         """Run one flow to its end in fair weather."""
         self.simulator.moves += 1
-        result = self.simulator.run_alone(flow)
+        try:
+            result = self.simulator.run_alone(flow)
+        except CheckpointCorruptionError as error:
+            raise Violation(f"a new process finds damage: {error}") from error
         self.simulator.moves += 1
         return result
 
@@ -312,10 +389,11 @@ class World:
             ):
                 raise Violation(f"{actor.name} failed: {error!r}") from error
 
-    def check_end(self) -> None:
-        """Look at everything with a new process, then delete everything, and find nothing left."""
+    def check_end(self, *, go_on: bool = True) -> None:
+        """Look at everything with a new process, perhaps go on, then delete everything and find nothing left."""
         self.look()
-        self.check_parts()
+        if go_on:
+            self.check_parts()
         self.check_nothing_left()
 
     def check_nothing_left(self) -> None:
@@ -327,7 +405,12 @@ class World:
             item["PK"]["S"].partition("#")[0] for item in self.simulator.model.items()
         ):
             self.alone(self.delete_thread(self.simulator.process(), thread))
-        left = [f"{item['PK']['S']}|{item['SK']['S']}" for item in self.simulator.model.items()]
+        # What has an expiry goes by itself, also where DynamoDB removed first what led there.
+        left = [
+            f"{item['PK']['S']}|{item['SK']['S']}"
+            for item in self.simulator.model.items()
+            if TTL_ATTRIBUTE not in item
+        ]
         if left:
             raise Violation(f"orphans after every thread was deleted: {left}")
 
@@ -345,9 +428,11 @@ class World:
 
     def check_parts(self) -> None:
         """Let a conversation go on from what it left: a further put and its writes are whole."""
-        for thread, namespace in list(dict.fromkeys(put_.place for put_ in self.ledger.puts.values())):
+        places = list(dict.fromkeys(put_.place for put_ in self.ledger.puts.values()))
+        for thread, namespace in places:
             process = self.simulator.process()
             self.alone(self.conversation(process, thread, 2, namespace=namespace))
+        for thread in dict.fromkeys(thread for thread, _ in places):
             self.alone(self.read_everything(self.simulator.process(), thread))
 
 

@@ -11,7 +11,6 @@ and not noticed: reserved words in expressions, which the engines that the other
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -25,7 +24,7 @@ from tests.support.dynamodb_expressions import Path, apply_update, matches, proj
 from tests.support.dynamodb_grammar import Parser, Placeholders, parse_condition, parse_projection
 from tests.support.dynamodb_pages import Params, Response, query_page, scan_page
 from tests.support.dynamodb_table import Faults, Key, Reads, Schema, Table, read_units
-from tests.support.dynamodb_values import Item, Refusal, canonical, item_bytes
+from tests.support.dynamodb_values import Item, Refusal, canonical, copied, item_bytes
 
 BATCH_WRITES_MAX = 25
 BATCH_KEYS_MAX = 100
@@ -98,24 +97,28 @@ class DynamoDBModel:
         if self.check_parameters:
             _check_parameters(method, params)
         try:
-            return copy.deepcopy(self._handlers[method](params, self._table.reads(began_at)))
+            answer: Response = copied(self._handlers[method](params, self._table.reads(began_at)))
+            return answer
         except Refusal as refusal:
             response: Any = {"Error": {"Code": refusal.code, "Message": refusal.message}}
             if refusal.item is not None:
-                response["Item"] = copy.deepcopy(refusal.item)
+                response["Item"] = copied(refusal.item)
             raise ClientError(response, _operation_name(method)) from None
 
     def items(self) -> list[Item]:
         """Return a copy of every item that is there, by key."""
+        return [copied(item) for item in self._latest()]
+
+    def _latest(self) -> list[Item]:
         latest = (self._table.latest(key) for key in sorted(self._table.known_keys()))
-        return copy.deepcopy([item for item in latest if item is not None])
+        return [item for item in latest if item is not None]
 
     def expired(self) -> list[Item]:
         """Return the keys of the items whose time to live is over and that are still there."""
         now = self._clock()
         return [
             {name: item[name] for name in self._table.primary.key_names}
-            for item in self.items()
+            for item in self._latest()
             if "N" in item.get(self._ttl_attribute, {}) and float(item[self._ttl_attribute]["N"]) < now
         ]
 
@@ -218,7 +221,7 @@ class DynamoDBModel:
             table_part, index_part = self._table.store(key, item)
             units += table_part
             index_units = {name: index_units[name] + index_part.get(name, 0.0) for name in index_units}
-        unprocessed = [copy.deepcopy(requests[position]) for position in sorted(left)]
+        unprocessed = [copied(requests[position]) for position in sorted(left)]
         return {
             "UnprocessedItems": {self._table.name: unprocessed} if unprocessed else {},
             **self._consumed(params, units, index_units, batch=True),

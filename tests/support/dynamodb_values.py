@@ -119,7 +119,19 @@ def sort_key(value: AttributeValue) -> Content:
 
 def item_bytes(item: Item) -> int:
     """Return the size of an item: its attribute names and its values."""
-    return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
+    total = 0
+    for name, value in item.items():
+        total += len(name) if name.isascii() else len(name.encode())
+        content = value.get("B")
+        total += value_bytes(value) if content is None else len(content)
+    return total
+
+
+def copied(content: Content) -> Content:
+    """Return a copy of values, items and lists of them; text and bytes need none."""
+    if type(content) is dict:
+        return {name: copied(value) for name, value in content.items()}
+    return [copied(value) for value in content] if type(content) is list else content
 
 
 def value_bytes(value: AttributeValue) -> int:

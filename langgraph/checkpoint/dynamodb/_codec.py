@@ -11,15 +11,16 @@ import json
 import math
 import struct
 import sys
-from hashlib import blake2b
 from typing import Any
 
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb._items import (
+    CHECKSUM_BYTES,
     FORMAT_VERSION,
     SEGMENTS,
+    checksum,
     damaged,
     name_of,
     newer_format,
@@ -38,7 +39,6 @@ else:
     from backports import zstd
 
 _ENVELOPE = struct.Struct(">BBB")
-_CHECKSUM_BYTES = 12
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
 # No segment holds more before compression; an item may name very many of them.
@@ -47,10 +47,6 @@ _SEGMENT_RAW_BYTES_MAX = 64 * 1024
 _SAMPLE = 3
 # The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
-
-
-def _checksum(sk: str, header: bytes, payload: bytes) -> bytes:
-    return blake2b(b"\0".join((sk.encode(), header + payload)), digest_size=_CHECKSUM_BYTES).digest()
 
 
 class Codec:
@@ -129,12 +125,12 @@ def seal_plain(raw: bytes, sk: str) -> bytes:
 def reseal(sealed: bytes, item: Item, sk: str) -> bytes:
     """Sealed bytes of an item as they are for another one; needs no key."""
     header, payload = _verified(sealed, item)
-    return header + _checksum(sk, header, payload) + payload
+    return header + checksum(sk, header + payload) + payload
 
 
 def _envelope(compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
     header = _ENVELOPE.pack(FORMAT_VERSION, compression, len(cipher_name)) + cipher_name
-    return header + _checksum(sk, header, payload) + payload
+    return header + checksum(sk, header + payload) + payload
 
 
 def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
@@ -145,12 +141,8 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     if version > FORMAT_VERSION:
         raise newer_format(item, version)
     end = _ENVELOPE.size + name_bytes
-    header, checksum, payload = (
-        sealed[:end],
-        sealed[end : end + _CHECKSUM_BYTES],
-        sealed[end + _CHECKSUM_BYTES :],
-    )
-    if _checksum(sort_key(item), header, payload) != checksum:
+    header, payload = sealed[:end], sealed[end + CHECKSUM_BYTES :]
+    if sealed[end : end + CHECKSUM_BYTES] != checksum(sort_key(item), header + payload):
         raise damaged(item, "its checksum does not match")
     return header, payload
 

@@ -146,7 +146,7 @@ class _Copy:
         copy[PARTITION_KEY] = {"S": self._target.pk}
         for name, part in items.parts_of(item):
             own, refs = map(self._new_id, part.own), map(self._new_id, part.refs)
-            copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute()
+            copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute(items.sort_key(item))
         if items.EPOCH in item:
             copy[items.EPOCH] = {"B": self._epoch}
         return copy

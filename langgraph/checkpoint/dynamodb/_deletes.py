@@ -111,8 +111,9 @@ def _started_from(table: Table, codec: Codec, inventory: Inventory, keep: set[st
         return None
     head = inventory.heads[max(keep)]
     known = yield from own_segments(table, codec, inventory, head)
-    parents = read_metadata(codec, head, known.contents).get("parents") or {}
-    return parents.get("")
+    parents = read_metadata(codec, head, known.contents).get("parents")
+    started_from = parents.get("") if isinstance(parents, dict) else None
+    return started_from if isinstance(started_from, str) else None
 
 
 def _rebuilt_from(table: Table, codec: Codec, inventory: Inventory, checkpoint_id: str) -> Op[set[str]]:

@@ -35,7 +35,9 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 def delta_counters(metadata: CheckpointMetadata) -> set[str]:
     """The delta channels that a checkpoint's metadata counts updates of, since their last stored value."""
-    return set(metadata.get("counters_since_delta_snapshot") or ())
+    counters = metadata.get("counters_since_delta_snapshot")
+    # An application may have metadata of its own by that name.
+    return set(counters) if isinstance(counters, dict) else set()
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ class Ancestors:
     def _is_first(self, head: Item) -> Op[bool]:
         """Whether a head is of a run that found nothing stored, though it was told of a checkpoint to start from."""
         group = yield from self._with_segments(Group(head), Group(head).own_ids())
-        return read_metadata(self._codec, group.head, self.known.contents).get("step", 0) < 0
+        step = read_metadata(self._codec, group.head, self.known.contents).get("step")
+        return isinstance(step, int) and step < 0
 
     def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
         """Read the segments of a channel's stored value."""

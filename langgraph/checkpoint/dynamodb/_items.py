@@ -17,6 +17,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
@@ -55,12 +56,14 @@ THREAD = "T"
 
 _PART = struct.Struct(">BHH")
 _SEGMENT_ID_BYTES = 8
+CHECKSUM_BYTES = 12
 _ESCAPES = {code: f"%{code:02X}" for code in range(0x26)}
 _ESCAPED = re.compile("%([0-9A-F]{2})")
 # What escaping gives, so that no two keys read back as the same ids.
 _ESCAPED_TEXT = r"([^\0-%]*(?:%(?:[01][0-9A-F]|2[0-5])[^\0-%]*)*)"
 _CHECKPOINT_KEY = re.compile(rf"{CHECKPOINTS}{_ESCAPED_TEXT}#(?:W#{_ESCAPED_TEXT})?")
-_NAMESPACE_KEY = re.compile(rf"{NAMESPACES}{_ESCAPED_TEXT}")
+# The root's namespace has no entry.
+_NAMESPACE_KEY = re.compile(rf"{NAMESPACES}(?!$){_ESCAPED_TEXT}")
 _SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * _SEGMENT_ID_BYTES}}})")
 
 
@@ -185,6 +188,11 @@ def _matched(pattern: re.Pattern[str], item: Item) -> re.Match[str]:
     return match
 
 
+def checksum(sk: str, data: bytes) -> bytes:
+    """The checksum of what an item holds, which is that of this item only."""
+    return blake2b(b"\0".join((sk.encode(), data)), digest_size=CHECKSUM_BYTES).digest()
+
+
 # Parts: what an item says beyond its keys, with the ids of the segments it needs in front, unencrypted
 
 
@@ -201,10 +209,11 @@ class Part:
         """Every segment id that the part names."""
         return self.own + self.refs
 
-    def attribute(self) -> dict[str, bytes]:
-        """The part as an attribute value."""
-        header = _PART.pack(FORMAT_VERSION, len(self.own), len(self.refs))
-        return {"B": header + b"".join(self.ids) + self.sealed}
+    def attribute(self, sk: str) -> dict[str, bytes]:
+        """The part as an attribute value of the item with a sort key."""
+        named = _PART.pack(FORMAT_VERSION, len(self.own), len(self.refs)) + b"".join(self.ids)
+        # Sealed bytes have a checksum of their own.
+        return {"B": named + (checksum(sk, named) if self.ids else b"") + self.sealed}
 
 
 def parse_part(item: Item, name: str) -> Part | None:
@@ -218,10 +227,13 @@ def parse_part(item: Item, name: str) -> Part | None:
     version, own, refs = _PART.unpack_from(data)
     _check_version(item, version)
     end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
-    if len(data) < end:
-        raise damaged(item, f"its attribute {name} is cut short")
-    ids = unpack_ids(data[_PART.size : end])
-    return Part(ids[:own], ids[own:], bytes(data[end:]))
+    named, rest = bytes(data[:end]), bytes(data[end:])
+    ids = unpack_ids(named[_PART.size :])
+    if ids:
+        if rest[:CHECKSUM_BYTES] != checksum(sort_key(item), named):
+            raise damaged(item, f"the checksum of its attribute {name} does not match")
+        rest = rest[CHECKSUM_BYTES:]
+    return Part(ids[:own], ids[own:], rest)
 
 
 def unpack_ids(data: bytes) -> tuple[bytes, ...]:
@@ -280,7 +292,7 @@ def head_item(
     item: Item = {
         **key(at.pk, checkpoint_prefix(checkpoint_id)),
         FORMAT: {"N": str(FORMAT_VERSION)},
-        BODY: body.attribute(),
+        BODY: body.attribute(checkpoint_prefix(checkpoint_id)),
         **metadata,
     }
     if parent_id is not None:
@@ -356,11 +368,15 @@ def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
 
 
 def check_format(item: Item) -> None:
-    """Refuse a head that a newer release wrote."""
+    """Refuse a head that a newer release wrote, or whose parent no release can have named."""
     version = number(item, FORMAT)
     if version is None:
         raise damaged(item, f"it has no format version in {FORMAT}")
     _check_version(item, version)
+    try:
+        checkpoint_prefix(text(item, PARENT) or "")
+    except CheckpointerInputError as error:
+        raise damaged(item, f"its parent cannot be a checkpoint ({error})") from error
 
 
 def _check_version(item: Item, version: int) -> None:

@@ -133,7 +133,7 @@ def _update_writes(
     for position, (name, part) in enumerate(parts.items()):
         sets.append(f"#p{position} = :p{position}")
         names[f"#p{position}"] = name
-        values[f":p{position}"] = part.attribute()
+        values[f":p{position}"] = part.attribute(items.sort_key(key))
     if epoch is not None:
         sets.append("#epoch = :epoch")
         names["#epoch"] = items.EPOCH

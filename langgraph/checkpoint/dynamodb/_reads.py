@@ -254,7 +254,7 @@ def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = i
 
     Raises:
         CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
-        ChangedMeanwhileError: It has changed.
+        ChangedMeanwhileError: It has changed, or expired.
     """
     parts = [part for name, part in items.parts_of(item) if name in names]
     missing = [each for part in parts for each in _missing(known, part.ids)]
@@ -263,6 +263,9 @@ def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = i
     at = items.parse_partition(items.partition_key(item))
     again = yield from table.get(at.pk, items.sort_key(item))
     if again is None or any(again.get(name) != item.get(name) for name in names):
+        raise ChangedMeanwhileError
+    if items.is_expired(again, table.clock(), as_ancestor=True):
+        # It was there when the reader began, which then stood still; what it names may have expired too.
         raise ChangedMeanwhileError
     thread = yield from table.get(at.root, items.THREAD)
     if thread is None or thread.get(items.EPOCH) != item.get(items.EPOCH):

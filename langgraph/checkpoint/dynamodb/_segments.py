@@ -29,8 +29,9 @@ _CANDIDATES = b"u7yKT" + bytes(range(5, 32, 16)) + bytes(range(133, 256, 16))
 _CANDIDATE = re.compile(b"[" + re.escape(_CANDIDATES) + b"](?![" + re.escape(_CANDIDATES) + b"])")
 _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
-# More than a checkpoint of a gigabyte has; index segments that name each other would never end.
-_EXPANSION_MAX = 1 << 18
+# More than a checkpoint of a gigabyte has. Index segments that name each other would never end.
+_EXPANDED_IDS_MAX = 1 << 18
+_INDEX_LEVELS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -146,30 +147,31 @@ def reach(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> set[bytes]:
     return reached
 
 
-def expand(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> list[bytes]:
+def expand(
+    ids: Iterable[bytes], contents: Mapping[bytes, bytes], levels: int = _INDEX_LEVELS_MAX
+) -> list[bytes]:
     """Undo `fold`; ids of index segments without content stay as they are.
 
     Raises:
-        CheckpointCorruptionError: There is no end to it: index segments lead back to themselves.
+        CheckpointCorruptionError: An index segment is not what was written; it may lead back to itself.
     """
-    left, expanded = [*ids][::-1], list[bytes]()
-    for _ in range(_EXPANSION_MAX):
-        if not left:
-            return expanded
-        if len(left) > _EXPANSION_MAX:
-            break
-        each = left.pop()
-        if is_index(each) and each in contents:
-            left += reversed(_indexed(each, contents))
-        else:
+    expanded: list[bytes] = []
+    for each in ids:
+        if not is_index(each) or each not in contents:
             expanded.append(each)
-    raise _damaged_index(each, f"more than {_EXPANSION_MAX} ids are reached through it")
+        elif levels == 0:
+            raise _damaged_index(each, "it is reached through too many others")
+        else:
+            expanded += expand(_indexed(each, contents), contents, levels - 1)
+        if len(expanded) > _EXPANDED_IDS_MAX:
+            raise _damaged_index(each, "too many ids are reached with it")
+    return expanded
 
 
 def _indexed(segment_id: bytes, contents: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
     """The ids that an index segment holds."""
     data = contents[segment_id]
-    if len(data) % len(segment_id):
+    if not data or len(data) % len(segment_id):
         raise _damaged_index(segment_id, "its content is no list of ids")
     return unpack_ids(data)
 

@@ -74,7 +74,7 @@ def take_epoch(table: Table, at: Partition) -> Op[bytes]:
         },
         ReturnValues="ALL_NEW",
     )
-    return bytes(response["Attributes"][items.EPOCH]["B"])
+    return items.binary(response["Attributes"], items.EPOCH)
 
 
 def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes | None]:
@@ -116,7 +116,7 @@ def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
             )
         )
         if response is not None:
-            return bytes(response["Attributes"][items.EPOCH]["B"])
+            return items.binary(response["Attributes"], items.EPOCH)
     msg = (
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"
@@ -199,7 +199,11 @@ def leave_namespace(table: Table, entry: Item) -> Op[None]:
     """Delete a namespace's entry, unless somebody has written it again."""
     key = items.key(items.partition_key(entry), items.sort_key(entry))
     yield from delete_if(
-        table, key, "#entered = :entered", {"#entered": items.ENTERED}, {":entered": entry[items.ENTERED]}
+        table,
+        key,
+        "#entered = :entered",
+        {"#entered": items.ENTERED},
+        {":entered": {"B": items.binary(entry, items.ENTERED)}},
     )
 
 

@@ -186,7 +186,7 @@ def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, ep
     rest = {name: value for name, value in request.checkpoint.items() if name != "channel_values"}
     kind, data = codec.dumps(rest, "the checkpoint")
     refs = [each for value in values.values() for each in draft.folded(value.segments)]
-    metadata = _metadata(table, codec, draft, request.metadata)
+    metadata = _metadata(table, codec, draft, sk, request.metadata)
     body = draft.part(pack_body(kind, data, values, metadata), BODY_BYTES_MAX, refs)
     item = items.head_item(
         request.at,
@@ -257,12 +257,12 @@ def _is_inherited(request: _Put, parent: Entry, name: str) -> bool:
     )
 
 
-def _metadata(table: Table, codec: Codec, draft: Draft, metadata: CheckpointMetadata) -> Item:
+def _metadata(table: Table, codec: Codec, draft: Draft, sk: str, metadata: CheckpointMetadata) -> Item:
     text = None if table.encrypt_metadata else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
         return {items.METADATA: {"S": text}}
     raw = pack_metadata(*codec.dumps(metadata, "the metadata"))
-    return {items.SEALED_METADATA: draft.part(raw, METADATA_BYTES_MAX).attribute()}
+    return {items.SEALED_METADATA: draft.part(raw, METADATA_BYTES_MAX).attribute(sk)}
 
 
 def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) -> Op[bool]:

@@ -1,0 +1,206 @@
+"""Threads of every kind in memory, and every operation of the saver on them, run to its end within bounds."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._codec import Codec
+from langgraph.checkpoint.dynamodb._copy import copy_thread
+from langgraph.checkpoint.dynamodb._deletes import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._delta import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._listing import list_checkpoints
+from langgraph.checkpoint.dynamodb._pending import put_writes
+from langgraph.checkpoint.dynamodb._reads import get_tuple
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._schema import RUN_ID
+from langgraph.checkpoint.dynamodb._steps import Item, Op
+from langgraph.checkpoint.dynamodb._writes import put
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import TABLE, Simulator, collected
+from tests.simulation.world import use_small_limits
+from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
+from tests.support.format_fixtures import KEY, read_items
+
+T = TypeVar("T")
+Operation = Callable[[Table], Op[Any]]
+
+ROUNDS_MAX = 2_000
+REQUESTS_MAX = 10_000
+FORMAT = 1
+
+# Nothing that a mutation makes up is ever called: only types that LangGraph knows to be harmless are revived.
+_STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
+PLAIN = Codec(_STRICT)
+ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(serde=_STRICT, key=KEY))
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread as it is stored, and what can be asked about it."""
+
+    items: tuple[Item, ...] = field(repr=False)
+    codec: Codec
+
+    @functools.cached_property
+    def thread_id(self) -> str:
+        """The thread's id."""
+        return items.parse_partition(items.partition_key(self.items[0])).thread_id
+
+    @functools.cached_property
+    def heads(self) -> list[tuple[str, str]]:
+        """The namespace and the id of every checkpoint, the newest last."""
+        return sorted(
+            (items.parse_partition(items.partition_key(item)).namespace, items.checkpoint_id_of(item))
+            for item in self.items
+            if items.BODY in item
+        )
+
+    @functools.cached_property
+    def tasks(self) -> list[tuple[str, str, str]]:
+        """The namespace, the checkpoint and the task of every item of writes."""
+        return [
+            (
+                items.parse_partition(items.partition_key(item)).namespace,
+                items.checkpoint_id_of(item),
+                items.task_id_of(item),
+            )
+            for item in self.items
+            if "#W#" in items.sort_key(item)
+        ]
+
+    def config(self, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
+        """The config that points to a namespace or one of its checkpoints."""
+        return thread_config(self.thread_id, namespace, checkpoint_id)
+
+    def readings(self) -> dict[str, Operation]:
+        """Every way to read the thread."""
+        codec = self.codec
+        asked: dict[str, RunnableConfig] = {f"newest of {ns!r}": self.config(ns) for ns, _ in self.heads}
+        asked |= {f"{each} of {ns!r}": self.config(ns, each) for ns, each in self.heads}
+        anywhere: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
+        return {
+            **{
+                f"get_tuple: {name}": functools.partial(get_tuple, codec=codec, config=config)
+                for name, config in asked.items()
+            },
+            **{
+                f"history: {name}": functools.partial(
+                    get_delta_channel_history, codec=codec, config=config, channels=["log", "list"]
+                )
+                for name, config in asked.items()
+            },
+            "list": lambda table: collected(list_checkpoints(table, codec, anywhere, None, None, None)),
+            "list: filtered": lambda table: collected(
+                list_checkpoints(table, codec, anywhere, {"source": "loop"}, None, 2)
+            ),
+            "list: all threads": lambda table: collected(
+                list_checkpoints(table, codec, None, None, None, None)
+            ),
+        }
+
+    def changes(self) -> dict[str, Operation]:
+        """Every way to change the thread, or to build on what it has."""
+        codec = self.codec
+        runs = sorted({item[RUN_ID]["S"] for item in self.items if RUN_ID in item})
+        return {
+            **{f"put on {each} of {ns!r}": self._put(ns, each) for ns, each in self.heads},
+            **{
+                f"put_writes: {task} of {each} of {ns!r}": self._put_writes(ns, each, task)
+                for ns, each, task in self.tasks
+            },
+            "prune": lambda table: prune(table, codec, [self.thread_id], "keep_latest", None),
+            "delete_for_runs": lambda table: delete_for_runs(table, codec, runs),
+            "copy_thread": lambda table: copy_thread(table, codec, self.thread_id, "copy"),
+            "delete_thread": lambda table: delete_thread(table, codec, self.thread_id),
+        }
+
+    def _put(self, namespace: str, parent_id: str) -> Operation:
+        """A checkpoint that inherits whatever its parent has of these channels."""
+        checkpoint = checkpoint_of("9", {"new": "value"})
+        checkpoint["channel_versions"] = {"new": 1, "list": 1, "text": 1, "messages": 2, "count": 3, "log": 3}
+        return lambda table: put(
+            table, self.codec, self.config(namespace, parent_id), checkpoint, METADATA, {"new": 1}
+        )
+
+    def _put_writes(self, namespace: str, checkpoint_id: str, task_id: str) -> Operation:
+        writes = [(f"channel {number}", number) for number in range(4)] + [("__interrupt__", "?")]
+        config = self.config(namespace, checkpoint_id)
+        return lambda table: put_writes(table, self.codec, config, writes, task_id, "")
+
+
+def loaded(thread: Thread) -> Simulator:
+    """A table in memory that holds the thread's items."""
+    simulator = Simulator(Choices())
+    for item in thread.items:
+        simulator.model.handle("put_item", {"TableName": TABLE, "Item": item})
+    return simulator
+
+
+def run(simulator: Simulator, operation: Operation) -> Any:
+    """Run an operation to its end, by a process that remembers nothing."""
+    return simulator.run_alone(_bounded(operation(simulator.process().table)))
+
+
+def _bounded(steps: Op[T]) -> Op[T]:
+    """Run an operation, and fail where it seems to have no end."""
+    outcomes: Sequence[Any] | None = None
+    requests = 0
+    for _ in range(ROUNDS_MAX):
+        try:
+            round_ = next(steps) if outcomes is None else steps.send(outcomes)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        requests += len(round_)
+        assert requests <= REQUESTS_MAX
+        outcomes = yield round_
+    raise AssertionError(f"An operation went on for {ROUNDS_MAX} rounds.")
+
+
+# The threads
+
+
+def _segmented() -> list[Item]:
+    """Bodies, metadata, values and writes over their items' size, and index segments of index segments."""
+
+    def words(count: int) -> list[str]:
+        return [random.Random(number).randbytes(20).hex() for number in range(count)]
+
+    metadata = cast("CheckpointMetadata", {**METADATA, "run_id": "run-1", "note": {1, 2}, "words": words(20)})
+    simulator = Simulator(Choices())
+    table = simulator.process().table
+    config = thread_config("segmented", "ns")
+    with pytest.MonkeyPatch.context() as patch:
+        use_small_limits(patch)
+        for number in (1, 2):
+            checkpoint = checkpoint_of(
+                str(number), {"list": words(50 + number), "text": "x" * 50, **dict.fromkeys(words(8), 1)}
+            )
+            config = simulator.run_alone(put(table, PLAIN, config, checkpoint, metadata, {"list": number}))
+            writes = [("list", words(20)), ("text", 1), ("__interrupt__", words(10))]
+            simulator.run_alone(put_writes(table, PLAIN, config, writes, "task", "path"))
+    return simulator.model.items()
+
+
+@functools.cache
+def threads() -> dict[str, Thread]:
+    """One thread of every kind; the fixtures that every release has to read are among them."""
+    small = {name: Thread(tuple(read_items(FORMAT, name)), PLAIN) for name in ("plain", "delta")}
+    encrypted = Thread(tuple(read_items(FORMAT, "encrypted")), ENCRYPTED)
+    return {**small, "encrypted": encrypted, "segmented": Thread(tuple(_segmented()), PLAIN)}
+
+
+def with_item(thread: Thread, old: Item | None, new: Item) -> Thread:
+    """The thread with one item replaced or added."""
+    return replace(thread, items=(*(each for each in thread.items if each is not old), new))

@@ -1,0 +1,56 @@
+"""Damage that once ended in another error or in a wrong value, each in the smallest form that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb import _items as items
+from langgraph.checkpoint.dynamodb._writes import put
+from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import Simulator
+from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+
+
+def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
+    """The plain thread with one attribute of one item replaced or removed."""
+    thread = threads()["plain"]
+    item = next(each for each in thread.items if items.sort_key(each) == sk)
+    rest = {other: content for other, content in item.items() if other != name}
+    return with_item(thread, item, rest if value is None else {**rest, name: value})
+
+
+@pytest.mark.parametrize("operation", ["prune", "delete_thread"])
+def test_a_thread_item_whose_epoch_is_no_epoch_is_damage(operation: str) -> None:
+    thread = _damaged("T", items.EPOCH, {"N": "1"})
+    with pytest.raises(CheckpointCorruptionError, match="SK='T'"):
+        run(loaded(thread), threads()["plain"].changes()[operation])
+
+
+def test_a_namespace_entry_without_its_mark_is_damage() -> None:
+    thread = _damaged("N#sub|inner:%231", items.ENTERED, None)
+    with pytest.raises(CheckpointCorruptionError, match="SK='N#"):
+        run(loaded(thread), threads()["plain"].changes()["delete_thread"])
+
+
+def test_an_entry_of_the_root_namespace_is_damage() -> None:
+    thread = threads()["plain"]
+    entry = {**items.key(items.partition(thread.thread_id).pk, items.NAMESPACES), items.ENTERED: {"B": b"1"}}
+    with pytest.raises(CheckpointCorruptionError, match="SK='N#'"):
+        run(loaded(with_item(thread, {}, entry)), thread.changes()["delete_thread"])
+
+
+def test_segments_that_change_places_in_a_body_are_damage() -> None:
+    simulator = Simulator(Choices())
+    checkpoint = checkpoint_of("1", {"raw": noise(60_000)})
+    simulator.run_alone(
+        put(simulator.process().table, PLAIN, thread_config(), checkpoint, METADATA, {"raw": 1})
+    )
+    thread = Thread(tuple(simulator.model.items()), PLAIN)
+    head = next(each for each in thread.items if items.BODY in each)
+    data = head[items.BODY]["B"]
+    # Behind five bytes of header come the ids, of eight bytes each.
+    changed = {**head, items.BODY: {"B": data[:5] + data[13:21] + data[5:13] + data[21:]}}
+    with pytest.raises(CheckpointCorruptionError):
+        run(loaded(with_item(thread, head, changed)), thread.readings()["get_tuple: newest of ''"])

@@ -1,0 +1,123 @@
+"""The saver with one rule of its write order broken. What the rules are for shows when a mutant is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import _collect, _pending, _threads, _writes
+from langgraph.checkpoint.dynamodb._collect import Choice, Inventory
+from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._steps import Op, gather
+
+Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
+
+Inventories: TypeAlias = dict[tuple[Table, str], Inventory]
+
+
+def head_first(patch: pytest.MonkeyPatch) -> None:
+    """A put commits its head before what the head names is stored."""
+    store, look = _writes._store_dependencies, _threads.look_at_thread
+    left: dict[Table, Any] = {}
+
+    def store_nothing(table: Table, at: Partition, head: Any, epoch: bytes) -> Op[bool]:
+        left[table] = (at, head, epoch)
+        yield from ()
+        return True
+
+    def look_late(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes | None]:
+        yield from store(table, *left.pop(table))
+        return (yield from look(table, at, epoch))
+
+    patch.setattr(_writes, "_store_dependencies", store_nothing)
+    patch.setattr(_writes, "look_at_thread", look_late)
+
+
+def _look_away(_table: Table, _at: Partition, epoch: bytes | None) -> Op[bytes | None]:
+    yield from ()
+    return epoch
+
+
+def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
+    """A put does not look at the thread's epoch after the commit."""
+    patch.setattr(_writes, "look_at_thread", _look_away)
+
+
+def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
+    """Nor do writes that need segments."""
+    patch.setattr(_pending, "look_at_thread", _look_away)
+
+
+def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:
+    """Let a deletion take what `left_over` says, before the epoch moves, for what is left after that."""
+    delete, take = _collect._delete_checkpoints, _collect.take_inventory
+    left: Inventories = {}
+
+    def delete_and_note(table: Table, codec: Any, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+        yield from delete(table, codec, before, gone)
+        for each in (yield from left_over(take, table, codec, before, gone)):
+            left[table, each.at.pk] = each
+
+    def take_noted(table: Table, codec: Any, at: Partition, **options: bool) -> Op[Inventory]:
+        if (table, at.pk) in left:
+            return left.pop((table, at.pk))
+        return (yield from take(table, codec, at, **options))
+
+    patch.setattr(_collect, "_delete_checkpoints", delete_and_note)
+    patch.setattr(_collect, "take_inventory", take_noted)
+
+
+def no_reread(patch: pytest.MonkeyPatch) -> None:
+    """A deletion trusts what it read at first, and does not read again what is left."""
+
+    def subtract(
+        _take: Any, _table: Table, _codec: Any, before: Sequence[Inventory], gone: Choice
+    ) -> Op[Sequence[Inventory]]:
+        yield from ()
+        return [
+            Inventory(
+                each.at,
+                {name: head for name, head in each.heads.items() if name not in gone[each.at.pk]},
+                {name: some for name, some in each.writes.items() if name not in gone[each.at.pk]},
+                each.segments,
+                each.indexes,
+            )
+            for each in before
+        ]
+
+    _read_once(patch, subtract)
+
+
+def reread_before_the_epoch_moves(patch: pytest.MonkeyPatch) -> None:
+    """A deletion reads again what is left, and gives the thread a new epoch only then."""
+
+    def read(
+        take: Any, table: Table, codec: Any, before: Sequence[Inventory], _gone: Choice
+    ) -> Op[Sequence[Inventory]]:
+        return (yield from gather([take(table, codec, each.at) for each in before]))
+
+    _read_once(patch, read)
+
+
+def no_exclusion(patch: pytest.MonkeyPatch) -> None:
+    """All deletions of a thread take the same claim, so that none keeps another one out."""
+    anyone = b"anyone"
+    take, move, release = _threads.take_claim, _threads.new_epoch, _threads.release
+
+    def take_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
+        return (yield from take(table, root, anyone))
+
+    def move_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
+        # Another deletion may have let go of it.
+        yield from take(table, root, anyone)
+        return (yield from move(table, root, anyone))
+
+    def release_any(table: Table, root: Partition, _claim: bytes, epoch: bytes, **options: bool) -> Op[None]:
+        yield from release(table, root, anyone, epoch, **options)
+
+    patch.setattr(_collect, "take_claim", take_any)
+    patch.setattr(_collect, "new_epoch", move_any)
+    patch.setattr(_collect, "release", release_any)
