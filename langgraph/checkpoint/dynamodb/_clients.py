@@ -129,8 +129,7 @@ class Clients:
                 holder = self._loops[loop] = _LoopClient(self._async_session())
         if holder.session is None:
             return await asyncio.to_thread(self.send, call)
-        client = await holder.client(self._options.arguments())
-        return await getattr(client, call.method)(**call.params)
+        return await holder.send(call, self._options.arguments())
 
     async def aclose(self) -> None:
         """Close the running event loop's client; it is made again when needed."""
@@ -181,13 +180,22 @@ class _LoopClient:
         self._lock = asyncio.Lock()
         self._client: Any = None
         self._holder: AsyncGenerator[Any, None] | None = None
+        self._turns = asyncio.Semaphore(0)
 
-    async def client(self, arguments: dict[str, Any]) -> Any:
+    async def send(self, call: Call, arguments: dict[str, Any]) -> Any:
+        client = await self._opened(arguments)
+        # aiohttp gives a free connection to who asks first, which is the caller that has just had one.
+        async with self._turns:
+            return await getattr(client, call.method)(**call.params)
+
+    async def _opened(self, arguments: dict[str, Any]) -> Any:
         if self._client is None:
             async with self._lock:
                 if self._client is None:
                     holder = self._hold(arguments)
-                    self._client, self._holder = await anext(holder), holder
+                    client = await anext(holder)
+                    self._turns = asyncio.Semaphore(client.meta.config.max_pool_connections)
+                    self._client, self._holder = client, holder
         return self._client
 
     async def _hold(self, arguments: dict[str, Any]) -> AsyncGenerator[Any, None]:

@@ -1,0 +1,52 @@
+"""DynamoDB Local, hurt from a seed, and agents that are killed: nothing that was acknowledged is lost.
+
+`LANGGRAPH_DYNAMODB_HURT_OPERATIONS=10000` makes a soak of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.hurt.reach import ATTEMPTS_MAX
+from tests.hurt.siege import Siege
+from tests.hurt.verdict import check_emptied, check_errors, check_hurt, check_retries, check_stored, figures
+from tests.support.checkpoints import all_items
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+SEED_VARIABLE = "LANGGRAPH_DYNAMODB_SEED"
+OPERATIONS_VARIABLE = "LANGGRAPH_DYNAMODB_HURT_OPERATIONS"
+# One in which a storm comes early.
+FIXED_SEED = 9
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
+    engine: Engine,
+    table_name: str,
+    client: DynamoDBClient,
+    make_saver: Callable[..., DynamoDBSaver],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seed = int(os.environ.get(SEED_VARIABLE, FIXED_SEED))
+    siege = Siege(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, "600")), tmp_path)
+    with capsys.disabled():
+        print(f"\nA siege from {SEED_VARIABLE}={seed}")  # noqa: T201 - to run it again.
+        siege.run()
+        print(figures(siege))  # noqa: T201 - for whoever writes down what was tried.
+    check_hurt(siege)
+    check_errors(siege)
+    check_retries(siege, ATTEMPTS_MAX)
+    check_stored(siege, make_saver())
+    check_emptied(siege, make_saver())
+    assert all_items(client, table_name) == []

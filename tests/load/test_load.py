@@ -1,0 +1,91 @@
+"""Many conversations at once in one process, on DynamoDB Local: no error, and nobody and nothing is left behind.
+
+The figures are printed and no test depends on a time: the machine may be busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.load.conversation import Progress, converse, converse_blocking
+from tests.load.gauges import MemoryGrowth, open_sockets
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+THREADS_VARIABLE = "LANGGRAPH_DYNAMODB_LOAD_THREADS"
+BLOCKING_THREADS = 64
+BLOCKING_TURNS = 4
+# Measured: 56 MiB for 2,000 conversations on an event loop and 10 MiB for 64 threads, most of it for clients and for
+# what asyncio, aiohttp and botocore keep of a request. The bounds leave room for other versions of them.
+BYTES_PER_CONVERSATION_MAX = 128 * 1024
+BYTES_MAX = 64 * 1024 * 1024
+
+
+@pytest.fixture
+def saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> DynamoDBSaver:
+    """Give a saver with its own settings of clients, which the test closes."""
+    return DynamoDBSaver(
+        table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name, **sessions
+    )
+
+
+def _judge(
+    kind: str, right: list[bool], progress: Progress, memory: MemoryGrowth, sockets: int | None
+) -> None:
+    """Print what was measured and check it."""
+    callers = len(right)
+    grown = "unknown here" if memory.bytes_max is None else f"{memory.bytes_max / 2**20:.0f} MiB"
+    left = "not counted here" if sockets is None else f"{open_sockets()} after and {sockets} before"
+    print(  # noqa: T201 - the figures are what a load test is for.
+        f"\n{callers} conversations at once, {kind}: {progress.figures()};"
+        f" memory grew by {grown} at most; open sockets: {left}"
+    )
+    assert right == [True] * callers
+    assert len(set(progress.operations)) == 1
+    assert progress.least_at_half_time
+    assert (memory.bytes_max or 0) <= BYTES_MAX + callers * BYTES_PER_CONVERSATION_MAX
+    assert open_sockets() == sockets
+
+
+async def test_thousands_of_conversations_on_one_event_loop(
+    saver: DynamoDBSaver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count = int(os.environ.get(THREADS_VARIABLE, "2000"))
+    sockets, tasks = open_sockets(), asyncio.all_tasks()
+    with MemoryGrowth() as memory:
+        progress = Progress(count)
+        async with saver:
+            right = await asyncio.gather(
+                *(converse(saver, f"thread-{number}", number, progress) for number in range(count))
+            )
+    with capsys.disabled():
+        _judge("async", right, progress, memory, sockets)
+    assert asyncio.all_tasks() == tasks
+
+
+def test_conversations_in_as_many_threads(saver: DynamoDBSaver, capsys: pytest.CaptureFixture[str]) -> None:
+    sockets, threads = open_sockets(), set(threading.enumerate())
+
+    def converse_for_long(number: int) -> bool:
+        return all(
+            converse_blocking(saver, f"thread-{number}-{turn}", number, progress)
+            for turn in range(BLOCKING_TURNS)
+        )
+
+    with MemoryGrowth() as memory:
+        progress = Progress(BLOCKING_THREADS, BLOCKING_TURNS)
+        with saver, ThreadPoolExecutor(BLOCKING_THREADS) as pool:
+            right = list(pool.map(converse_for_long, range(BLOCKING_THREADS)))
+    with capsys.disabled():
+        _judge("in threads", right, progress, memory, sockets)
+    assert set(threading.enumerate()) == threads
