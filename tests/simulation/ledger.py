@@ -130,6 +130,7 @@ class Ledger:
             copy.acknowledged
             and original.acknowledged_before(copy.began or START)
             and not self.deleters(original)
+            and not self._may_expire_by(original, copy.ended)
         )
         return replace(
             original, thread=thread, began=copy.began, ended=copy.ended, acknowledged=whole, clean=copy.clean
@@ -208,10 +209,14 @@ class Ledger:
     # What expiry may and must have done.
 
     def may_have_expired(self, put: Put) -> bool:
-        """Tell whether a checkpoint may count as gone by now. Expiries are whole seconds."""
+        """Tell whether a checkpoint may count as gone by now."""
+        return self._may_expire_by(put, Moment(0, self.now()))
+
+    def _may_expire_by(self, put: Put, moment: Moment | None) -> bool:
+        """Tell whether a checkpoint may count as gone at some moment. Expiries are whole seconds."""
         if self.ttl_seconds is None or put.began is None:
             return False
-        return self.now() >= int(put.began.seconds) + self.ttl_seconds
+        return moment is None or moment.seconds >= int(put.began.seconds) + self.ttl_seconds
 
     def has_expired(self, put: Put, moment: Moment) -> bool:
         """Tell whether a checkpoint counted as gone at some moment."""
@@ -337,11 +342,7 @@ class Ledger:
         if put.thread in self.copies:
             source = self.copies[put.thread].source
             put, parent = (self.puts[source, each.namespace, each.checkpoint_id] for each in (put, parent))
-        return self.ttl_seconds is not None and (
-            parent.began is None
-            or put.ended is None
-            or put.ended.seconds >= int(parent.began.seconds) + self.ttl_seconds
-        )
+        return self._may_expire_by(parent, put.ended)
 
     def _may_be_cut(self, put: Put, ancestor: Put) -> bool:
         """Tell whether a deletion may have taken an ancestor. A prune keeps those of what it keeps."""

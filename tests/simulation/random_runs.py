@@ -60,6 +60,7 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
     run_id = ("run", "other")[choices.pick(2)]
     flows: Sequence[Callable[[Process], Flow]] = (
         lambda process: world.copy_thread(process, "one", "two"),
+        lambda process: world.flush(process, ("one", namespace), run_id=run_id, tries=TRIES),
         lambda process: world.conversation(
             process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES
         ),

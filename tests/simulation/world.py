@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._codec import Codec
 from langgraph.checkpoint.dynamodb._copy import copy_thread
 from langgraph.checkpoint.dynamodb._deletes import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._delta import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._flush import put_with_writes
 from langgraph.checkpoint.dynamodb._limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._listing import list_checkpoints
 from langgraph.checkpoint.dynamodb._pending import put_writes
@@ -222,8 +223,30 @@ class World:
         self.ledger.writes[record.thread, record.namespace, record.checkpoint_id, task_id] = writes
         return writes
 
+    def flush(self, process: Process, place: tuple[str, str], *, run_id: str = "run", tries: int = 1) -> Flow:
+        """Put the newest checkpoint of some that were kept back, with its writes and those of one that never came."""
+        began = self.simulator.moment
+        latest = yield from get_tuple(process.table, _CODEC, config(*place))
+        self.ledger.check_latest(place, latest, began)
+        parent = None if latest is None else self.ledger.puts[(*place, latest.checkpoint["id"])]
+        record = self.next_put(*place, parent, run_id)
+        writes = self.next_writes(record)
+        lost = (config(*place, "0000"), writes.writes, "task", "")
+        held = (config(*place, record.checkpoint_id), writes.writes, writes.task_id, writes.task_path)
+        arguments = self._put_arguments(record)
+        writes.began = self.simulator.moment
+        try:
+            yield from self.repeated(
+                record, lambda: put_with_writes(process.table, _CODEC, *arguments, [lost, held]), tries
+            )
+        finally:
+            writes.ended, writes.acknowledged, writes.clean = record.ended, record.acknowledged, record.clean
+
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint."""
+        yield from put(process.table, _CODEC, *self._put_arguments(record))
+
+    def _put_arguments(self, record: Put) -> tuple[RunnableConfig, Any, Any, ChannelVersions]:
         length = len(record.values["log"])
         versions: ChannelVersions = {"log": length, "id": length, "big": record.big_since}
         checkpoint: Any = {
@@ -241,8 +264,7 @@ class World:
             versions[DELTA] = new[DELTA] = length
             if DELTA not in record.values:
                 metadata["counters_since_delta_snapshot"] = {DELTA: (length, length)}
-        at = config(record.thread, record.namespace, record.parent_id)
-        yield from put(process.table, _CODEC, at, checkpoint, metadata, new)
+        return config(record.thread, record.namespace, record.parent_id), checkpoint, metadata, new
 
     def put_writes(self, process: Process, record: Writes) -> Op[None]:
         """Store a task's writes."""

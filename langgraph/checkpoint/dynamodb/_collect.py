@@ -183,14 +183,18 @@ def _collect(
         epoch = yield from new_epoch(table, root, claim)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
         yield from gather([_stamp(table, each, old_epoch, epoch) for each in after])
+        freed = [
+            unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
+            for old, new in zip(before, after, strict=True)
+        ]
         yield from table.batch_write(
-            deletes=[
-                old.segments[segment_id]
-                for old, new in zip(before, after, strict=True)
-                for segment_id in unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
-            ]
+            deletes=[old.segments[each] for old, ids in zip(before, freed, strict=True) for each in ids]
         )
-        empty = [not each.checkpoint_ids for each in after]
+        # Segments that nothing names yet keep the namespace's entry, or nobody would find them again.
+        empty = [
+            not (new.checkpoint_ids or new.segments.keys() - ids)
+            for new, ids in zip(after, freed, strict=True)
+        ]
         left = [entry for entry, is_empty in zip(entries, empty[1:], strict=True) if is_empty]
         yield from gather([leave_namespace(table, entry) for entry in left])
         yield from release(table, root, claim, epoch, nothing_left=all(empty))

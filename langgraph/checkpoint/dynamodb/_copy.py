@@ -65,6 +65,9 @@ class _Copy:
         self._source = source
         self._target = target
         self._epoch = epoch
+        # Counted from the start, however long it takes, so that no head outlives its segments.
+        self._expires_at = table.expires_at()
+        self._kept_until = table.expires_at(2)
         self._new_ids: dict[bytes, bytes] = {}
         self._copied: set[bytes] = set()
 
@@ -72,7 +75,7 @@ class _Copy:
         """Copy the namespace; False where it changed so that it has to be read again."""
         # Entered first, and though it may be empty now: a former attempt may have left something in it.
         if self._target.namespace:
-            entry = items.namespace_item(self._target, self._table.rng, self._table.expires_at(2))
+            entry = items.namespace_item(self._target, self._table.rng, self._kept_until)
             yield from self._table.send("put_item", Item=entry)
         groups: list[Group] = []
         history = History(self._table, self._source, first_page=None, as_ancestors=True)
@@ -83,8 +86,9 @@ class _Copy:
                 except ChangedMeanwhileError:
                     return False
                 groups += [] if whole is None else [whole]
-        expires_at = self._table.expires_at(2)
-        writes = [items.with_expiry(self._item(item), expires_at) for each in groups for item in each.writes]
+        writes = [
+            items.with_expiry(self._item(item), self._kept_until) for each in groups for item in each.writes
+        ]
         yield from self._table.batch_write(puts=writes)
         # The newest head first: a copy that dies half-way must not show an older state as the latest.
         heads = [self._head(group.head) for group in groups]
@@ -122,7 +126,7 @@ class _Copy:
         else:
             data = reseal(data, item, sk)
         copy = items.segment_item(self._target, self._new_id(segment_id), data, self._table.clock())
-        return items.with_expiry(copy, self._table.expires_at(2))
+        return items.with_expiry(copy, self._kept_until)
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """The id in the copy of a segment."""
@@ -132,9 +136,9 @@ class _Copy:
 
     def _head(self, head: Item) -> Item:
         """A head for the target; it counts as gone there if it does in the source."""
-        copy = items.with_expiry(self._item(head), self._table.expires_at())
+        copy = items.with_expiry(self._item(head), self._expires_at)
         if items.READABLE_UNTIL in head:
-            copy = items.kept_for_descendants(copy, self._table.expires_at(2))
+            copy = items.kept_for_descendants(copy, self._kept_until)
             if items.is_expired(head, self._table.clock()):
                 copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
         return copy

@@ -43,7 +43,9 @@ class Draft:
             [] if before is None else [self._known[each] for each in before.segments if each in self._known]
         )
         preamble, pieces, tail = split(data, chunks, self._ids.__contains__)
-        return StoredValue(kind, preamble, tuple(map(self._piece, pieces)), tail)
+        value = StoredValue(kind, preamble, tuple(map(self._piece, pieces)), tail)
+        # A channel that was given the value that it has is as idle as one that was given none.
+        return self.inherit(value, inline=False) if value == before else value
 
     def inherit(self, value: StoredValue, *, inline: bool) -> StoredValue:
         """Hold a value as the parent does, but seal what would be carried along with every step."""

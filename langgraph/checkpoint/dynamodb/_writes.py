@@ -8,9 +8,10 @@ tells whether a deletion came between. If so, the put is made again from parts t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -34,7 +35,7 @@ from langgraph.checkpoint.dynamodb._limits import (
     UPLOAD_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._memory import Entry
-from langgraph.checkpoint.dynamodb._reads import checkpoint_id_in, config_of, read_entry, target
+from langgraph.checkpoint.dynamodb._reads import History, checkpoint_id_in, config_of, read_entry, target
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._segments import Chunk, StoredValue, reach
@@ -59,6 +60,7 @@ class _Put:
     parent_id: str | None
     metadata: CheckpointMetadata
     new_versions: ChannelVersions
+    store_writes: Callable[[], Op[Any]] | None
     # Serialized once, however many attempts it takes: a running node may change a value meanwhile.
     serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
@@ -86,8 +88,12 @@ def put(
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
+    store_writes: Callable[[], Op[Any]] | None = None,
 ) -> Op[RunnableConfig]:
-    """Store a checkpoint; when this returns, it is whole and stays so until it is deleted."""
+    """Store a checkpoint; when this returns, it is whole and stays so until it is deleted.
+
+    What `store_writes` stores is there when the checkpoint is; it is run for each attempt.
+    """
     at, parent_id = target(config), checkpoint_id_in(config)
     checkpoint_id = checkpoint["id"]
     items.checkpoint_prefix(checkpoint_id)
@@ -97,11 +103,13 @@ def put(
         parent_id,
         get_checkpoint_metadata(config, metadata),
         new_versions,
+        store_writes,
     )
     parent: Entry | None = None
     if request.parent_id is not None:
         parent = table.memory.checkpoint(at.pk, request.parent_id)
         parent = parent or (yield from read_entry(table, codec, at, request.parent_id))
+        parent = parent or (yield from _newest_parts(table, codec, at))
     remembered = parent or table.memory.thread(at.root)
     epoch = None if remembered is None else remembered.epoch
     for _ in range(ATTEMPTS_MAX):
@@ -115,6 +123,17 @@ def put(
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
     raise ThreadBusyError(msg)
+
+
+def _newest_parts(table: Table, codec: Codec, at: Partition) -> Op[Entry | None]:
+    """What the newest checkpoint has that can be reused, where the parent was never stored; nothing is inherited."""
+    groups = yield from History(table, at).page()
+    if not groups:
+        return None
+    checkpoint_id = groups[0].checkpoint_id
+    entry = table.memory.checkpoint(at.pk, checkpoint_id)
+    entry = entry or (yield from read_entry(table, codec, at, checkpoint_id))
+    return entry and replace(entry, versions={})
 
 
 def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
@@ -151,6 +170,8 @@ def _attempt(
         epoch = yield from take_epoch(table, request.at)
     if not (yield from _store_dependencies(table, request.at, head, epoch)):
         return epoch, None
+    if request.store_writes is not None:
+        yield from request.store_writes()
     history_expires_at = yield from _renew_history(table, codec, request, parent, head)
     if table.clock() - started_at > UPLOAD_SECONDS_MAX:
         # What was uploaded may count as orphaned by now.

@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb import (
     _copy,
     _deletes,
     _delta,
+    _flush,
     _listing,
     _pending,
     _reads,
@@ -302,6 +303,55 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         """Do as `put` does."""
         return await self._async.run(
             _writes.put(self._table, self._codec, config, checkpoint, metadata, new_versions)
+        )
+
+    def put_with_writes(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        pending_writes: Sequence[_flush.HeldWrites],
+    ) -> RunnableConfig:
+        """Store a checkpoint with writes that were held back: what `DeferredCheckpointSaver` calls to flush.
+
+        The writes are stored first, so that whoever finds the checkpoint finds them. Writes of checkpoints that are
+        not in the table, since only the last one of a run was kept, are left out: no reader would find them.
+
+        Args:
+            config: As for `put`. Where the parent was never stored, parts of the newest checkpoint are reused.
+            checkpoint: As for `put`.
+            metadata: As for `put`.
+            new_versions: The channels that changed since the last checkpoint that was stored.
+            pending_writes: For each call of `put_writes` its config, writes, task id and task path.
+
+        Returns:
+            The config that names the stored checkpoint.
+
+        Raises:
+            CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
+            CheckpointSerializationError: The serializer cannot write a value.
+            ThreadBusyError: Deletions of the thread kept interfering.
+        """
+        return self._blocking.run(
+            _flush.put_with_writes(
+                self._table, self._codec, config, checkpoint, metadata, new_versions, pending_writes
+            )
+        )
+
+    async def aput_with_writes(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        pending_writes: Sequence[_flush.HeldWrites],
+    ) -> RunnableConfig:
+        """Do as `put_with_writes` does."""
+        return await self._async.run(
+            _flush.put_with_writes(
+                self._table, self._codec, config, checkpoint, metadata, new_versions, pending_writes
+            )
         )
 
     def put_writes(
