@@ -354,6 +354,10 @@ class Ledger:
         )
 
     def _may_have_lost(self, put: Put, writes: Writes) -> bool:
+        """Tell whether acknowledged writes may have gone: with their checkpoint, or two ttls after they were put."""
+        put_at = (writes.began or START).seconds
+        if self.ttl_seconds is not None and self.now() >= int(put_at) + 2 * self.ttl_seconds:
+            return True
         return any(not each.over_before(writes.began or START) for each in self.deleters(put))
 
     def _check_writes(self, put: Put, seen: CheckpointTuple, began: Moment) -> None:

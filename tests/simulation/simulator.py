@@ -112,6 +112,8 @@ class Actor:
     steps: Generator[Any, Any, Any]
     requests: list[_Request | None] = field(default_factory=list)
     outcomes: list[Any] = field(default_factory=list)
+    effects: list[Call] = field(default_factory=list)
+    """What it has written so far."""
     finished: bool = False
     failure: Exception | None = None
 
@@ -158,6 +160,8 @@ class Simulator:
         self._last: Actor | None = None
         self.actors: list[Actor] = []
         self.in_flight: list[tuple[float, Call]] = []
+        self.nobody_waits: Callable[[Call], None] = lambda _call: None
+        """Is told of each effect that comes when its sender does not wait any more, and of those of one that dies."""
 
     def clock(self) -> float:
         """Return the time."""
@@ -284,6 +288,8 @@ class Simulator:
                     if request is not None:
                         self._give_up(request)
                 actor.steps.close()
+                for effect in actor.effects:
+                    self.nobody_waits(effect)
 
     def settle(self) -> None:
         """Let every request in flight arrive, or get lost."""
@@ -364,6 +370,8 @@ class Simulator:
     def _effect(self, actor: Actor, request: _Request, position: int) -> None:
         effect = request.effects.pop(position)
         request.answers.append(self._answer(effect, request.began_at))
+        if effect.method not in _READS:
+            actor.effects.append(effect)
         self.log.append(f"{actor.name}: {described(effect)} -> {answered(request.answers[-1])}")
 
     def _give_up(self, request: _Request) -> None:
@@ -375,6 +383,7 @@ class Simulator:
     def _arrive(self, call: Call) -> None:
         """Let a request take effect whose sender does not wait for it any more."""
         self.log.append(f"late: {described(call)} -> {answered(self._answer(call, None))}")
+        self.nobody_waits(call)
 
     def _answer(self, call: Call, began_at: int | None) -> Any:
         torn = call.method in _READS and self.choices.chance(self.weather.torn)
@@ -452,7 +461,7 @@ def described(call: Call) -> str:
 
 
 def _subjects(params: Mapping[str, Any]) -> Iterator[str]:
-    for key in _keys(params):
+    for key in keys_of(params):
         yield f"{key['PK']['S']}|{key['SK']['S']}"
     if "KeyConditionExpression" in params:
         yield " ".join(value.get("S", "?") for value in params["ExpressionAttributeValues"].values())
@@ -460,7 +469,8 @@ def _subjects(params: Mapping[str, Any]) -> Iterator[str]:
         yield params["UpdateExpression"]
 
 
-def _keys(params: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def keys_of(params: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the items, or their keys, that a request names."""
     for name in ("Key", "Item"):
         if name in params:
             yield params[name]

@@ -58,11 +58,13 @@ def put_writes(
     old: Item = {}
     for _ in range(MERGE_ATTEMPTS_MAX):
         draft = Draft(table, codec, at, sk, {})
+        # Taken before the segments', which so live as long, however late the update comes.
+        expires_at = table.expires_at(2)
         size = sum(len(write.data) for write in (*regular.values(), *special.values()))
         parts = yield from work(partial(_parts, draft, regular, special), size)
         epoch = yield from _store_segments(table, at, draft, epoch)
         found = yield from _update_writes(
-            table, items.key(at.pk, sk), parts, old, epoch if draft.segments else None
+            table, items.key(at.pk, sk), parts, old, epoch if draft.segments else None, expires_at
         )
         if found is None:
             if not _needs_look(at, draft):
@@ -124,7 +126,12 @@ def _store_segments(table: Table, at: Partition, draft: Draft, epoch: bytes | No
 
 
 def _update_writes(
-    table: Table, key: Item, parts: Mapping[str, Part], old: Item, epoch: bytes | None
+    table: Table,
+    key: Item,
+    parts: Mapping[str, Part],
+    old: Item,
+    epoch: bytes | None,
+    expires_at: int | None,
 ) -> Op[Item | None]:
     """Set parts of a task's writes; return the item instead if its regular writes are not those of `old`."""
     sets = ["#created = :created"]
@@ -138,7 +145,6 @@ def _update_writes(
         sets.append("#epoch = :epoch")
         names["#epoch"] = items.EPOCH
         values[":epoch"] = {"B": epoch}
-    expires_at = table.expires_at(2)
     if expires_at is not None:
         # The first call's expiry stays: its segments live no longer.
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")

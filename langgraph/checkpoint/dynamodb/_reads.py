@@ -161,11 +161,10 @@ class History:
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
         self._writes = []
         self._newest_unseen = False
-        expired = items.is_expired(head, self._table.clock(), as_ancestor=self._as_ancestors)
-        if checkpoint_id == self._below or expired:
+        if checkpoint_id == self._below:
             return []
-        items.check_format(head)
-        return [Group(head, writes)]
+        group = _live(self._table, head, writes, as_ancestor=self._as_ancestors)
+        return [] if group is None else [group]
 
 
 def find(
@@ -176,10 +175,16 @@ def find(
     found = yield from table.query_all(query)
     if not found or not items.is_head(found[0]):
         return None
-    if items.is_expired(found[0], table.clock(), as_ancestor=as_ancestor):
+    return _live(table, found[0], found[1:], as_ancestor=as_ancestor)
+
+
+def _live(table: Table, head: Item, writes: Sequence[Item], *, as_ancestor: bool) -> Group | None:
+    """What has not expired of a checkpoint; None where its head has."""
+    now = table.clock()
+    if items.is_expired(head, now, as_ancestor=as_ancestor):
         return None
-    items.check_format(found[0])
-    return Group(found[0], found[1:])
+    items.check_format(head)
+    return Group(head, [each for each in writes if not items.is_expired(each, now)])
 
 
 # Loading what heads name
