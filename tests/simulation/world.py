@@ -108,8 +108,8 @@ class World:
         """
         self.simulator = Simulator(choices, weather, switches_max=switches_max, ttl_seconds=ttl_seconds)
         self.ledger = Ledger(index_lags=weather.stale > 0, ttl_seconds=ttl_seconds, now=self.simulator.clock)
-        self.simulator.nobody_waits = self._note_unfindable
-        self._unfindable: set[tuple[str, str]] = set()
+        self.simulator.nobody_waits = self._note_unwatched
+        self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
         self._checkpoints = 0
 
@@ -363,7 +363,7 @@ class World:
             isinstance(record, Deletion)
             and record.clean
             and self.simulator.now < (record.began or START).seconds + CLAIM_SECONDS
-            and all(each.acknowledged_before(record.began or START) for each in others)
+            and all(each.clean and each.acknowledged_before(record.began or START) for each in others)
         ):
             raise Violation("a deletion locked itself out") from error
 
@@ -425,24 +425,29 @@ class World:
         self.simulator.settle()
         # By now no claim holds, and what nothing names is old enough to go.
         self.simulator.now += 4000
+        unfindable = self._unfindable()
         for thread in dict.fromkeys(
             item["PK"]["S"].partition("#")[0] for item in self.simulator.model.items()
         ):
             self.alone(self.delete_thread(self.simulator.process(), thread))
         # What has an expiry goes by itself, also where DynamoDB removed first what led there.
         left = {_key_of(item) for item in self.simulator.model.items() if TTL_ATTRIBUTE not in item}
-        left -= self._unfindable
+        left -= unfindable
         if left:
             raise Violation(f"orphans after every thread was deleted: {sorted(left)}")
 
-    def _note_unfindable(self, call: Call) -> None:
-        """Note what comes to a namespace that was deleted, of who cannot notice; docs/design.md names it."""
-        entries = {_key_of(item) for item in self.simulator.model.items()}
-        for key in keys_of(call.params):
-            pk, sk = _key_of(key)
-            thread, _, namespace = pk.partition("#")
-            if namespace and (f"{thread}#", f"N#{namespace}") not in entries:
-                self._unfindable.add((pk, sk))
+    def _note_unwatched(self, call: Call) -> None:
+        self._unwatched |= {_key_of(key) for key in keys_of(call.params)}
+
+    def _unfindable(self) -> set[tuple[str, str]]:
+        """Return what came to a namespace that was deleted, of who cannot notice; docs/design.md names it."""
+        there = {_key_of(item) for item in self.simulator.model.items()}
+        parts = {key: key[0].partition("#") for key in self._unwatched & there}
+        return {
+            key
+            for key, (thread, _, namespace) in parts.items()
+            if namespace and (f"{thread}#", f"N#{namespace}") not in there
+        }
 
     def look(self) -> None:
         """Look at everything with a new process, when nothing is under way any more."""

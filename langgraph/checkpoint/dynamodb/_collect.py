@@ -38,6 +38,7 @@ from langgraph.checkpoint.dynamodb._schema import (
 from langgraph.checkpoint.dynamodb._segments import reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb._threads import (
+    delete_if,
     entered,
     leave_namespace,
     namespace_entries,
@@ -138,11 +139,7 @@ def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[N
         freed = before.named(gone) | (_old(table, before.segments) - before.named(before.checkpoint_ids))
         return freed - after.named(after.checkpoint_ids)
 
-    def abandoned_too(before: Sequence[Inventory]) -> Op[Choice]:
-        chosen = yield from choose(before)
-        return {each.at.pk: chosen[each.at.pk] | _abandoned(table, each) for each in before}
-
-    yield from _collect(table, codec, thread_id, abandoned_too, unneeded)
+    yield from _collect(table, codec, thread_id, choose, unneeded)
 
 
 def collect_all(table: Table, codec: Codec, thread_id: str) -> Op[None]:
@@ -183,9 +180,11 @@ def _collect(
         epoch = yield from new_epoch(table, root, claim)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
         yield from gather([_stamp(table, each, old_epoch, epoch) for each in after])
+        pairs = list(zip(before, after, strict=True))
+        abandoned = yield from gather([_delete_abandoned(table, old, new) for old, new in pairs])
         freed = [
-            unneeded(old, new, gone[old.at.pk]) & old.segments.keys()
-            for old, new in zip(before, after, strict=True)
+            unneeded(old, new, gone[old.at.pk] | also) & old.segments.keys()
+            for (old, new), also in zip(pairs, abandoned, strict=True)
         ]
         yield from table.batch_write(
             deletes=[old.segments[each] for old, ids in zip(before, freed, strict=True) for each in ids]
@@ -219,6 +218,28 @@ def _delete_checkpoints(table: Table, codec: Codec, before: Sequence[Inventory],
     yield from table.batch_write(
         deletes=[item for each in before for name in gone[each.at.pk] for item in each.writes.get(name, ())]
     )
+
+
+def _delete_abandoned(table: Table, before: Inventory, after: Inventory) -> Op[set[str]]:
+    """Delete abandoned writes that nobody has written to since they were read; return whose they are."""
+    gone: set[str] = set()
+    for checkpoint_id in _abandoned(table, before) & _abandoned(table, after):
+        writes = after.writes.pop(checkpoint_id)
+        deleted = yield from gather([_delete_unchanged(table, item) for item in writes])
+        left = [item for item, is_gone in zip(writes, deleted, strict=True) if not is_gone]
+        if left:
+            after.writes[checkpoint_id] = left
+        else:
+            gone.add(checkpoint_id)
+    return gone
+
+
+def _delete_unchanged(table: Table, writes: Item) -> Op[bool]:
+    names, at = {"#created": items.CREATED_AT}, items.key(items.partition_key(writes), items.sort_key(writes))
+    created_at = writes.get(items.CREATED_AT)
+    if created_at is None:
+        return (yield from delete_if(table, at, "attribute_not_exists(#created)", names, {}))
+    return (yield from delete_if(table, at, "#created = :created", names, {":created": created_at}))
 
 
 def _abandoned(table: Table, inventory: Inventory) -> set[str]:

@@ -22,16 +22,14 @@ def lives_shorter(expires_at: int | None, than: int | None) -> bool:
     return expires_at is not None and (than is None or expires_at < than)
 
 
-def renew(table: Table, at: Item) -> Op[bool]:
-    """Let an item live for two more ttls; False where it does not exist any more. Never makes an item."""
-    expires_at = table.expires_at(2)
+def renew(table: Table, at: Item, expires_at: int | None) -> Op[bool]:
+    """Let an item live until then; False where it does not exist any more. Never makes an item."""
     expression = "REMOVE #expiry" if expires_at is None else "SET #expiry = :expiry"
     return (yield from _renew(table, at, expression, {"#expiry": TTL_ATTRIBUTE}, expires_at))
 
 
-def renew_ancestor(table: Table, head: Item) -> Op[None]:
-    """Keep a head that a checkpoint is rebuilt from in the table for two more ttls, but readable no longer."""
-    expires_at = table.expires_at(2)
+def renew_ancestor(table: Table, head: Item, expires_at: int | None) -> Op[None]:
+    """Keep a head that a checkpoint is rebuilt from in the table until then, but readable no longer."""
     expression = (
         "REMOVE #expiry, #until"
         if expires_at is None
@@ -84,7 +82,7 @@ def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes
         return None
     seen = items.binary(thread, items.EPOCH)
     if seen == epoch and lives_shorter(items.number(thread, TTL_ATTRIBUTE), table.expires_at()):
-        yield from renew(table, items.key(at.root, items.THREAD))
+        yield from renew(table, items.key(at.root, items.THREAD), table.expires_at(2))
     return seen
 
 
@@ -94,6 +92,7 @@ def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes
 def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
     """Keep other collections of the thread out, waiting for one that is under way; return the thread's epoch."""
     waited, attempt = 0.0, 0
+    expires_at = table.expires_at(2)
     while waited <= BACKOFF_SECONDS_TOTAL:
         delay = table.backoff(attempt)
         waited += delay
@@ -101,15 +100,23 @@ def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
         response = yield from unless_condition_failed(
             table.update(
                 items.key(root.pk, items.THREAD),
-                "SET #claim = :claim, #until = :until, #epoch = if_not_exists(#epoch, :epoch)",
+                "SET #claim = :claim, #until = :until, #epoch = if_not_exists(#epoch, :epoch)"
+                # The thread may have expired; its item is not to go while it keeps the claim.
+                + ("" if expires_at is None else ", #expiry = :expiry"),
                 # The last part holds when a request took effect but its answer was lost and it is sent again.
                 condition="attribute_not_exists(#claim) OR #until < :now OR #claim = :claim",
-                names={"#claim": items.CLAIM, "#until": items.CLAIMED_UNTIL, "#epoch": items.EPOCH},
+                names={
+                    "#claim": items.CLAIM,
+                    "#until": items.CLAIMED_UNTIL,
+                    "#epoch": items.EPOCH,
+                    **({} if expires_at is None else {"#expiry": TTL_ATTRIBUTE}),
+                },
                 values={
                     ":claim": {"B": claim},
                     ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
                     ":now": {"N": str(int(table.clock()))},
                     ":epoch": {"B": table.rng.randbytes(8)},
+                    **({} if expires_at is None else {":expiry": {"N": str(expires_at)}}),
                 },
                 ReturnValues="ALL_NEW",
                 delay_seconds=delay,
@@ -207,9 +214,9 @@ def leave_namespace(table: Table, entry: Item) -> Op[None]:
     )
 
 
-def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], values: Item) -> Op[None]:
-    """Delete an item if a condition holds."""
-    yield from unless_condition_failed(
+def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], values: Item) -> Op[bool]:
+    """Delete an item if a condition holds, and say whether it did."""
+    response = yield from unless_condition_failed(
         table.send(
             "delete_item",
             Key=at,
@@ -218,3 +225,4 @@ def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], val
             ExpressionAttributeValues=values,
         )
     )
+    return response is not None

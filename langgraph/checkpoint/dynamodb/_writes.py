@@ -8,7 +8,7 @@ tells whether a deletion came between. If so, the put is made again from parts t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -292,11 +292,19 @@ def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) 
     yield from enter_namespace(table, at, epoch)
     yield from table.batch_write(puts=head.draft.segments.values())
     short = [each for each, chunk in head.draft.chunks.items() if lives_shorter(chunk.expires_at, ends_at)]
-    renewed = yield from gather([renew(table, items.key(at.pk, items.segment_sk(each))) for each in short])
+    # An expiry is taken before the request that sets it: a process may stand still between the two.
+    expires_at = table.expires_at(2)
+    renewed = yield from _renew_segments(table, at, short, expires_at)
     for each in short:
         chunk = head.draft.chunks[each]
-        head.draft.chunks[each] = Chunk(chunk.digest, chunk.length, table.expires_at(2))
-    return all(renewed)
+        head.draft.chunks[each] = Chunk(chunk.digest, chunk.length, expires_at)
+    return renewed
+
+
+def _renew_segments(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[bool]:
+    """Let segments live until then; False where one of them has gone."""
+    keys = [items.key(at.pk, items.segment_sk(each)) for each in sorted(ids)]
+    return all((yield from gather([renew(table, key, expires_at) for key in keys])))
 
 
 def _renew_history(
@@ -322,12 +330,16 @@ def _renew_history(
         oldest = _earlier(oldest, items.number(each, TTL_ATTRIBUTE))
     if not lives_shorter(oldest, ends_at):
         return _earlier(oldest, own)
-    pk = request.at.pk
-    rest = {items.sort_key(item) for each in path for item in each.group.writes}
+    expires_at = table.expires_at(2)
     named = {each for ancestor in path for each in ancestor.group.ids()}
-    rest |= set(map(items.segment_sk, reach(named, ancestors.known.contents)))
-    yield from gather([renew(table, items.key(pk, sk)) for sk in sorted(rest)])
-    yield from gather([renew_ancestor(table, each) for each in heads])
+    segments = reach(named, ancestors.known.contents)
+    # What lost a segment meanwhile is not to outlive it.
+    if (yield from _renew_segments(table, request.at, segments, expires_at)):
+        writes = [
+            items.key(request.at.pk, items.sort_key(item)) for each in path for item in each.group.writes
+        ]
+        yield from gather([renew(table, key, expires_at) for key in writes])
+        yield from gather([renew_ancestor(table, each, expires_at) for each in heads])
     return own
 
 
