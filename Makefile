@@ -21,6 +21,7 @@ help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
 	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker) and on moto's server"
 	@echo "make check        what CI runs: lint, types, templates and tests"
+	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
 	@echo "make format       let ruff put the code in order"
 	@echo "make constraints  pin the newest releases of all dependencies anew"

@@ -1,8 +1,11 @@
 # The benchmarks compare other savers, whose dependencies are no business of the project's own environments.
 
 VENV_BENCH := .venv-bench
+# A peer that wants an older boto3 than the others do.
+VENV_BENCH_AMAZON := .venv-bench-amazon
+SUITE := $(VENV_BENCH)/bin/python -m benchmarks.suite
 
-.PHONY: bench-cost bench-constraints
+.PHONY: bench bench-cost bench-constraints
 constraints: bench-constraints
 
 $(VENV_BENCH)/.installed: pyproject.toml benchmarks/requirements.in constraints/bench.txt $(VENV)/.installed
@@ -11,9 +14,19 @@ $(VENV_BENCH)/.installed: pyproject.toml benchmarks/requirements.in constraints/
 		--build-constraint constraints/aioboto3.txt --editable . --requirements benchmarks/requirements.in
 	touch $@
 
-# `make bench-cost JSON=cost.json` also writes what was measured to a file.
+$(VENV_BENCH_AMAZON)/.installed: pyproject.toml benchmarks/requirements-amazon.in constraints/bench-amazon.txt $(VENV)/.installed
+	test -x $(VENV_BENCH_AMAZON)/bin/python || $(PYTHON) -m venv $(VENV_BENCH_AMAZON)
+	$(BIN)/uv pip install --quiet --python $(VENV_BENCH_AMAZON)/bin/python --constraint constraints/bench-amazon.txt \
+		--build-constraint constraints/aioboto3.txt --editable . --requirements benchmarks/requirements-amazon.in
+	touch $@
+
+# `make bench JSON=bench.json` also writes what was measured to a file.
+bench: $(VENV_BENCH)/.installed $(VENV_BENCH_AMAZON)/.installed engine
+	$(SUITE) --charts docs/figures $(if $(JSON),--json $(JSON))
+
 bench-cost: $(VENV_BENCH)/.installed engine
-	$(VENV_BENCH)/bin/python -m benchmarks.cost $(if $(JSON),--json $(JSON))
+	$(SUITE) --only cost $(if $(JSON),--json $(JSON))
 
 bench-constraints: $(VENV)/.installed
 	$(COMPILE) benchmarks/requirements.in --output-file constraints/bench.txt
+	$(COMPILE) benchmarks/requirements-amazon.in --output-file constraints/bench-amazon.txt

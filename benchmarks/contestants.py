@@ -1,7 +1,8 @@
 """The savers that are compared, and the meter between a saver and its caller.
 
 Every measurement takes a fresh contestant with an empty table of its own, so nothing that one measurement
-stored or remembered shows in another.
+stored or remembered shows in another. A peer is imported when it is opened: not all of them fit into one
+environment.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import boto3
 from langgraph.checkpoint.base import BaseCheckpointSaver, V
-from langgraph_checkpoint_aws import DynamoDBSaver as AwsSaver
 
+from benchmarks.floor import FloorSaver
 from benchmarks.meter import Meter, Tally
 from benchmarks.stored import Stored, stored
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
     from tools.engine import Engine
 
@@ -39,8 +42,41 @@ class Contestant:
     schema: dict[str, Any]
 
 
-# What the documentation of langgraph-checkpoint-aws asks for: two string keys and nothing else.
-_AWS_SCHEMA = {
+def _open_aws(
+    table_name: str,
+    *,
+    session: boto3.Session,
+    endpoint_url: str,
+    serde: SerializerProtocol | None = None,
+    gzip: bool = False,
+) -> BaseCheckpointSaver[Any]:
+    peer: Any = import_module("langgraph_checkpoint_aws").DynamoDBSaver(
+        table_name, session=session, endpoint_url=endpoint_url, enable_checkpoint_compression=gzip
+    )
+    if serde is not None:
+        # Its constructor takes no serializer.
+        peer.serde = peer.serializer.serde = serde
+    saver: BaseCheckpointSaver[Any] = peer
+    return saver
+
+
+def _open_amazon(
+    table_name: str, *, session: boto3.Session, endpoint_url: str, serde: SerializerProtocol | None = None
+) -> BaseCheckpointSaver[Any]:
+    library: Any = import_module("langgraph_checkpoint_dynamodb")
+    # Its constructor takes neither a session nor a serializer: it makes its clients from boto3's default session.
+    boto3.DEFAULT_SESSION = session
+    table = library.DynamoDBTableConfig(table_name=table_name)
+    saver: BaseCheckpointSaver[Any] = library.DynamoDBSaver(
+        library.DynamoDBConfig(table_config=table, endpoint_url=endpoint_url)
+    )
+    if serde is not None:
+        saver.serde = serde
+    return saver
+
+
+# What the documentation of both peers asks for: two string keys and nothing else.
+_KEYS_ONLY = {
     "AttributeDefinitions": [
         {"AttributeName": "PK", "AttributeType": "S"},
         {"AttributeName": "SK", "AttributeType": "S"},
@@ -50,10 +86,11 @@ _AWS_SCHEMA = {
 }
 
 OURS = Contestant("langgraph-dynamodb", DynamoDBSaver, table_schema("any"))
-AWS = Contestant("langgraph-checkpoint-aws", AwsSaver, _AWS_SCHEMA)
-AWS_GZIP = Contestant(
-    "langgraph-checkpoint-aws, gzip", partial(AwsSaver, enable_checkpoint_compression=True), _AWS_SCHEMA
-)
+FLOOR = Contestant("the floor", FloorSaver, _KEYS_ONLY)
+AWS = Contestant("langgraph-checkpoint-aws", _open_aws, _KEYS_ONLY)
+AWS_GZIP = Contestant("langgraph-checkpoint-aws, gzip", partial(_open_aws, gzip=True), _KEYS_ONLY)
+# It wants an older boto3 than the others do; `benchmarks.amazon` runs it in an environment of its own.
+AMAZON = Contestant("langgraph-checkpoint-amazon-dynamodb", _open_amazon, _KEYS_ONLY)
 
 
 class MeteredSaver(BaseCheckpointSaver[V]):
@@ -121,11 +158,14 @@ def session_of(engine: Engine) -> boto3.Session:
 class Bench:
     """One contestant on an empty table; `reopen` gives a saver that remembers nothing, like a new process."""
 
-    def __init__(self, contestant: Contestant, engine: Engine) -> None:
-        """Create the table and opens the saver."""
+    def __init__(
+        self, contestant: Contestant, engine: Engine, serde: SerializerProtocol | None = None
+    ) -> None:
+        """Create the table and opens the saver, by default with the serializer that it brings."""
         self.meter = Meter()
         self._contestant = contestant
         self._engine = engine
+        self._options: dict[str, Any] = {} if serde is None else {"serde": serde}
         self._table_name = f"bench-{uuid4().hex}"
         # A client of its own, so that what the benchmark does to the table is not counted.
         self._admin = session_of(engine).client("dynamodb", endpoint_url=engine.endpoint_url)
@@ -135,8 +175,8 @@ class Bench:
     def reopen(self) -> MeteredSaver[Any]:
         """Return a new saver on the same table."""
         session = self.meter.watch(session_of(self._engine))
-        endpoint_url = self._engine.endpoint_url
-        saver = self._contestant.open(self._table_name, session=session, endpoint_url=endpoint_url)
+        options = {**self._options, "session": session, "endpoint_url": self._engine.endpoint_url}
+        saver = self._contestant.open(self._table_name, **options)
         return MeteredSaver(saver, self.meter)
 
     def stored(self) -> Stored:

@@ -1,21 +1,12 @@
-"""What an agent's checkpoints cost, beside AWS's own saver: `make bench-cost`.
-
-Prints tables of what DynamoDB Local charged and counted, then every figure the project promises with what was
-measured, and ends with status 1 if one of them was not reached.
-"""
+"""What an agent's checkpoints cost in capacity and requests, beside AWS's own saver: `make bench-cost`."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
-import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.contestants import AWS, AWS_GZIP, OURS
-from benchmarks.figures import Figure, at_least, at_most, under
+from benchmarks.figures import Figure, Section, at_least, at_most, under
 from benchmarks.measurements import (
     ConversationCost,
     SmallCost,
@@ -25,12 +16,8 @@ from benchmarks.measurements import (
     measure_small,
 )
 from benchmarks.report import table
-from tools.engine import DYNAMODB_LOCAL, find
-from tools.server import ServerUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from benchmarks.contestants import Contestant
     from benchmarks.meter import Tally
     from tools.engine import Engine
@@ -59,6 +46,20 @@ class Measured:
     def late(self) -> float:
         """Write units per step at the end."""
         return self.conversation.write_units_per_step(*LATE_TURNS)
+
+
+def run(engine: Engine) -> Section:
+    """Measure the savers and compare them."""
+    measured = {contestant.name: measure(contestant, engine) for contestant in CONTESTANTS}
+    counts = measured[OURS.name].conversation.counts
+    state_bytes = measured[OURS.name].conversation.state_bytes
+    return Section(
+        f"Cost: an agent of {TURNS} turns: {counts['put']} checkpoints, {counts['put_writes']} put_writes, "
+        f"final state {state_bytes / 1000:.0f} KB",
+        tables(measured),
+        figures(*measured.values()),
+        {name: asdict(one) for name, one in measured.items()},
+    )
 
 
 def measure(contestant: Contestant, engine: Engine) -> Measured:
@@ -98,7 +99,7 @@ def figures(ours: Measured, aws: Measured, gzip: Measured) -> list[Figure]:
     ]
 
 
-def tables(measured: dict[str, Measured]) -> str:
+def tables(measured: dict[str, Measured]) -> list[str]:
     """Return one table of what the conversation cost, and one of single operations."""
     columns = list(measured.values())
     header = list(measured)
@@ -142,15 +143,7 @@ def tables(measured: dict[str, Measured]) -> str:
             *(_or_fails(one.list_write_units_per_step) for one in columns),
         ),
     ]
-    return "\n\n".join(
-        (
-            f"An agent of {TURNS} turns: {ours.counts['put']} checkpoints, {ours.counts['put_writes']} "
-            f"put_writes, final state {ours.state_bytes / 1000:.0f} KB",
-            table(["", *header], conversation),
-            "Single operations",
-            table(["", *header], operations),
-        )
-    )
+    return [table(["", *header], conversation), table(["single operations", *header], operations)]
 
 
 def _read_units(cost: ConversationCost) -> float:
@@ -163,38 +156,3 @@ def _mean_requests(cost: ConversationCost, operation: str) -> str:
 
 def _or_fails(units: float | None) -> object:
     return "fails" if units is None else units
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Measure, prints, and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="also write everything that was measured here"
-    )
-    options = parser.parse_args(arguments)
-    # It reports the failure that a 1 MB state is known to cause, which the table shows as "fails".
-    logging.getLogger("langgraph_checkpoint_aws").setLevel(logging.CRITICAL)
-    try:
-        with find(DYNAMODB_LOCAL).run() as engine:
-            measured = {contestant.name: measure(contestant, engine) for contestant in CONTESTANTS}
-    except ServerUnavailableError as error:
-        print(error, file=sys.stderr)
-        return 1
-    reached = figures(*measured.values())
-    if options.json:
-        options.json.write_text(json.dumps(_as_json(measured, reached), indent=2) + "\n", encoding="utf-8")
-    print(tables(measured), end="\n\n")
-    verdicts = [(each.name, each.target, each.measured, each.verdict) for each in reached]
-    print(table(["figure", "to reach", "measured", ""], verdicts))
-    return 0 if all(each.reached for each in reached) else 1
-
-
-def _as_json(measured: dict[str, Measured], reached: Sequence[Figure]) -> dict[str, Any]:
-    return {
-        "savers": {name: asdict(one) for name, one in measured.items()},
-        "figures": [asdict(each) for each in reached],
-    }
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -32,7 +32,9 @@ class Section:
     tables: Sequence[str]
     figures: Sequence[Figure] = ()
     # Everything that was measured, as JSON can hold it.
-    data: dict[str, object] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
+    # SVG by the name of the file.
+    charts: Mapping[str, str] = field(default_factory=dict)
 
 
 def at_least(name: str, target: float, ratio: float) -> Figure:

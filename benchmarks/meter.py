@@ -27,29 +27,34 @@ READS = frozenset({"GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems
 class Tally:
     """Requests and capacity units of one operation, or of many."""
 
+    # By the kind of request.
     calls: dict[str, int] = field(default_factory=dict)
-    write_units: float = 0.0
-    read_units: float = 0.0
+    units: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def write_units(self) -> float:
+        """What the requests that write cost."""
+        return sum(units for call, units in self.units.items() if call in WRITES)
+
+    @property
+    def read_units(self) -> float:
+        """What the requests that read cost."""
+        return sum(units for call, units in self.units.items() if call in READS)
 
     @property
     def requests(self) -> int:
         """Requests of every kind, those that failed included."""
         return sum(self.calls.values())
 
-    def add(self, call: str, units: float) -> None:
-        """Add one request; what it cost counts as writing or reading by the name of the call."""
-        self.calls[call] = self.calls.get(call, 0) + 1
-        if call in WRITES:
-            self.write_units += units
-        else:
-            self.read_units += units
+    def add(self, call: str, units: float, count: int = 1) -> None:
+        """Add requests of one kind; what they cost counts as writing or reading by the name of the call."""
+        self.calls[call] = self.calls.get(call, 0) + count
+        self.units[call] = self.units.get(call, 0.0) + units
 
     def include(self, other: Tally) -> None:
         """Add all of another tally."""
         for call, count in other.calls.items():
-            self.calls[call] = self.calls.get(call, 0) + count
-        self.write_units += other.write_units
-        self.read_units += other.read_units
+            self.add(call, other.units[call], count)
 
 
 def total(tallies: Iterable[Tally]) -> Tally:

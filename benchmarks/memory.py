@@ -1,0 +1,95 @@
+"""What a process remembers while 10,000 threads pass through one saver.
+
+Every thread stores the same few checkpoints, without an engine (see `benchmarks.tape`). What counts is what
+is still allocated after a collection, above what was before the first thread; the rest of the process is not
+the saver's.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from inspect import signature
+from typing import TYPE_CHECKING
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from benchmarks.contestants import OURS, session_of
+from benchmarks.figures import Section, within
+from benchmarks.raw import new_table
+from benchmarks.report import table
+from benchmarks.states import Thread, chat
+from benchmarks.tape import Tape
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AnyMessage
+
+    from tools.engine import Engine
+
+MIB = 1024 * 1024
+THREADS = 10_000
+STATE_BYTES = 20_000
+_DEFAULT_BYTES: int = signature(DynamoDBSaver).parameters["cache_bytes"].default
+_SMALL_BYTES = 2 * MIB
+_PUTS = 2
+_SAMPLES = (100, 1_000, 5_000, THREADS)
+
+
+def run(engine: Engine) -> Section:
+    """Let the threads pass with the default bound and with a small one."""
+    rows, figures, data = [], [], {}
+    for name, cache_bytes in (("default", _DEFAULT_BYTES), ("small", _SMALL_BYTES)):
+        held, peak = _pass(engine, cache_bytes)
+        rows.append(
+            (
+                f"cache_bytes {cache_bytes / MIB:.0f} MiB ({name})",
+                *(f"{held[count] / MIB:.1f}" for count in _SAMPLES),
+                f"{peak / MIB:.1f}",
+            )
+        )
+        figures.append(
+            within(
+                f"memory held after {THREADS:,} threads, to cache_bytes ({name})",
+                1,
+                max(held.values()) / cache_bytes,
+            )
+        )
+        data[name] = {"cache_bytes": cache_bytes, "held_bytes": held, "peak_bytes": peak}
+    header = ("", *(f"after {count:,}" for count in _SAMPLES), "peak")
+    return Section(
+        f"Memory in MiB: threads of {_PUTS} puts with a chat of {STATE_BYTES / 1000:.0f} KB each",
+        (table(header, rows),),
+        figures,
+        data,
+    )
+
+
+def _pass(engine: Engine, cache_bytes: int) -> tuple[dict[int, int], int]:
+    """Return what was held after so many threads, and the peak."""
+    messages = chat(JsonPlusSerializer(), STATE_BYTES)
+    with new_table(engine, OURS) as table_name:
+        tape = Tape(session_of(engine).client("dynamodb", endpoint_url=engine.endpoint_url))
+        saver = DynamoDBSaver(table_name, client=tape, cache_bytes=cache_bytes)
+        tape.record()
+        _thread(saver, "recorded", messages)
+        held: dict[int, int] = {}
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for count in range(1, THREADS + 1):
+                tape.rewind()
+                _thread(saver, f"thread-{count}", messages)
+                if count in _SAMPLES:
+                    gc.collect()
+                    held[count] = tracemalloc.get_traced_memory()[0]
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    return held, peak
+
+
+def _thread(saver: DynamoDBSaver, thread_id: str, messages: list[AnyMessage]) -> None:
+    thread = Thread(saver, thread_id)
+    for missing in range(_PUTS - 1, -1, -1):
+        thread.put(messages=messages[: len(messages) - missing])

@@ -1,0 +1,140 @@
+"""What the saver adds to an agent: the same conversation with `InMemorySaver`, and with ours at a distance.
+
+A turn is three calls of a model and two rounds of tools. A call of the model takes 300 ms, the tools take
+nothing, which leaves the saver as little time to work beside them as an agent can. One turn comes before the
+measured ones and opens the connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import ExitStack
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from benchmarks.clock import Times
+from benchmarks.contestants import OURS, session_of
+from benchmarks.conversation import config_of
+from benchmarks.figures import Section, under
+from benchmarks.network import ROUND_TRIP_MS, distant
+from benchmarks.prose import prose
+from benchmarks.raw import async_session_of, new_table
+from benchmarks.report import table
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Durability
+
+    from tools.engine import Engine
+
+MODEL_SECONDS = 0.3
+_MODEL_CALLS = 3
+_TURNS = 4
+_SIDES = ("invoke", "ainvoke")
+_DURABILITIES: tuple[Durability, ...] = ("async", "sync")
+
+
+def run(engine: Engine) -> Section:
+    """Run the conversation in every way that a graph is run."""
+    with distant(engine) as remote:
+        times = {
+            (side, durability, name): _turns(remote, name, side, durability)
+            for side in _SIDES
+            for durability in _DURABILITIES
+            for name in ("InMemorySaver", OURS.name)
+        }
+
+    def overhead(side: str, durability: Durability) -> float:
+        bare = times[side, durability, "InMemorySaver"]
+        return 100 * (times[side, durability, OURS.name].p50_ms / bare.p50_ms - 1)
+
+    rows = [
+        (
+            f"{side}, durability={durability!r}" + (" (default)" if durability == "async" else ""),
+            *(f"{times[side, durability, name].p50_ms:.0f}" for name in ("InMemorySaver", OURS.name)),
+            f"{overhead(side, durability):.1f}%",
+        )
+        for side in _SIDES
+        for durability in _DURABILITIES
+    ]
+    return Section(
+        f"Overhead on an agent: {_MODEL_CALLS} model calls of {MODEL_SECONDS * 1000:.0f} ms per turn,"
+        f" network of {ROUND_TRIP_MS} ms, milliseconds per turn",
+        (table(("", "InMemorySaver", OURS.name, "overhead"), rows),),
+        [
+            under(f"overhead of {side} at the default durability", 5, overhead(side, "async"), "%")
+            for side in _SIDES
+        ],
+        {" ".join(way): each.seconds for way, each in times.items()},
+    )
+
+
+def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Times:
+    with ExitStack() as stack:
+        saver: BaseCheckpointSaver[Any] = InMemorySaver()
+        if name == OURS.name:
+            saver = OURS.open(
+                stack.enter_context(new_table(engine, OURS)),
+                region_name=engine.region_name,
+                endpoint_url=engine.endpoint_url,
+                session=session_of(engine),
+                async_session=async_session_of(engine),
+            )
+        agent, times = _agent(saver), Times()
+
+        async def turns() -> None:
+            for turn in range(1 + _TURNS):
+                question: Any = {"messages": [HumanMessage(prose(Random(f"question/{turn}"), 260))]}
+                config = config_of("thread")
+                started = time.perf_counter()
+                if side == "ainvoke":
+                    await agent.ainvoke(question, config, durability=durability)
+                else:
+                    agent.invoke(question, config, durability=durability)
+                times.seconds.append(time.perf_counter() - started)
+
+        asyncio.run(turns())
+    # The first turn opens the connections.
+    return Times(times.seconds[1:])
+
+
+def _agent(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[MessagesState]:
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", RunnableLambda(_model, _amodel))
+    graph.add_node("tools", _tools)
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", _next)
+    graph.add_edge("tools", "model")
+    return graph.compile(checkpointer=saver)
+
+
+def _model(state: MessagesState) -> MessagesState:
+    time.sleep(MODEL_SECONDS)
+    return _answer(state)
+
+
+async def _amodel(state: MessagesState) -> MessagesState:
+    await asyncio.sleep(MODEL_SECONDS)
+    return _answer(state)
+
+
+def _answer(state: MessagesState) -> MessagesState:
+    return {"messages": [AIMessage(prose(Random(f"answer/{len(state['messages'])}"), 700))]}
+
+
+def _tools(state: MessagesState) -> MessagesState:
+    count = len(state["messages"])
+    return {"messages": [ToolMessage(prose(Random(f"tool/{count}"), 1000), tool_call_id=f"call-{count}")]}
+
+
+def _next(state: MessagesState) -> str:
+    # A turn is a question, and answers with tools between them.
+    turn = 2 * _MODEL_CALLS
+    return END if len(state["messages"]) % turn == 0 else "tools"

@@ -1,0 +1,105 @@
+"""All benchmarks, one after the other: `make bench`.
+
+Prints each section's tables, then one table of all figures that the project set out to reach. The exit status
+is 1 if one of them was not reached and nothing says what stands in the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.report import table
+from tools.engine import DYNAMODB_LOCAL, find
+from tools.server import ServerUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from benchmarks.figures import Section
+
+# Modules of this package; each has `run(engine)`. They are imported when it is their turn.
+SECTIONS = (
+    "cost",
+    "price",
+    "growth",
+    "latency",
+    "cpu",
+    "overhead",
+    "loading",
+    "concurrency",
+    "cold_start",
+    "delta_history",
+    "deletes",
+    "memory",
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sections that were asked for and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.suite", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, metavar="NAME", help="which")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write everything that was measured here"
+    )
+    parser.add_argument("--charts", type=Path, metavar="DIR", help="also write the charts here")
+    options = parser.parse_args(arguments)
+    # It reports the failures that large states are known to cause, which the tables show.
+    logging.getLogger("langgraph_checkpoint_aws").setLevel(logging.CRITICAL)
+    try:
+        sections = {name: _run(name) for name in options.only}
+    except ServerUnavailableError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.json:
+        _write_json(options.json, sections)
+    if options.charts:
+        _write_charts(options.charts, sections)
+    return _conclude(sections)
+
+
+def _run(name: str) -> Section:
+    """Run one section on a fresh engine and print its tables."""
+    with find(DYNAMODB_LOCAL).run() as engine:
+        section: Section = import_module(f"benchmarks.{name}").run(engine)
+    print(section.title, *section.tables, sep="\n\n", end="\n\n\n", flush=True)
+    return section
+
+
+def _conclude(sections: Mapping[str, Section]) -> int:
+    """Print all figures, and under them why some were not reached."""
+    figures = [figure for section in sections.values() for figure in section.figures]
+    rows = [(each.name, each.target, each.measured, each.verdict) for each in figures]
+    print(table(["figure", "to reach", "measured", ""], rows))
+    missed = [each for each in figures if not each.reached]
+    remarks = [f"{each.name}: {each.remark}" for each in missed if each.remark]
+    if remarks:
+        print("\nWhat stands in the way:", *remarks, sep="\n")
+    return 0 if all(each.remark for each in missed) else 1
+
+
+def _write_json(file: Path, sections: Mapping[str, Section]) -> None:
+    data = {
+        name: {"measured": section.data, "figures": [asdict(each) for each in section.figures]}
+        for name, section in sections.items()
+    }
+    file.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_charts(folder: Path, sections: Mapping[str, Section]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for section in sections.values():
+        for name, svg in section.charts.items():
+            (folder / name).write_text(svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
