@@ -214,9 +214,11 @@ def test_a_clone_shares_the_clients_and_the_memory(
     assert isinstance(clone, DynamoDBSaver)
     assert clone is not original
     assert clone.serde is not serde
-    parent = store(original, thread_config(), "1", {"big": BIG})
+    first = store(original, thread_config(), "1", {"big": BIG})
+    # Whose end is sealed now that a step has left it untouched.
+    parent = original.put(first, checkpoint_of("2", {"big": BIG}), METADATA, {})
     traffic = Traffic(session.clients[0].meta.events)
-    clone.put(parent, checkpoint_of("2", {"big": BIG}), METADATA, {})
+    clone.put(parent, checkpoint_of("3", {"big": BIG}), METADATA, {})
     # It neither reads the parent back nor writes again what the original wrote: it only looks at the thread.
     assert traffic.operations == ["PutItem", "GetItem"]
     assert stored_values(original, thread_config()) == {"big": BIG}

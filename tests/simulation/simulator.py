@@ -161,7 +161,7 @@ class Simulator:
         self.actors: list[Actor] = []
         self.in_flight: list[tuple[float, Call]] = []
         self.nobody_waits: Callable[[Call], None] = lambda _call: None
-        """Is told of each effect that comes when its sender does not wait any more, and of those of one that dies."""
+        """Is told of each effect that comes when its sender waits no more, and of all of one that dies or fails."""
 
     def clock(self) -> float:
         """Return the time."""
@@ -288,8 +288,11 @@ class Simulator:
                     if request is not None:
                         self._give_up(request)
                 actor.steps.close()
-                for effect in actor.effects:
-                    self.nobody_waits(effect)
+                self._leave(actor)
+
+    def _leave(self, actor: Actor) -> None:
+        for effect in actor.effects:
+            self.nobody_waits(effect)
 
     def settle(self) -> None:
         """Let every request in flight arrive, or get lost."""
@@ -326,6 +329,7 @@ class Simulator:
         except Exception as error:  # noqa: BLE001 - whatever an operation raises is a finding or a fact.
             actor.finished, actor.failure = True, error
             self.log.append(f"{actor.name} failed: {error!r}")
+            self._leave(actor)
             return
         actor.requests, actor.outcomes = [], []
         for step in round_:

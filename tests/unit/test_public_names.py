@@ -76,9 +76,9 @@ def test_every_method_of_the_base_class_is_overridden() -> None:
     assert _public_names(BaseCheckpointSaver) - _public_names(DynamoDBSaver) == INHERITED
 
 
-def test_what_it_adds_to_the_base_class_is_the_life_cycle() -> None:
+def test_what_it_adds_to_the_base_class_is_the_life_cycle_and_the_flush() -> None:
     added = _public_names(DynamoDBSaver) - _public_names(BaseCheckpointSaver)
-    assert added == {"setup", "asetup", "close", "aclose"}
+    assert added == {"setup", "asetup", "close", "aclose", "put_with_writes", "aput_with_writes"}
 
 
 @pytest.mark.parametrize("name", sorted(_public_names(BaseCheckpointSaver) - INHERITED))

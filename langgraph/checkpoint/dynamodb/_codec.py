@@ -16,6 +16,7 @@ from typing import Any
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
+from langgraph.checkpoint.dynamodb._dictionary import DICTIONARY
 from langgraph.checkpoint.dynamodb._items import (
     CHECKSUM_BYTES,
     FORMAT_VERSION,
@@ -41,6 +42,7 @@ else:
 _ENVELOPE = struct.Struct(">BBB")
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
+_ZSTD_DICTIONARY = zstd.ZstdDict(DICTIONARY, is_raw=True)
 # No segment holds more before compression; an item may name very many of them.
 _SEGMENT_RAW_BYTES_MAX = 64 * 1024
 # How many parts from each end of a container stand for all of them.
@@ -148,7 +150,7 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
 
 
 def _compress(raw: bytes) -> tuple[int, bytes]:
-    compressed = zstd.compress(raw, _ZSTD_LEVEL)
+    compressed = zstd.compress(raw, _ZSTD_LEVEL, zstd_dict=_ZSTD_DICTIONARY)
     return (_ZSTD, compressed) if len(compressed) < len(raw) else (_STORED, raw)
 
 
@@ -159,7 +161,7 @@ def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
         raise damaged(item, f"its compression {compression} is unknown")
     bytes_max = _SEGMENT_RAW_BYTES_MAX if sort_key(item).startswith(SEGMENTS) else RAW_BYTES_MAX
     try:
-        decompressor = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+        decompressor = zstd.ZstdDecompressor(_ZSTD_DICTIONARY, _ZSTD_OPTIONS)
         raw = decompressor.decompress(payload, bytes_max + 1)
     except zstd.ZstdError as error:
         raise damaged(item, f"it cannot be decompressed ({error})") from error

@@ -15,7 +15,16 @@ from langgraph.checkpoint.dynamodb._limits import (
     RAW_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._requests import Table
-from langgraph.checkpoint.dynamodb._segments import Chunk, StoredValue, cut, digest, fold, new_id, split
+from langgraph.checkpoint.dynamodb._segments import (
+    Chunk,
+    Piece,
+    StoredValue,
+    cut,
+    fold,
+    new_id,
+    piece,
+    split,
+)
 from langgraph.checkpoint.dynamodb._steps import Item
 
 
@@ -42,7 +51,7 @@ class Draft:
         chunks = (
             [] if before is None else [self._known[each] for each in before.segments if each in self._known]
         )
-        preamble, pieces, tail = split(data, chunks, self._ids.__contains__)
+        preamble, pieces, tail = split(data, chunks)
         value = StoredValue(kind, preamble, tuple(map(self._piece, pieces)), tail)
         # A channel that was given the value that it has is as idle as one that was given none.
         return self.inherit(value, inline=False) if value == before else value
@@ -53,7 +62,7 @@ class Draft:
             self.chunks[each] = self._known[each]
         if inline or len(value.tail) <= IDLE_TAIL_BYTES_MAX:
             return value
-        return StoredValue(value.kind, value.preamble, (*value.segments, self._piece(value.tail)), b"")
+        return StoredValue(value.kind, value.preamble, (*value.segments, self._piece(piece(value.tail))), b"")
 
     def part(self, raw: bytes, bytes_max: int, refs: Sequence[bytes] = ()) -> Part:
         """Seal content into its item, or move it to segments where it is too large for that."""
@@ -61,8 +70,8 @@ class Draft:
         sealed = self._codec.seal(raw, self._sk) if len(raw) <= RAW_BYTES_MAX else b""
         if 0 < len(sealed) <= bytes_max:
             return Part((), folded, sealed)
-        ends = [*cut(raw, 0), len(raw)]
-        pieces = [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        ends = [*cut(raw, 0, len(raw)), len(raw)]
+        pieces = [piece(raw[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
         return Part(self.folded(tuple(map(self._piece, pieces))), folded, b"")
 
     def folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -70,22 +79,21 @@ class Draft:
         return fold(ids, INDEX_GROUP, self._index)
 
     def _index(self, content: bytes) -> bytes:
-        return self._segment(content, seal_plain, index=True)
+        return self._segment(piece(content), seal_plain, index=True)
 
-    def _piece(self, content: bytes) -> bytes:
+    def _piece(self, content: Piece) -> bytes:
         return self._segment(content, self._codec.seal, index=False)
 
-    def _segment(self, content: bytes, seal: Callable[[bytes, str], bytes], *, index: bool) -> bytes:
-        content_digest = digest(content)
-        segment_id = self._ids.get(content_digest)
+    def _segment(self, content: Piece, seal: Callable[[bytes, str], bytes], *, index: bool) -> bytes:
+        segment_id = self._ids.get(content.digest)
         if segment_id is None:
             segment_id = new_id(self._table.rng, index=index)
-            self._ids[content_digest] = segment_id
+            self._ids[content.digest] = segment_id
             expires_at = self._table.expires_at(2)
-            sealed = seal(content, items.segment_sk(segment_id))
+            sealed = seal(content.content, items.segment_sk(segment_id))
             item = items.segment_item(self._at, segment_id, sealed, self._table.clock())
             self.segments[segment_id] = items.with_expiry(item, expires_at)
-            self.chunks[segment_id] = Chunk(content_digest, len(content), expires_at)
+            self.chunks[segment_id] = Chunk.of(content, expires_at)
         elif segment_id not in self.chunks:
             self.chunks[segment_id] = self._known[segment_id]
         return segment_id

@@ -20,7 +20,7 @@ INLINE_STATE_BYTES_MAX = 16 * 1024
 # The start of a value holds its length in most encodings and so changes whenever the value grows.
 PREAMBLE_BYTES = 16
 # The end of a value that has not filled a segment is sealed once a step leaves the channel untouched.
-IDLE_TAIL_BYTES_MAX = 1024
+IDLE_TAIL_BYTES_MAX = 512
 
 # Beyond these stored sizes, a part of an item moves to segments. An item holds at most one body and one
 # sealed metadata, or one group of writes and four special ones: far below DynamoDB's 400 KB in all.
@@ -31,7 +31,7 @@ WRITES_BYTES_MAX = 64 * 1024
 RAW_BYTES_MAX = 16 * 1024 * 1024
 
 # Segment ids: a group of this many moves to an index segment, whose id takes its place.
-INDEX_GROUP = 64
+INDEX_GROUP = 32
 HEAD_IDS_MAX = 1024
 
 # The first page of a descending query; an idle or an interrupted thread needs no more. Later pages grow.

@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._reads import (
     read_segments,
     target,
 )
-from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code
+from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code, old_item
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
 from langgraph.checkpoint.dynamodb._threads import enter_namespace, look_at_thread, take_epoch
@@ -78,7 +78,13 @@ def put_writes(
             # The task has a group of writes already: add to it what it lacks.
             old = found
             stored = yield from _stored_writes(table, codec, at, old)
-            regular = {**regular, **stored} if regular.keys() - stored.keys() else {}
+            part = items.parse_part(old, items.WRITES)
+            safe = part is None or not part.own
+            if not safe:
+                # A deletion may still be about to remove what they need, unless they are of the thread's epoch.
+                epoch = yield from look_at_thread(table, at, epoch)
+                safe = old.get(items.EPOCH) == {"B": epoch}
+            regular = {**regular, **stored} if regular.keys() - stored.keys() or not safe else {}
             if not regular and not special:
                 return
     msg = (
@@ -163,14 +169,8 @@ def _update_writes(
     except Exception as error:
         if error_code(error) != CONDITION_FAILED:
             raise
-        return _old_item(error)
+        return old_item(error)
     return None
-
-
-def _old_item(error: Any) -> Item:
-    """The item that a failed condition was checked against; empty where there was none."""
-    item: Item = error.response.get("Item", {})
-    return item
 
 
 def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[dict[int, Write]]:

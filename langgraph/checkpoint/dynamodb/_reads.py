@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._requests import Query, Table
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._segments import Chunk, digest, expand, is_index
+from langgraph.checkpoint.dynamodb._segments import Chunk, expand, is_index, piece
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -293,8 +293,8 @@ def _entry(group: Group, body: Body, known: Segments) -> Entry:
         versions=body.checkpoint.get("channel_versions", {}),
         values=body.values,
         chunks={
-            each: Chunk(digest(known.contents[each]), len(known.contents[each]), known.expires_at.get(each))
-            for each in known.contents
+            each: Chunk.of(piece(content), known.expires_at.get(each))
+            for each, content in known.contents.items()
         },
         # With a ttl it is not known without reading the ancestors; a put that needs to know does.
         history_expires_at=None if items.number(group.head, TTL_ATTRIBUTE) is None else 0,

@@ -180,6 +180,12 @@ def unless_condition_failed(request: Op[Any]) -> Op[Any]:
         return None
 
 
+def old_item(error: Any) -> Item:
+    """The item that a failed condition was checked against; empty where there was none."""
+    item: Item = error.response.get("Item", {})
+    return item
+
+
 class Pages:
     """A query's or scan's parameters, and how far it has been read."""
 

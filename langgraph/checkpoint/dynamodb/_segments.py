@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from langgraph.checkpoint.dynamodb._items import segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._limits import (
@@ -29,18 +30,38 @@ _CANDIDATES = b"u7yKT" + bytes(range(5, 32, 16)) + bytes(range(133, 256, 16))
 _CANDIDATE = re.compile(b"[" + re.escape(_CANDIDATES) + b"](?![" + re.escape(_CANDIDATES) + b"])")
 _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
+# By so many of its first bytes a segment is looked for in a value that has changed in front of it.
+_ANCHOR_BYTES = 32
 # More than a checkpoint of a gigabyte has. Index segments that name each other would never end.
 _EXPANDED_IDS_MAX = 1 << 18
 _INDEX_LEVELS_MAX = 20
 
 
+class Piece(NamedTuple):
+    """A part of a value that becomes a segment, or is one already."""
+
+    content: bytes
+    digest: bytes
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """What is known of a segment: the digest and length of its plaintext, and when it expires."""
+    """What is known of a segment: its plaintext's digest, length and first bytes, and when it expires."""
 
     digest: bytes
     length: int
+    start: bytes
     expires_at: int | None
+
+    @classmethod
+    def of(cls, piece: Piece, expires_at: int | None) -> Chunk:
+        """What is to be known of a segment with this content."""
+        return cls(piece.digest, len(piece.content), piece.content[:_ANCHOR_BYTES], expires_at)
+
+    def piece_at(self, data: bytes, start: int) -> Piece | None:
+        """The segment's content, if that is what the data has there."""
+        content = data[start : start + self.length]
+        return Piece(content, self.digest) if digest(content) == self.digest else None
 
 
 @dataclass(frozen=True)
@@ -62,10 +83,15 @@ def digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def cut(data: bytes, start: int) -> Iterator[int]:
-    """Yield the positions after `start` at which segments end; what is behind the last one stays open."""
-    while len(data) - start > SEGMENT_BYTES_MIN:
-        limit = min(start + SEGMENT_BYTES_MAX, len(data))
+def piece(content: bytes) -> Piece:
+    """A piece with its digest."""
+    return Piece(content, digest(content))
+
+
+def cut(data: bytes, start: int, stop: int) -> Iterator[int]:
+    """Yield the positions between `start` and `stop` at which segments end; what is behind the last stays open."""
+    while stop - start > SEGMENT_BYTES_MIN:
+        limit = min(start + SEGMENT_BYTES_MAX, stop)
         for match in _CANDIDATE.finditer(data, start + SEGMENT_BYTES_MIN, limit):
             end = match.end()
             if zlib.crc32(data[end - _WINDOW_BYTES : end]) & _CUT_MASK == 0:
@@ -78,29 +104,65 @@ def cut(data: bytes, start: int) -> Iterator[int]:
         start = end
 
 
-def split(
-    data: bytes, before: Sequence[Chunk], known: Callable[[bytes], bool]
-) -> tuple[bytes, list[bytes], bytes]:
+def split(data: bytes, before: Sequence[Chunk]) -> tuple[bytes, list[Piece], bytes]:
     """Split a value into its preamble, the pieces to seal, and the open tail.
 
     Args:
         data: The serialized value.
-        before: The pieces that the parent's value consists of, in order; kept as they are as long as the
-            value goes on as the parent's does.
-        known: Whether a piece with this digest exists already.
+        before: The pieces that the parent's value consists of, in order. They are kept as they are wherever
+            the value has them still: behind what was trimmed in front, and around what was changed.
     """
     start = min(PREAMBLE_BYTES, len(data))
-    preamble, pieces = data[:start], []
-    for chunk in before:
-        piece = data[start : start + chunk.length]
-        if digest(piece) != chunk.digest or not known(chunk.digest):
-            break
-        pieces.append(piece)
-        start += chunk.length
-    for end in cut(data, start):
-        pieces.append(data[start:end])
+    preamble, pieces, position = data[:start], list[Piece](), 0
+    while (found := _next_kept(data, start, before, position)) is not None:
+        at, position, kept = found
+        ends = [*cut(data, start, at), at]
+        if len(ends) > 1 and ends[-1] - ends[-2] < SEGMENT_BYTES_MIN:
+            del ends[-2]
+        pieces += [
+            piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False) if each < end
+        ]
+        pieces.append(kept)
+        start = at + len(kept.content)
+        position += 1
+    for end in cut(data, start, len(data)):
+        pieces.append(piece(data[start:end]))
         start = end
     return preamble, pieces, data[start:]
+
+
+def _next_kept(
+    data: bytes, start: int, before: Sequence[Chunk], position: int
+) -> tuple[int, int, Piece] | None:
+    """Where the first of the parent's remaining pieces is that the data has still, which one, and its content.
+
+    Usually it is the next one, right here. Of the others a few are looked for, ever further apart; from one that
+    is found the way leads back to the first of those before it.
+    """
+    for step in _steps(len(before) - position):
+        chunk = before[position + step]
+        at = start if step == 0 and data.startswith(chunk.start, start) else data.find(chunk.start, start)
+        kept = None if at < 0 else chunk.piece_at(data, at)
+        if kept is None:
+            continue
+        while step > 0:
+            chunk = before[position + step - 1]
+            earlier = chunk.piece_at(data, at - chunk.length) if at - chunk.length >= start else None
+            if earlier is None:
+                break
+            at, kept, step = at - chunk.length, earlier, step - 1
+        return at, position + step, kept
+    return None
+
+
+def _steps(count: int) -> Iterator[int]:
+    """Yield 0, 1, 3, 7 and so on, and the last one."""
+    step = 0
+    while step < count:
+        yield step
+        step = 2 * step + 1
+    if count > 0:
+        yield count - 1
 
 
 # Ids

@@ -222,7 +222,8 @@ def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], val
             Key=at,
             ConditionExpression=condition,
             ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
+            # DynamoDB refuses an empty one.
+            **({"ExpressionAttributeValues": values} if values else {}),
         )
     )
     return response is not None

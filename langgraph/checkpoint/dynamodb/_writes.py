@@ -31,14 +31,15 @@ from langgraph.checkpoint.dynamodb._limits import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
     INLINE_STATE_BYTES_MAX,
+    MERGE_ATTEMPTS_MAX,
     METADATA_BYTES_MAX,
     UPLOAD_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._reads import History, checkpoint_id_in, config_of, read_entry, target
-from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code, old_item
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._segments import Chunk, StoredValue, reach
+from langgraph.checkpoint.dynamodb._segments import StoredValue, reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather, work
 from langgraph.checkpoint.dynamodb._threads import (
     enter_namespace,
@@ -176,7 +177,7 @@ def _attempt(
     if table.clock() - started_at > UPLOAD_SECONDS_MAX:
         # What was uploaded may count as orphaned by now.
         return epoch, None
-    yield from table.send("put_item", Item={**head.item, items.EPOCH: {"B": epoch}})
+    yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, request.at, epoch)
     if seen == epoch:
         table.memory.remember_thread(request.at.root, epoch)
@@ -189,6 +190,44 @@ def _attempt(
         )
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint["id"], entry)
     return epoch, seen
+
+
+def _commit(table: Table, head: Item) -> Op[None]:
+    """Store a head; one of another epoch that is there is replaced only if it is still that one.
+
+    Otherwise a request that a client had given up, and that arrives late, could take the place of what was stored
+    since, and its segments may be gone.
+    """
+    epoch = head[items.EPOCH]
+    for _ in range(MERGE_ATTEMPTS_MAX):
+        in_the_way = yield from _put_over(table, head, epoch)
+        if in_the_way is None:
+            return
+        # Nothing is left of a head that was deleted meanwhile.
+        epoch = in_the_way.get(items.EPOCH, epoch)
+    msg = (
+        f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
+        " meanwhile; let one process run a thread at a time"
+    )
+    raise ThreadBusyError(msg)
+
+
+def _put_over(table: Table, head: Item, epoch: Item) -> Op[Item | None]:
+    """Store a head where there is none or one of an epoch; return what else is there."""
+    try:
+        yield from table.send(
+            "put_item",
+            Item=head,
+            ConditionExpression="attribute_not_exists(#epoch) OR #epoch = :epoch",
+            ExpressionAttributeNames={"#epoch": items.EPOCH},
+            ExpressionAttributeValues={":epoch": epoch},
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+    except Exception as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        return old_item(error)
+    return None
 
 
 def _size(request: _Put, parent: Entry | None) -> int:
@@ -296,8 +335,7 @@ def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) 
     expires_at = table.expires_at(2)
     renewed = yield from _renew_segments(table, at, short, expires_at)
     for each in short:
-        chunk = head.draft.chunks[each]
-        head.draft.chunks[each] = Chunk(chunk.digest, chunk.length, expires_at)
+        head.draft.chunks[each] = replace(head.draft.chunks[each], expires_at=expires_at)
     return renewed
 
 
