@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._content import read_metadata
 from langgraph.checkpoint.dynamodb._delta import delta_counters
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._reads import Segments, read_segments
+from langgraph.checkpoint.dynamodb._reads import ChangedMeanwhileError, Segments, judge, read_segments
 from langgraph.checkpoint.dynamodb._requests import Query, Table, unless_condition_failed
 from langgraph.checkpoint.dynamodb._schema import (
     PARTITION_KEY,
@@ -35,7 +35,7 @@ from langgraph.checkpoint.dynamodb._schema import (
     SORT_KEY,
     TTL_ATTRIBUTE,
 )
-from langgraph.checkpoint.dynamodb._segments import reach
+from langgraph.checkpoint.dynamodb._segments import expand, is_index, reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb._threads import (
     delete_if,
@@ -118,11 +118,16 @@ def _sort_in(inventory: Inventory, item: Item) -> None:
             inventory.writes.setdefault(checkpoint_id, []).append(item)
 
 
-def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments]:
-    """The segments that hold a head's own content."""
+def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments | None]:
+    """The segments that hold a head's own content, with the index segments; None where it never counted."""
     known = Segments(contents=dict(inventory.indexes.contents))
-    yield from read_segments(table, codec, inventory.at.pk, items.own_ids([head]), known)
-    return known
+    missing = yield from read_segments(table, codec, inventory.at.pk, items.own_ids([head]), known)
+    missing |= set(filter(is_index, expand(items.named_ids([head]), known.contents)))
+    if not missing:
+        return known
+    with suppress(ChangedMeanwhileError):
+        yield from judge(table, head, sorted(missing))
+    return None
 
 
 Choice = dict[str, set[str]]
@@ -267,7 +272,7 @@ def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) ->
         if checkpoint_id in gone or items.text(head, items.PARENT) not in gone:
             continue
         known = yield from own_segments(table, codec, inventory, head)
-        if not delta_counters(read_metadata(codec, head, known.contents)):
+        if known is None or not delta_counters(read_metadata(codec, head, known.contents)):
             names = {"#parent": items.PARENT, "#pk": PARTITION_KEY}
             yield from _update_item(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {})
 

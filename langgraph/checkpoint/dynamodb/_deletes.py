@@ -111,6 +111,8 @@ def _started_from(table: Table, codec: Codec, inventory: Inventory, keep: set[st
         return None
     head = inventory.heads[max(keep)]
     known = yield from own_segments(table, codec, inventory, head)
+    if known is None:
+        return None
     parents = read_metadata(codec, head, known.contents).get("parents")
     started_from = parents.get("") if isinstance(parents, dict) else None
     return started_from if isinstance(started_from, str) else None
@@ -120,8 +122,8 @@ def _rebuilt_from(table: Table, codec: Codec, inventory: Inventory, checkpoint_i
     """The ancestors that a checkpoint's delta channels are rebuilt from."""
     head = inventory.heads[checkpoint_id]
     known = yield from own_segments(table, codec, inventory, head)
-    counters = delta_counters(read_metadata(codec, head, known.contents))
-    if not counters:
+    counters = set() if known is None else delta_counters(read_metadata(codec, head, known.contents))
+    if known is None or not counters:
         return set()
     stored = read_body(codec, head, known.contents).values
     ancestors = Ancestors(table, codec, inventory.at, below=checkpoint_id)

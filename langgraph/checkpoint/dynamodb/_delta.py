@@ -90,9 +90,7 @@ class Ancestors:
                     " in the table any more; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
                 raise CheckpointNotFoundError(msg)
-            yield from read_segments(
-                self._table, self._codec, self._at.pk, group.ids(), self.known, indexes_only=True
-            )
+            group = yield from self._with_segments(group, group.ids(), indexes_only=True)
             group = yield from self._with_segments(group, group.own_ids())
             body = read_body(self._codec, group.head, self.known.contents)
             path.append(Ancestor(group, body))
@@ -110,9 +108,12 @@ class Ancestors:
         """Read the segments of a channel's stored value."""
         yield from self._with_segments(ancestor.group, ancestor.body.values[channel].segments)
 
-    def _with_segments(self, group: Group, ids: Iterable[bytes]) -> Op[Group]:
+    def _with_segments(self, group: Group, ids: Iterable[bytes], *, indexes_only: bool = False) -> Op[Group]:
         """Read some of the segments that a checkpoint names; return it without writes that never counted."""
-        if not (yield from read_segments(self._table, self._codec, self._at.pk, ids, self.known)):
+        missing = yield from read_segments(
+            self._table, self._codec, self._at.pk, ids, self.known, indexes_only=indexes_only
+        )
+        if not missing:
             return group
         try:
             whole = yield from load(self._table, self._codec, group, self.known)

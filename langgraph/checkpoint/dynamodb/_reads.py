@@ -263,8 +263,18 @@ def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = i
     """
     parts = [part for name, part in items.parts_of(item) if name in names]
     missing = [each for part in parts for each in _missing(known, part.ids)]
-    if not missing:
-        return True
+    if missing:
+        yield from judge(table, item, missing, names)
+    return not missing
+
+
+def judge(table: Table, item: Item, missing: Sequence[bytes], names: Sequence[str] = items.PARTS) -> Op[None]:
+    """Say why segments that an item names are missing; return where it was never acknowledged.
+
+    Raises:
+        CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
+        ChangedMeanwhileError: It has changed, or expired.
+    """
     at = items.parse_partition(items.partition_key(item))
     again = yield from table.get(at.pk, items.sort_key(item))
     if again is None or any(again.get(name) != item.get(name) for name in names):
@@ -274,7 +284,7 @@ def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = i
         raise ChangedMeanwhileError
     thread = yield from table.get(at.root, items.THREAD)
     if thread is None or thread.get(items.EPOCH) != item.get(items.EPOCH):
-        return False
+        return
     segments = ", ".join(items.segment_sk(each) for each in missing[:3])
     msg = (
         f"{items.name_of(item)} needs segments that are not in the table ({len(missing)} missing, first:"

@@ -6,6 +6,8 @@ new one. The thread item also keeps deletions of one thread apart, by a claim th
 
 from __future__ import annotations
 
+from typing import Any
+
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS
@@ -216,14 +218,11 @@ def leave_namespace(table: Table, entry: Item) -> Op[None]:
 
 def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], values: Item) -> Op[bool]:
     """Delete an item if a condition holds, and say whether it did."""
+    # DynamoDB refuses an empty map of values.
+    params: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
     response = yield from unless_condition_failed(
         table.send(
-            "delete_item",
-            Key=at,
-            ConditionExpression=condition,
-            ExpressionAttributeNames=names,
-            # DynamoDB refuses an empty one.
-            **({"ExpressionAttributeValues": values} if values else {}),
+            "delete_item", Key=at, ConditionExpression=condition, ExpressionAttributeNames=names, **params
         )
     )
     return response is not None
