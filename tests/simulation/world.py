@@ -233,16 +233,20 @@ class World:
         parent = None if latest is None else self.ledger.puts[(*place, latest.checkpoint["id"])]
         record = self.next_put(*place, parent, run_id)
         writes = self.next_writes(record)
-        lost = (config(*place, "0000"), writes.writes, "task", "")
-        held = (config(*place, record.checkpoint_id), writes.writes, writes.task_id, writes.task_path)
-        arguments = self._put_arguments(record)
         writes.began = self.simulator.moment
         try:
-            yield from self.repeated(
-                record, lambda: put_with_writes(process.table, _CODEC, *arguments, [lost, held]), tries
-            )
+            yield from self.repeated(record, partial(self.put_with_writes, process, writes), tries)
         finally:
             writes.ended, writes.acknowledged, writes.clean = record.ended, record.acknowledged, record.clean
+
+    def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
+        """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""
+        record = self.ledger.puts[writes.thread, writes.namespace, writes.checkpoint_id]
+        held = [
+            (config(*record.place, each), writes.writes, writes.task_id, writes.task_path)
+            for each in ("0000", record.checkpoint_id)
+        ]
+        yield from put_with_writes(process.table, _CODEC, *self._put_arguments(record), held)
 
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint."""
@@ -329,6 +333,19 @@ class World:
             self.ledger.check_history(record, error, began)
         else:
             self.ledger.check_history(record, histories[DELTA], began)
+
+    def seen(self) -> list[Any]:
+        """Return what a new process lists of both threads, checkpoints and writes."""
+        process = self.simulator.process()
+        flows = [
+            collected(
+                list_checkpoints(
+                    process.table, _CODEC, {"configurable": {"thread_id": thread}}, None, None, None
+                )
+            )
+            for thread in ("one", "two")
+        ]
+        return [self.alone(flow) for flow in flows]
 
     def repeated(self, record: Record, attempt: Callable[[], Op[Any]], tries: int) -> Flow:
         """Make a call, and again if the network fails it, and note how it ended."""
