@@ -13,13 +13,15 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine demo test lint format types check constraints clean
+.PHONY: help setup engine demo test soak fuzz lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
 	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker) and on moto's server"
+	@echo "make soak         search for flaws with new seeds, for as long as you let it"
+	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
 	@echo "make check        what CI runs: lint, types, templates and tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
@@ -62,6 +64,19 @@ test: setup engine
 	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain" \
 		tests/dependencies tests/integration/test_conformance.py
 	$(BIN)/python -m pytest
+
+# Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
+soak: setup engine
+	while LANGGRAPH_DYNAMODB_SEED=$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))') \
+		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_HURT_OPERATIONS=3000 \
+		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
+		$(BIN)/python -m pytest -k "not fixed" tests/simulation tests/hurt tests/load tests/fuzz tests/property; do :; done
+
+fuzz: setup
+	test -x .venv-fuzz/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-fuzz
+	$(BIN)/uv pip install --quiet --python .venv-fuzz/bin/python --constraint constraints/aioboto3.txt \
+		--build-constraint constraints/aioboto3.txt --editable . --group test atheris==3.0.0
+	.venv-fuzz/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
