@@ -9,7 +9,7 @@ safe, and every step may be repeated:
 4. Delete the chosen heads, of each namespace the newest last; then their writes.
 5. Give the thread a new epoch. A put that relied on the old one finds out when it looks, and starts again.
 6. Read again what is left, strongly, and give the newest head of each namespace the new epoch.
-7. Delete the segments that the deleted heads named and that nothing left names.
+7. Delete writes that nobody will find any more, and the segments that what has gone named and nothing left names.
 8. Delete the entries of namespaces that are empty now, and release the claim; with nothing left, delete
    the thread item.
 """
