@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.support.checkpoints import Conversation, thread_config
+from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -140,3 +142,95 @@ def test_a_thread_is_deleted_in_batches(
     # Two hundred items in batches of 25, the newest head alone, and the claim, the epoch and the readings.
     assert traffic.operations.count("BatchWriteItem") <= 9
     assert len(traffic.operations) <= 9 + 7
+
+
+def test_a_thread_is_copied_in_batches(saver: DynamoDBSaver, traffic: Traffic) -> None:
+    conversation = Conversation(saver, "t")
+    for count in range(60):
+        saver.put_writes(conversation.put(noise=noise(60_000, count)), [("count", count)], "task")
+    traffic.clear()
+    saver.copy_thread("t", "copy")
+    batches = [each.params["RequestItems"] for each in traffic.requests if each.operation == "BatchWriteItem"]
+    items = sum(len(puts) for each in batches for puts in each.values())
+    # More segments than are held at a time.
+    assert items > 400 + 2 * 60
+    # The segments, the writes, the newest head and the others end with a batch that is not full.
+    assert len(batches) <= items / 25 + 4
+
+
+def _delta_chain(
+    saver: DynamoDBSaver, steps: int, *, tasks: int = 1, counter: object = "steps"
+) -> RunnableConfig:
+    """Store twenty checkpoints of a delta channel, one with its snapshot, and so many that count from that one."""
+    config: RunnableConfig = thread_config("t")
+    for number in range(21 + steps):
+        since = number - 20 if number >= 20 else number
+        checkpoint = empty_checkpoint()
+        checkpoint["id"], checkpoint["channel_versions"] = f"{number:04}", {"log": 1 + number}
+        if number == 20:
+            checkpoint["channel_values"] = {"log": ["snapshot"]}
+        counted = (since, since) if counter == "steps" else counter
+        metadata: Any = {"step": number, "counters_since_delta_snapshot": {"log": counted}}
+        config = saver.put(config, checkpoint, metadata, {"log": 1 + number})
+        for task in range(tasks):
+            saver.put_writes(config, [("log", [number])], f"task {task}")
+    return config
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_far_snapshot_is_reached_at_once(saver: DynamoDBSaver, traffic: Traffic, *, newest: bool) -> None:
+    config = _delta_chain(saver, 300)
+    traffic.clear()
+    asked = thread_config("t") if newest else config
+    history = saver.get_delta_channel_history(config=asked, channels=["log"])
+    assert history["log"]["seed"] == ["snapshot"]
+    assert len(history["log"]["writes"]) == 300
+    # The first finds the checkpoint.
+    assert traffic.operations == ["Query", "Query"]
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_step_may_have_many_tasks(saver: DynamoDBSaver, traffic: Traffic, *, newest: bool) -> None:
+    config = _delta_chain(saver, 60, tasks=4)
+    traffic.clear()
+    asked = thread_config("t") if newest else config
+    history = saver.get_delta_channel_history(config=asked, channels=["log"])
+    assert len(history["log"]["writes"]) == 240
+    # How many they are shows where others have been read.
+    assert len(traffic.operations) <= 3
+
+
+def test_a_near_snapshot_is_reached_without_reading_what_lies_before_it(
+    saver: DynamoDBSaver, traffic: Traffic, own_client: DynamoDBClient
+) -> None:
+    config = _delta_chain(saver, 3)
+    counts: list[int] = []
+    own_client.meta.events.register(
+        "after-call.dynamodb.Query", lambda parsed, **_: counts.append(parsed["Count"])
+    )
+    traffic.clear()
+    history = saver.get_delta_channel_history(config=config, channels=["log"])
+    assert history["log"]["seed"] == ["snapshot"]
+    assert len(history["log"]["writes"]) == 3
+    assert traffic.operations == ["Query", "Query"]
+    assert sum(counts) < 16
+
+
+@pytest.mark.parametrize("counter", [5, [5], ["5", "5"], [1, 10**18], [1, -300], [0, 0], None])
+def test_counters_that_an_application_made_up_do_no_harm(
+    saver: DynamoDBSaver, traffic: Traffic, counter: object
+) -> None:
+    config = _delta_chain(saver, 20, counter=counter)
+    traffic.clear()
+    history = saver.get_delta_channel_history(config=config, channels=["log"])
+    assert len(history["log"]["writes"]) == 20
+    assert len(traffic.operations) <= 4
+
+
+def test_pruning_reaches_a_far_snapshot_at_once(saver: DynamoDBSaver, traffic: Traffic) -> None:
+    _delta_chain(saver, 100)
+    traffic.clear()
+    saver.prune(["t"])
+    # The namespaces, what the one has, the way back, and what is left.
+    assert traffic.operations.count("Query") == 4
+    assert len(list(saver.list(thread_config("t")))) == 101

@@ -50,6 +50,7 @@ SMALL_LIMITS = {
     "WRITES_BYTES_MAX": 120,
     "INDEX_GROUP": 2,
     "HEAD_IDS_MAX": 8,
+    "_SEGMENTS_AT_ONCE": 3,
 }
 TEXT_BYTES = 60
 # Of the checkpoints that a list has shown, every so many are also read by their ids.
@@ -362,6 +363,8 @@ class World:
                 if record.acknowledged:
                     return
         finally:
+            # Of one whose process dies, something may still be under way.
+            record.clean = record.clean and record.acknowledged
             record.ended = self.simulator.moment
 
     def _tried(self, record: Record, attempt: Callable[[], Op[Any]], *, last: bool) -> Op[bool]:

@@ -6,12 +6,14 @@ was used twice in a partition could be deleted by a deletion of its first use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec, reseal, seal_plain
 from langgraph.checkpoint.dynamodb._items import Part, Partition
-from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, PARALLEL_REQUESTS
 from langgraph.checkpoint.dynamodb._reads import (
     ChangedMeanwhileError,
     Group,
@@ -21,10 +23,13 @@ from langgraph.checkpoint.dynamodb._reads import (
 )
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._segments import is_index, new_id
-from langgraph.checkpoint.dynamodb._steps import Item, Op
+from langgraph.checkpoint.dynamodb._segments import is_index, new_id, reach
+from langgraph.checkpoint.dynamodb._steps import Item, Op, work
 from langgraph.checkpoint.dynamodb._threads import look_at_thread, namespaces, take_epoch
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+
+# How many segments are in memory at a time: as many as one round of requests writes.
+_SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
 
 
 def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread_id: str) -> Op[None]:
@@ -70,6 +75,7 @@ class _Copy:
         self._kept_until = table.expires_at(2)
         self._new_ids: dict[bytes, bytes] = {}
         self._copied: set[bytes] = set()
+        self._indexes: dict[bytes, bytes] = {}
 
     def run(self) -> Op[bool]:
         """Copy the namespace; False where it changed so that it has to be read again."""
@@ -79,13 +85,11 @@ class _Copy:
             yield from self._table.send("put_item", Item=entry)
         groups: list[Group] = []
         history = History(self._table, self._source, first_page=None, as_ancestors=True)
-        while not history.done:
-            for group in (yield from history.page()):
-                try:
-                    whole = yield from self._copy_segments(group)
-                except ChangedMeanwhileError:
-                    return False
-                groups += [] if whole is None else [whole]
+        try:
+            while not history.done:
+                groups += yield from self._copy_segments_of((yield from history.page()))
+        except ChangedMeanwhileError:
+            return False
         writes = [
             items.with_expiry(self._item(item), self._kept_until) for each in groups for item in each.writes
         ]
@@ -96,33 +100,44 @@ class _Copy:
         yield from self._table.batch_write(puts=heads[1:])
         return True
 
-    def _copy_segments(self, group: Group) -> Op[Group | None]:
-        """Copy the segments that a checkpoint names and that were not copied yet; return what of it counts."""
-        wanted = group.ids() - self._copied
-        while wanted:
-            keys = [items.key(self._source.pk, items.segment_sk(each)) for each in sorted(wanted)]
-            found = yield from self._table.batch_get(keys, consistent=True)
-            if len(found) < len(wanted):
-                whole = yield from load(self._table, self._codec, group, Segments())
-                return None if whole is None else (yield from self._copy_segments(whole))
-            indexed = {
-                items.segment_id_of(item): items.unpack_ids(
-                    self._codec.open(items.binary(item, items.DATA), item)
-                )
-                for item in found
-                if is_index(items.segment_id_of(item))
-            }
-            yield from self._table.batch_write(puts=[self._segment(item, indexed) for item in found])
-            self._copied |= wanted
-            wanted = {inner for ids in indexed.values() for inner in ids} - self._copied
-        return group
+    def _copy_segments_of(self, groups: Sequence[Group]) -> Op[list[Group]]:
+        """Copy the segments that checkpoints name and that were not copied yet; return what of them counts."""
+        missing = yield from self._copy_segments({each for group in groups for each in group.ids()})
+        counted = []
+        for group in groups:
+            if not missing or missing.isdisjoint(reach(group.ids(), self._indexes)):
+                counted.append(group)
+                continue
+            whole = yield from load(self._table, self._codec, group, Segments())
+            if whole is not None:
+                counted += yield from self._copy_segments_of([whole])
+        return counted
 
-    def _segment(self, item: Item, indexed: Mapping[bytes, Sequence[bytes]]) -> Item:
+    def _copy_segments(self, named: AbstractSet[bytes]) -> Op[set[bytes]]:
+        """Copy segments, and what index segments among them lead to; return what is missing."""
+        missing: set[bytes] = set()
+        while wanted := sorted(reach(named, self._indexes) - self._copied - missing):
+            for start in range(0, len(wanted), _SEGMENTS_AT_ONCE):
+                some = wanted[start : start + _SEGMENTS_AT_ONCE]
+                keys = [items.key(self._source.pk, items.segment_sk(each)) for each in some]
+                found = yield from self._table.batch_get(keys, consistent=True)
+                copies = yield from work(partial(self._segments, found), 8192 * len(found))
+                yield from self._table.batch_write(puts=copies.values())
+                self._copied |= copies.keys()
+                missing |= set(some) - copies.keys()
+        return missing
+
+    def _segments(self, found: Sequence[Item]) -> dict[bytes, Item]:
+        """The copies of segments, by the ids of what they are copies of."""
+        return {items.segment_id_of(item): self._segment(item) for item in found}
+
+    def _segment(self, item: Item) -> Item:
         segment_id = items.segment_id_of(item)
         data = items.binary(item, items.DATA)
         sk = items.segment_sk(self._new_id(segment_id))
-        if segment_id in indexed:
-            data = seal_plain(b"".join(map(self._new_id, indexed[segment_id])), sk)
+        if is_index(segment_id):
+            ids = self._indexes[segment_id] = self._codec.open(data, item)
+            data = seal_plain(b"".join(map(self._new_id, items.unpack_ids(ids))), sk)
         else:
             data = reseal(data, item, sk)
         copy = items.segment_item(self._target, self._new_id(segment_id), data, self._table.clock())

@@ -8,6 +8,7 @@ it must never pass for a shorter state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
@@ -17,6 +18,7 @@ from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
 from langgraph.checkpoint.dynamodb._content import Body, pending_writes, read_body, read_metadata
 from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._reads import (
     ChangedMeanwhileError,
     Group,
@@ -38,6 +40,16 @@ def delta_counters(metadata: CheckpointMetadata) -> set[str]:
     counters = metadata.get("counters_since_delta_snapshot")
     # An application may have metadata of its own by that name.
     return set(counters) if isinstance(counters, dict) else set()
+
+
+def _steps_since(metadata: CheckpointMetadata, channels: AbstractSet[str]) -> int:
+    """How many checkpoints back the last stored values of these channels lie, as far as the metadata say so."""
+    farthest = 0
+    for channel in delta_counters(metadata) & channels:
+        match metadata["counters_since_delta_snapshot"][channel]:
+            case [_, int(supersteps)]:
+                farthest = max(farthest, supersteps)
+    return farthest
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ class Ancestors:
                 # The first checkpoint; or one that was put again as a child of its own descendants.
                 break
             passed.add(parent_id)
-            group = yield from self._group(parent_id)
+            group = yield from self._group(parent_id, head, remaining)
             if group is None:
                 if (yield from self._is_first(head)):
                     break
@@ -124,18 +136,28 @@ class Ancestors:
             raise CheckpointNotFoundError(msg)
         return whole
 
-    def _group(self, checkpoint_id: str) -> Op[Group | None]:
+    def _group(self, checkpoint_id: str, child: Item, channels: AbstractSet[str]) -> Op[Group | None]:
         # Ids only ascend within one process, so a parent may lie outside the range that history is read in.
         while checkpoint_id not in self._read and not self._history.done:
-            groups = yield from self._next_page()
+            groups = yield from self._next_page(self._items_back(child, channels))
             if groups and groups[-1].checkpoint_id < checkpoint_id:
                 break
         if checkpoint_id not in self._read:
             return (yield from find(self._table, self._at, checkpoint_id, as_ancestor=True))
         return self._read[checkpoint_id]
 
-    def _next_page(self) -> Op[list[Group]]:
-        groups = yield from self._history.page()
+    def _items_back(self, head: Item, channels: AbstractSet[str]) -> int:
+        """About how many items the way back from a head has; 0 where that is not known yet."""
+        if not Group(head).own_ids() <= self.known.contents.keys():
+            return 0
+        steps = _steps_since(read_metadata(self._codec, head, self.known.contents), channels)
+        # A head and one task's writes each, unless those that were read have more; and some to spare.
+        read = sum(len(group.members) for group in self._read.values())
+        per_step = max(2, -(-read // max(1, len(self._read))))
+        return PAGE_ITEMS_FIRST + steps * per_step * 5 // 4
+
+    def _next_page(self, at_least: int = 0) -> Op[list[Group]]:
+        groups = yield from self._history.page(at_least)
         self._read |= {group.checkpoint_id: group for group in groups}
         return groups
 

@@ -227,6 +227,8 @@ def parse_part(item: Item, name: str) -> Part | None:
     version, own, refs = _PART.unpack_from(data)
     _check_version(item, version)
     end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
+    if len(data) < end:
+        raise damaged(item, f"its attribute {name} is cut short")
     named, rest = bytes(data[:end]), bytes(data[end:])
     ids = unpack_ids(named[_PART.size :])
     if ids:

@@ -141,11 +141,11 @@ class History:
         """Whether everything has been read."""
         return self._query.done
 
-    def page(self) -> Op[list[Group]]:
-        """Read on until at least one live checkpoint is complete, or the namespace is at its end."""
+    def page(self, at_least: int = 0) -> Op[list[Group]]:
+        """Read on, so many items or more, until a live checkpoint is complete or the namespace is at its end."""
         groups: list[Group] = []
         while not groups and not self.done:
-            for item in (yield from self._table.query_page(self._query)):
+            for item in (yield from self._table.query_page(self._query, at_least)):
                 if not items.is_head(item):
                     self._writes.append(item)
                 elif self._newest_unseen and items.is_expired(item, self._table.clock()):

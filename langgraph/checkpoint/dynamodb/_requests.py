@@ -88,9 +88,9 @@ class Table:
             items += yield from self.query_page(query)
         return items
 
-    def query_page(self, query: Query) -> Op[list[Item]]:
-        """Read the query's next page."""
-        response = yield from self.send("query", **query.params())
+    def query_page(self, query: Query, at_least: int = 0) -> Op[list[Item]]:
+        """Read the query's next page, of so many items though it would have fewer otherwise."""
+        response = yield from self.send("query", **query.params(at_least))
         query.advance(response)
         items: list[Item] = response["Items"]
         return items
@@ -195,9 +195,11 @@ class Pages:
         self._limit = first_page
         self.done = False
 
-    def params(self) -> Mapping[str, Any]:
+    def params(self, at_least: int = 0) -> Mapping[str, Any]:
         """The keyword arguments of the request for the next page."""
-        return self._params if self._limit is None else {**self._params, "Limit": self._limit}
+        if self._limit is None:
+            return self._params
+        return {**self._params, "Limit": min(PAGE_ITEMS_MAX, max(self._limit, at_least))}
 
     def advance(self, response: Mapping[str, Any]) -> None:
         """Note how far a page got."""
