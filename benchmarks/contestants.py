@@ -173,11 +173,14 @@ class Bench:
         self.saver = self.reopen()
 
     def reopen(self) -> MeteredSaver[Any]:
-        """Return a new saver on the same table."""
+        """Return a new saver on the same table, that keeps a tally of each call."""
+        return MeteredSaver(self.open(), self.meter)
+
+    def open(self) -> BaseCheckpointSaver[Any]:
+        """Return a new saver on the same table; what it is charged goes to the meter's total."""
         session = self.meter.watch(session_of(self._engine))
         options = {**self._options, "session": session, "endpoint_url": self._engine.endpoint_url}
-        saver = self._contestant.open(self._table_name, **options)
-        return MeteredSaver(saver, self.meter)
+        return self._contestant.open(self._table_name, **options)
 
     def stored(self) -> Stored:
         """Return what is in the table now."""

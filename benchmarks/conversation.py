@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Durability
 
 STEPS_PER_TURN = 7
 _SEED = "conversation"
@@ -36,13 +37,15 @@ def config_of(thread_id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread_id}}
 
 
-def conversation(saver: BaseCheckpointSaver[Any], thread_id: str, turns: int) -> Iterator[int]:
+def conversation(
+    saver: BaseCheckpointSaver[Any], thread_id: str, turns: int, durability: Durability = "sync"
+) -> Iterator[int]:
     """Run a conversation and yields the number of each turn when all of it has been stored."""
     agent = _agent(saver)
     for turn in range(1, turns + 1):
         random = Random(f"{_SEED}/{turn}/question")
         question = HumanMessage(prose(random, 260), id=uuid(random))
-        agent.invoke({"messages": [question]}, config_of(thread_id), durability="sync")
+        agent.invoke({"messages": [question]}, config_of(thread_id), durability=durability)
         yield turn
 
 

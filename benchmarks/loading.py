@@ -57,11 +57,21 @@ def run(engine: Engine) -> Section:
         )
         for (kind, size), (ours, raw, requests) in times.items()
     ]
-    worst = max(ours.p50_ms for (_, size), (ours, _, _) in times.items() if size <= _FIGURE_BYTES_MAX)
+    worst, bare = max(
+        (ours.p50_ms, raw.p50_ms) for (_, size), (ours, raw, _) in times.items() if size <= _FIGURE_BYTES_MAX
+    )
     return Section(
         f"Loading a state with get_tuple, network of {ROUND_TRIP_MS} ms, milliseconds",
         (table(("", "requests", "ours p50", "ours p99", "raw p50", "ours / raw"), rows),),
-        (under("get_tuple of up to 1 MB", _FIGURE_MS, worst, " ms"),),
+        (
+            under(
+                "get_tuple of up to 1 MB",
+                _FIGURE_MS,
+                worst,
+                " ms",
+                f"a raw client takes {bare:.0f} ms to fetch the same items from this engine",
+            ),
+        ),
         {
             f"{kind} {size}": {"ours_seconds": ours.seconds, "raw_seconds": raw.seconds, "requests": requests}
             for (kind, size), (ours, raw, requests) in times.items()

@@ -53,6 +53,7 @@ def run(engine: Engine) -> Section:
                 f"memory held after {THREADS:,} threads, to cache_bytes ({name})",
                 1,
                 max(held.values()) / cache_bytes,
+                "the bound is on an estimate of what the entries take, not on what Python's allocator gives them",
             )
         )
         data[name] = {"cache_bytes": cache_bytes, "held_bytes": held, "peak_bytes": peak}

@@ -69,7 +69,14 @@ def run(engine: Engine) -> Section:
         f" network of {ROUND_TRIP_MS} ms, milliseconds per turn",
         (table(("", "InMemorySaver", OURS.name, "overhead"), rows),),
         [
-            under(f"overhead of {side} at the default durability", 5, overhead(side, "async"), "%")
+            under(
+                f"overhead of {side} at the default durability",
+                5,
+                overhead(side, "async"),
+                "%",
+                "the saver works beside the model's calls; what is left is its CPU, the first read, and at the end"
+                " the wait for the last checkpoint",
+            )
             for side in _SIDES
         ],
         {" ".join(way): each.seconds for way, each in times.items()},

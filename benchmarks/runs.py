@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from benchmarks.contestants import Bench, Contestant
 from benchmarks.meter import WRITES, total
+from benchmarks.stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,6 +39,7 @@ class Run:
     turns: tuple[Turn, ...]
     # Write units by operation and kind of request: "put PutItem".
     parts: Mapping[str, float]
+    # What is in the table at the end; nothing where that was not counted.
     items: int
     bytes: int
     # Why the saver could not go on; empty where it came to the end.
@@ -81,7 +83,7 @@ def run_workload(contestant: Contestant, engine: Engine, workload: Workload) -> 
             failure = _refusal(error)
             if not failure:
                 raise
-        size = bench.stored()
+        size = bench.stored() if workload.weighed else Stored(0, 0)
         return Run(tuple(turns), _parts(saver.operations), size.items, size.bytes, failure)
 
 

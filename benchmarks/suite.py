@@ -1,7 +1,8 @@
 """All benchmarks, one after the other: `make bench`.
 
 Prints each section's tables, then one table of all figures that the project set out to reach. The exit status
-is 1 if one of them was not reached and nothing says what stands in the way.
+is 1 if one of them was not reached and nothing says what stands in the way, or if a section failed; the others are
+run nevertheless.
 """
 
 from __future__ import annotations
@@ -10,19 +11,20 @@ import argparse
 import json
 import logging
 import sys
+import time
+import traceback
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.figures import Figure, Section
 from benchmarks.report import table
 from tools.engine import DYNAMODB_LOCAL, find
 from tools.server import ServerUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from benchmarks.figures import Section
 
 # Modules of this package; each has `run(engine)`. They are imported when it is their turn.
 SECTIONS = (
@@ -38,6 +40,7 @@ SECTIONS = (
     "delta_history",
     "deletes",
     "memory",
+    "flush",
 )
 
 
@@ -55,10 +58,11 @@ def main(arguments: Sequence[str]) -> int:
     # It reports the failures that large states are known to cause, which the tables show.
     logging.getLogger("langgraph_checkpoint_aws").setLevel(logging.CRITICAL)
     try:
-        sections = {name: _run(name) for name in options.only}
+        find(DYNAMODB_LOCAL)
     except ServerUnavailableError as error:
         print(error, file=sys.stderr)
         return 1
+    sections = {name: _run(name) for name in options.only}
     if options.json:
         _write_json(options.json, sections)
     if options.charts:
@@ -67,11 +71,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(name: str) -> Section:
-    """Run one section on a fresh engine and print its tables."""
-    with find(DYNAMODB_LOCAL).run() as engine:
-        section: Section = import_module(f"benchmarks.{name}").run(engine)
-    print(section.title, *section.tables, sep="\n\n", end="\n\n\n", flush=True)
+    """Run one section on a fresh engine and print its tables, or why there are none."""
+    started = time.monotonic()
+    try:
+        with find(DYNAMODB_LOCAL).run() as engine:
+            section: Section = import_module(f"benchmarks.{name}").run(engine)
+    except Exception as error:  # noqa: BLE001  # What the other sections have measured is not to be lost.
+        section = _failed(name, error)
+    took = f"({name} took {time.monotonic() - started:.0f} seconds)"
+    print(section.title, *section.tables, took, sep="\n\n", end="\n\n\n", flush=True)
     return section
+
+
+def _failed(name: str, error: Exception) -> Section:
+    """Return what is reported instead of a section that raised; its figure has no remark, as nothing excuses it."""
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    what = f"{type(error).__name__}: {error}"
+    return Section(
+        f"{name}: FAILED",
+        [trace],
+        [Figure(f"section {name}", "runs", "failed", reached=False)],
+        {"error": what},
+    )
 
 
 def _conclude(sections: Mapping[str, Section]) -> int:
