@@ -56,8 +56,10 @@ def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[I
     delete, take = _collect._delete_checkpoints, _collect.take_inventory
     left: Inventories = {}
 
-    def delete_and_note(table: Table, codec: Any, before: Sequence[Inventory], gone: Choice) -> Op[None]:
-        yield from delete(table, codec, before, gone)
+    def delete_and_note(
+        table: Table, codec: Any, before: Sequence[Inventory], gone: Choice, epoch: bytes
+    ) -> Op[None]:
+        yield from delete(table, codec, before, gone, epoch)
         for each in (yield from left_over(take, table, codec, before, gone)):
             left[table, each.at.pk] = each
 

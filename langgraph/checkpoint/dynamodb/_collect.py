@@ -6,7 +6,7 @@ safe, and every step may be repeated:
 1. Claim the thread item, which keeps other collections of the thread out.
 2. Read what the thread has, and choose.
 3. Cut kept checkpoints off parents that go.
-4. Delete the chosen heads, of each namespace the newest last; then their writes.
+4. Delete the chosen heads, of each namespace the newest that counts last; then their writes.
 5. Give the thread a new epoch. A put that relied on the old one finds out when it looks, and starts again.
 6. Read again what is left, strongly, and give the newest head of each namespace the new epoch.
 7. Delete writes that nobody will find any more, and the segments that what has gone named and nothing left names.
@@ -181,7 +181,7 @@ def _collect(
             [take_inventory(table, codec, at, with_indexes=with_indexes) for at in within]
         )
         gone = yield from choose(before)
-        yield from _delete_checkpoints(table, codec, before, gone)
+        yield from _delete_checkpoints(table, codec, before, gone, old_epoch)
         epoch = yield from new_epoch(table, root, claim)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
         yield from gather([_stamp(table, each, old_epoch, epoch) for each in after])
@@ -214,12 +214,14 @@ def _collect(
 # The steps
 
 
-def _delete_checkpoints(table: Table, codec: Codec, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+def _delete_checkpoints(
+    table: Table, codec: Codec, before: Sequence[Inventory], gone: Choice, epoch: bytes
+) -> Op[None]:
     for pk, checkpoint_ids in gone.items():
         for checkpoint_id in checkpoint_ids:
             table.memory.forget((pk, checkpoint_id))
     yield from gather([_orphan(table, codec, each, gone[each.at.pk]) for each in before])
-    yield from _delete_heads(table, before, gone)
+    yield from _delete_heads(table, before, gone, epoch)
     yield from table.batch_write(
         deletes=[item for each in before for name in gone[each.at.pk] for item in each.writes.get(name, ())]
     )
@@ -277,17 +279,20 @@ def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) ->
             yield from _update_item(table, head, "REMOVE #parent", "attribute_exists(#pk)", names, {})
 
 
-def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
-    """Delete heads, the newest of each namespace after all others.
+def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice, epoch: bytes) -> Op[None]:
+    """Delete heads, the newest that counts of each namespace, and those above it, after all others.
 
-    A deletion that dies half-way then leaves the newest state readable, or none; never an older one.
+    A deletion that dies half-way then leaves the newest state readable, or none; never an older one. Above the
+    newest head of the thread's epoch there are only such as readers may pass over.
     """
     last: list[Item] = []
     others: list[Item] = []
     for inventory in before:
-        chosen = sorted(gone[inventory.at.pk] & inventory.heads.keys())
-        others += [inventory.heads[each] for each in chosen[:-1]]
-        last += [inventory.heads[each] for each in chosen[-1:]]
+        chosen = gone[inventory.at.pk] & inventory.heads.keys()
+        counting = [each for each in chosen if inventory.heads[each].get(items.EPOCH) == {"B": epoch}]
+        newest = max(counting or chosen, default="")
+        others += [inventory.heads[each] for each in chosen if each < newest]
+        last += [inventory.heads[each] for each in chosen if each >= newest]
     yield from table.batch_write(deletes=others)
     yield from table.batch_write(deletes=last)
 
