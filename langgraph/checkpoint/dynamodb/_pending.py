@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._reads import (
     read_segments,
     target,
 )
-from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code, old_item
+from langgraph.checkpoint.dynamodb._requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
 from langgraph.checkpoint.dynamodb._threads import enter_namespace, look_at_thread, take_epoch
@@ -164,13 +164,8 @@ def _update_writes(
         if items.WRITES in old:
             conditions["condition"] = "#writes = :old"
             values[":old"] = old[items.WRITES]
-    try:
-        yield from table.update(key, "SET " + ", ".join(sets), names=names, values=values, **conditions)
-    except Exception as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise
-        return old_item(error)
-    return None
+    update = table.update(key, "SET " + ", ".join(sets), names=names, values=values, **conditions)
+    return (yield from in_the_way(update))
 
 
 def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[dict[int, Write]]:

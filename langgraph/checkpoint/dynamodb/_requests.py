@@ -180,10 +180,21 @@ def unless_condition_failed(request: Op[Any]) -> Op[Any]:
         return None
 
 
-def old_item(error: Any) -> Item:
-    """The item that a failed condition was checked against; empty where there was none."""
-    item: Item = error.response.get("Item", {})
-    return item
+def in_the_way(request: Op[Any]) -> Op[Item | None]:
+    """Make a conditional request that is to return the old item; None where it was carried out.
+
+    Returns:
+        The item that the condition failed on; empty where there was none.
+    """
+    try:
+        yield from request
+    except Exception as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        response: Any = getattr(error, "response", {})
+        item: Item = response.get("Item", {})
+        return item
+    return None
 
 
 class Pages:

@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb._limits import (
 )
 from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._reads import History, checkpoint_id_in, config_of, read_entry, target
-from langgraph.checkpoint.dynamodb._requests import CONDITION_FAILED, Table, error_code, old_item
+from langgraph.checkpoint.dynamodb._requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._segments import StoredValue, reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather, work
@@ -200,34 +200,25 @@ def _commit(table: Table, head: Item) -> Op[None]:
     """
     epoch = head[items.EPOCH]
     for _ in range(MERGE_ATTEMPTS_MAX):
-        in_the_way = yield from _put_over(table, head, epoch)
-        if in_the_way is None:
+        other = yield from in_the_way(
+            table.send(
+                "put_item",
+                Item=head,
+                ConditionExpression="attribute_not_exists(#epoch) OR #epoch = :epoch",
+                ExpressionAttributeNames={"#epoch": items.EPOCH},
+                ExpressionAttributeValues={":epoch": epoch},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        )
+        if other is None:
             return
         # Nothing is left of a head that was deleted meanwhile.
-        epoch = in_the_way.get(items.EPOCH, epoch)
+        epoch = other.get(items.EPOCH, epoch)
     msg = (
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
         " meanwhile; let one process run a thread at a time"
     )
     raise ThreadBusyError(msg)
-
-
-def _put_over(table: Table, head: Item, epoch: Item) -> Op[Item | None]:
-    """Store a head where there is none or one of an epoch; return what else is there."""
-    try:
-        yield from table.send(
-            "put_item",
-            Item=head,
-            ConditionExpression="attribute_not_exists(#epoch) OR #epoch = :epoch",
-            ExpressionAttributeNames={"#epoch": items.EPOCH},
-            ExpressionAttributeValues={":epoch": epoch},
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-        )
-    except Exception as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise
-        return old_item(error)
-    return None
 
 
 def _size(request: _Put, parent: Entry | None) -> int:
@@ -383,4 +374,4 @@ def _renew_history(
 
 def _earlier(one: int | None, other: int | None) -> int | None:
     """The earlier of two expiries; None is never."""
-    return other if one is None or (other is not None and other < one) else one
+    return one if lives_shorter(one, other) else other
