@@ -81,6 +81,35 @@ def test_a_put_does_not_bring_back_the_link_to_a_parent_that_was_pruned(make_sav
     assert found.checkpoint["channel_values"] == {"count": 1}
 
 
+@pytest.mark.parametrize("later", ["nothing", "another deletion"])
+def test_pruning_does_not_count_a_checkpoint_that_was_never_acknowledged(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, later: str
+) -> None:
+    """A head may have lost its segments to a deletion, and its process died before it could store them again."""
+    conversation = Conversation(make_saver(), "t")
+    conversation.put(text="old")
+    acknowledged = conversation.put(text="new " * 10_000)
+    before = {item["SK"]["S"] for item in all_items(client, table_name, begins="S#")}
+    torn = conversation.put(text=[os.urandom(20_000)])
+    for item in all_items(client, table_name, begins="S#"):
+        if item["SK"]["S"] not in before:
+            client.delete_item(TableName=table_name, Key={name: item[name] for name in ("PK", "SK")})
+    client.update_item(
+        TableName=table_name,
+        Key={"PK": {"S": "t#"}, "SK": {"S": f"C#{torn['configurable']['checkpoint_id']}#"}},
+        UpdateExpression="SET epoch = :other",
+        ExpressionAttributeValues={":other": {"B": os.urandom(8)}},
+    )
+
+    make_saver().prune(["t"], strategy="keep_latest")
+    if later == "another deletion":
+        make_saver().prune(["t"], strategy="keep_latest")
+    found = make_saver().get_tuple(thread_config("t"))
+    assert found is not None
+    assert found.config == acknowledged
+    assert found.checkpoint["channel_values"] == {"text": "new " * 10_000}
+
+
 def test_pruning_and_copying_need_no_key(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str
 ) -> None:

@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -167,6 +168,36 @@ async def test_writes_live_as_long_as_their_checkpoint(
     found = open_saver().get_tuple(config)
     assert found is not None
     assert found.pending_writes == [("first-task", "channel", BIG), ("second-task", "channel", "late")]
+
+
+async def test_what_writes_reuse_lives_as_long_as_the_writes(
+    open_saver: MakeSaver,
+    client: DynamoDBClient,
+    own_client: DynamoDBClient,
+    traffic: Traffic,
+    table_name: str,
+    clock: Clock,
+) -> None:
+    conversation = Conversation(open_saver(client=own_client), "thread")
+    conversation.put(big=BIG, step=0)
+    for step in (1, 2):
+        clock.now += TTL_SECONDS - 1
+        config = conversation.put(step=step)
+
+    ends_at = clock.now + 2 * TTL_SECONDS
+    short = [each for each in _expiries(client, table_name, "S#").values() if each < ends_at]
+    for task in ("one", "two"):
+        traffic.clear()
+        conversation.saver.put_writes(config, [("big", BIG)], task)
+        renewed = traffic.operations.count("UpdateItem") - 1
+        assert renewed == (len(short) if task == "one" else 0), "once per ttl"
+
+    writes = [_expiry(item) for item in all_items(client, table_name, begins="C#") if "writes" in item]
+    assert writes == [ends_at, ends_at]
+    assert min(_expiries(client, table_name, "S#").values()) >= ends_at
+    found = open_saver().get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("one", "big", BIG), ("two", "big", BIG)]
 
 
 async def test_writes_that_come_before_their_checkpoint_live_as_long(

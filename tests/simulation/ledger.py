@@ -202,7 +202,8 @@ class Ledger:
 
     def _gave_way(self, put: Put) -> bool:
         """Tell whether a prune may have taken a checkpoint for a newer one that was deleted afterwards."""
-        return bool(self.deleters(put)) and any(
+        pruned = any(each.kind == "prune" for each in self.deleters(put))
+        return pruned and any(
             deletion.kind != "prune" for newer in self._newer(put) for deletion in self.deleters(newer)
         )
 
@@ -239,9 +240,9 @@ class Ledger:
                         f"{_name(found)} is shown in the place of {put.checkpoint_id}, which expired"
                     )
                 continue
-            deleters = [each for each in self.deleters(put) if each.kind != "prune"]
-            if not deleters and self._gave_way(put):
+            if self._gave_way(put):
                 continue
+            deleters = [each for each in self.deleters(put) if each.kind != "prune"]
             if not deleters:
                 raise Violation(f"{put.checkpoint_id} is acknowledged, but the latest is {_name(found)}")
             if found is not None and not any(_explains_older(each, found, began) for each in deleters):

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import _collect, _pending, _threads, _writes
+from langgraph.checkpoint.dynamodb import _collect, _draft, _pending, _threads, _writes
 from langgraph.checkpoint.dynamodb._collect import Choice, Inventory
 from langgraph.checkpoint.dynamodb._items import Partition
+from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._steps import Op, gather
 
@@ -20,11 +21,11 @@ Inventories: TypeAlias = dict[tuple[Table, str], Inventory]
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, look = _writes._store_dependencies, _threads.look_at_thread
+    store, look = _draft.store_draft, _threads.look_at_thread
     left: dict[Table, Any] = {}
 
-    def store_nothing(table: Table, at: Partition, head: Any, epoch: bytes) -> Op[bool]:
-        left[table] = (at, head, epoch)
+    def store_nothing(table: Table, *draft: Any) -> Op[bool]:
+        left[table] = draft
         yield from ()
         return True
 
@@ -32,7 +33,7 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from store(table, *left.pop(table))
         return (yield from look(table, at, epoch))
 
-    patch.setattr(_writes, "_store_dependencies", store_nothing)
+    patch.setattr(_writes, "store_draft", store_nothing)
     patch.setattr(_writes, "look_at_thread", look_late)
 
 
@@ -49,6 +50,15 @@ def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
 def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
     """Nor do writes that need segments."""
     patch.setattr(_pending, "look_at_thread", _look_away)
+
+
+def writes_reuse_what_any_epoch_had(patch: pytest.MonkeyPatch) -> None:
+    """Writes name segments of the latest checkpoint that the process knows of, whatever has been deleted since."""
+
+    def latest(table: Table, at: Partition, _checkpoint_id: str, _epoch: bytes | None) -> Entry | None:
+        return table.memory.latest_checkpoint(at.pk)
+
+    patch.setattr(_pending, "_base", latest)
 
 
 def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:

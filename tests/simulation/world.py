@@ -211,10 +211,12 @@ class World:
         return record
 
     def next_writes(self, record: Put, task_id: str = "task") -> Writes:
-        """Make writes of one task that belong to a checkpoint."""
+        """Make writes of one task that belong to a checkpoint; every other time it writes what it was given as well."""
+        given = record.values.items() if int(record.checkpoint_id) % 2 else ()
         values = [
             ("a", text(record.checkpoint_id, task_id)),
             ("b", text(record.checkpoint_id, task_id, "b") * 3),
+            *((channel, value) for channel, value in given if channel in ("log", "big")),
             *([(DELTA, text(record.checkpoint_id, task_id, DELTA))] if self._delta else []),
         ]
         writes = Writes(

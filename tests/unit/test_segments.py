@@ -31,11 +31,11 @@ from langgraph.checkpoint.dynamodb._segments import (
 
 
 def _pieces(data: bytes) -> list[bytes]:
-    return [each.content for each in split(data, [])[1]]
+    return [each.content for each in split(data, PREAMBLE_BYTES, [])[0]]
 
 
 def _chunks(data: bytes) -> list[Chunk]:
-    return [Chunk.of(each, None) for each in split(data, [])[1]]
+    return [Chunk.of(each, None) for each in split(data, PREAMBLE_BYTES, [])[0]]
 
 
 def _text(seed: int, size: int) -> bytes:
@@ -47,9 +47,8 @@ def _text(seed: int, size: int) -> bytes:
 @given(st.binary(max_size=100), st.integers(0, 60_000))
 def test_a_split_value_is_the_value(unit: bytes, size: int) -> None:
     data = (unit * (size // max(1, len(unit)) + 1))[:size]
-    preamble, pieces, tail = split(data, [])
-    assert preamble + b"".join(each.content for each in pieces) + tail == data
-    assert len(preamble) <= PREAMBLE_BYTES
+    pieces, tail = split(data, PREAMBLE_BYTES, [])
+    assert data[:PREAMBLE_BYTES] + b"".join(each.content for each in pieces) + tail == data
     assert all(SEGMENT_BYTES_MIN <= len(each.content) <= SEGMENT_BYTES_MAX for each in pieces)
     assert len(tail) <= SEGMENT_BYTES_MAX
 
@@ -72,8 +71,8 @@ def test_a_value_that_grew_keeps_its_pieces() -> None:
 def _kept(before: bytes, after: bytes) -> tuple[int, int, int]:
     """How many pieces a value has before a change, and of those after it how many are old and new."""
     chunks = _chunks(before)
-    preamble, pieces, tail = split(after, chunks)
-    assert preamble + b"".join(each.content for each in pieces) + tail == after
+    pieces, tail = split(after, PREAMBLE_BYTES, chunks)
+    assert after[:PREAMBLE_BYTES] + b"".join(each.content for each in pieces) + tail == after
     assert all(digest(each.content) == each.digest for each in pieces)
     old = {each.digest for each in chunks}
     return (
@@ -113,7 +112,7 @@ def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
     chunks = _chunks(value)
     for change in range(200):
         value = value[:100_000] + _text(change, 40 + change % 7) + value[100_040:]
-        chunks = [Chunk.of(each, None) for each in split(value, chunks)[1]]
+        chunks = [Chunk.of(each, None) for each in split(value, PREAMBLE_BYTES, chunks)[0]]
     assert len(chunks) <= len(_chunks(value)) + 3
 
 
@@ -133,7 +132,7 @@ def test_what_is_kept_and_what_is_new_are_the_value(changes: list[tuple[int, int
 def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> None:
     data = _text(1, 30_000)
     sealed_end = piece(data[PREAMBLE_BYTES:9_000])
-    _, pieces, _ = split(data, [Chunk.of(sealed_end, None)])
+    pieces, _ = split(data, PREAMBLE_BYTES, [Chunk.of(sealed_end, None)])
     assert pieces[0] == sealed_end
 
 

@@ -85,6 +85,18 @@ class Inventory:
         """Every segment that these checkpoints' items need."""
         return reach(items.named_ids(self.items_of(checkpoint_ids)), self.indexes.contents)
 
+    def is_whole(self, checkpoint_id: str) -> bool:
+        """Whether every segment that a head names is there; where one is not, the head never counted."""
+        return (
+            reach(items.named_ids([self.heads[checkpoint_id]]), self.indexes.contents) <= self.segments.keys()
+        )
+
+    def newest(self, epoch: bytes) -> str:
+        """The newest head of an epoch, or "". Under the thread's epoch nothing above it was ever acknowledged."""
+        return max(
+            (name for name, head in self.heads.items() if head.get(items.EPOCH) == {"B": epoch}), default=""
+        )
+
     @property
     def checkpoint_ids(self) -> set[str]:
         """Every checkpoint that has a head or writes."""
@@ -133,8 +145,8 @@ def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -
 Choice = dict[str, set[str]]
 """The checkpoints of a thread that go, by partition key."""
 
-Chooser = Callable[[Sequence[Inventory]], Op[Choice]]
-"""Decides which checkpoints of a thread go, given what it has in each namespace, the root's first."""
+Chooser = Callable[[Sequence[Inventory], bytes], Op[Choice]]
+"""Decides which checkpoints of a thread go, given what it has in each namespace, the root's first, and its epoch."""
 
 
 def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[None]:
@@ -150,7 +162,8 @@ def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser) -> Op[N
 def collect_all(table: Table, codec: Codec, thread_id: str) -> Op[None]:
     """Take everything out of a thread. What its items name needs no reading then."""
 
-    def everything(before: Sequence[Inventory]) -> Op[Choice]:
+    def everything(before: Sequence[Inventory], epoch: bytes) -> Op[Choice]:
+        del epoch
         yield from ()
         return {each.at.pk: each.checkpoint_ids for each in before}
 
@@ -180,7 +193,7 @@ def _collect(
         before = yield from gather(
             [take_inventory(table, codec, at, with_indexes=with_indexes) for at in within]
         )
-        gone = yield from choose(before)
+        gone = yield from choose(before, old_epoch)
         yield from _delete_checkpoints(table, codec, before, gone, old_epoch)
         epoch = yield from new_epoch(table, root, claim)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
@@ -192,7 +205,9 @@ def _collect(
             for (old, new), also in zip(pairs, abandoned, strict=True)
         ]
         yield from table.batch_write(
-            deletes=[old.segments[each] for old, ids in zip(before, freed, strict=True) for each in ids]
+            deletes=[
+                old.segments[each] for old, ids in zip(before, freed, strict=True) for each in sorted(ids)
+            ]
         )
         # Segments that nothing names yet keep the namespace's entry, or nobody would find them again.
         empty = [
@@ -223,14 +238,16 @@ def _delete_checkpoints(
     yield from gather([_orphan(table, codec, each, gone[each.at.pk]) for each in before])
     yield from _delete_heads(table, before, gone, epoch)
     yield from table.batch_write(
-        deletes=[item for each in before for name in gone[each.at.pk] for item in each.writes.get(name, ())]
+        deletes=[
+            item for each in before for name in sorted(gone[each.at.pk]) for item in each.writes.get(name, ())
+        ]
     )
 
 
 def _delete_abandoned(table: Table, before: Inventory, after: Inventory) -> Op[set[str]]:
     """Delete abandoned writes that nobody has written to since they were read; return whose they are."""
     gone: set[str] = set()
-    for checkpoint_id in _abandoned(table, before) & _abandoned(table, after):
+    for checkpoint_id in sorted(_abandoned(table, before) & _abandoned(table, after)):
         writes = after.writes.pop(checkpoint_id)
         deleted = yield from gather([_delete_unchanged(table, item) for item in writes])
         left = [item for item, is_gone in zip(writes, deleted, strict=True) if not is_gone]
@@ -288,7 +305,7 @@ def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice, epoch
     last: list[Item] = []
     others: list[Item] = []
     for inventory in before:
-        chosen = gone[inventory.at.pk] & inventory.heads.keys()
+        chosen = sorted(gone[inventory.at.pk] & inventory.heads.keys())
         counting = [each for each in chosen if inventory.heads[each].get(items.EPOCH) == {"B": epoch}]
         newest = max(counting or chosen, default="")
         others += [inventory.heads[each] for each in chosen if each < newest]
@@ -299,7 +316,7 @@ def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice, epoch
 
 def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[None]:
     """Give the newest checkpoint the new epoch, so that the next put of the conversation can go on from it."""
-    newest = sorted(inventory.heads)[-1:]
+    newest = inventory.newest(old)
     yield from gather([
         _update_item(
             table,
@@ -309,7 +326,7 @@ def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[Non
             {"#epoch": items.EPOCH},
             {":new": {"B": new}, ":old": {"B": old}},
         )
-        for item in inventory.items_of(newest)
+        for item in inventory.items_of([newest])
         if item.get(items.EPOCH) == {"B": old}
     ])  # fmt: skip
 

@@ -13,7 +13,12 @@ from functools import partial
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec, reseal, seal_plain
 from langgraph.checkpoint.dynamodb._items import Part, Partition
-from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, PARALLEL_REQUESTS
+from langgraph.checkpoint.dynamodb._limits import (
+    ATTEMPTS_MAX,
+    BATCH_WRITE_ITEMS_MAX,
+    PARALLEL_REQUESTS,
+    SEGMENT_LIFETIMES,
+)
 from langgraph.checkpoint.dynamodb._reads import (
     ChangedMeanwhileError,
     Group,
@@ -73,6 +78,7 @@ class _Copy:
         # Counted from the start, however long it takes, so that no head outlives its segments.
         self._expires_at = table.expires_at()
         self._kept_until = table.expires_at(2)
+        self._segments_kept_until = table.expires_at(SEGMENT_LIFETIMES)
         self._new_ids: dict[bytes, bytes] = {}
         self._copied: set[bytes] = set()
         self._indexes: dict[bytes, bytes] = {}
@@ -141,7 +147,7 @@ class _Copy:
         else:
             data = reseal(data, item, sk)
         copy = items.segment_item(self._target, self._new_id(segment_id), data, self._table.clock())
-        return items.with_expiry(copy, self._kept_until)
+        return items.with_expiry(copy, self._segments_kept_until)
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """The id in the copy of a segment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec
@@ -32,7 +33,8 @@ def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[No
     ])  # fmt: skip
     threads = {items.parse_partition(items.partition_key(item)).thread_id for page in pages for item in page}
 
-    def choose(before: Sequence[Inventory]) -> Op[Choice]:
+    def choose(before: Sequence[Inventory], epoch: bytes) -> Op[Choice]:
+        del epoch
         yield from ()
         return {
             each.at.pk: {name for name, head in each.heads.items() if items.text(head, RUN_ID) in wanted}
@@ -49,13 +51,15 @@ def prune(
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
     wanted = _checked_ids(thread_ids, "thread_ids")
     count = _checked_count(strategy, keep_last)
+
+    def choose(before: Sequence[Inventory], epoch: bytes) -> Op[Choice]:
+        return (yield from _choose_old(table, codec, before, epoch, count))
+
     for thread_id in wanted:
         if count == 0:
             yield from delete_thread(table, codec, thread_id)
         else:
-            yield from collect(
-                table, codec, thread_id, lambda before: _choose_old(table, codec, before, count)
-            )
+            yield from collect(table, codec, thread_id, choose)
 
 
 def _checked_ids(ids: Sequence[str], name: str) -> list[str]:
@@ -85,9 +89,11 @@ def _checked_count(strategy: str, keep_last: int | None) -> int:
     return counts[strategy]
 
 
-def _choose_old(table: Table, codec: Codec, before: Sequence[Inventory], count: int) -> Op[Choice]:
+def _choose_old(
+    table: Table, codec: Codec, before: Sequence[Inventory], epoch: bytes, count: int
+) -> Op[Choice]:
     """All but the newest checkpoints and what their delta channels are rebuilt from."""
-    kept = {each.at.pk: set(sorted(each.heads)[-count:]) for each in before}
+    kept = {each.at.pk: _newest(each, epoch, count) for each in before}
     root = before[0]
     chosen: Choice = {}
     for inventory in before:
@@ -99,6 +105,18 @@ def _choose_old(table: Table, codec: Codec, before: Sequence[Inventory], count: 
             keep = keep | (yield from _rebuilt_from(table, codec, inventory, checkpoint_id))
         chosen[inventory.at.pk] = inventory.heads.keys() - keep
     return chosen
+
+
+def _newest(inventory: Inventory, epoch: bytes, count: int) -> set[str]:
+    """The newest checkpoints, so many that are whole, and one of the thread's epoch, which is certain to count.
+
+    Those above and between them stay too: their puts may be under way.
+    """
+    certain = inventory.newest(epoch)
+    descending = sorted(inventory.heads, reverse=True)
+    kept = list(islice(filter(inventory.is_whole, descending), count))
+    oldest = min([*kept, certain] if certain else kept, default="")
+    return {each for each in descending if each >= oldest}
 
 
 def _started_from(table: Table, codec: Codec, inventory: Inventory, keep: set[str]) -> Op[str | None]:

@@ -22,6 +22,10 @@ PREAMBLE_BYTES = 16
 # The end of a value that has not filled a segment is sealed once a step leaves the channel untouched.
 IDLE_TAIL_BYTES_MAX = 512
 
+# With a ttl, a head lives for one, writes for two and segments for three, counted from when they are stored or
+# renewed. So an item that names an older segment has to renew it once per ttl, and not each time.
+SEGMENT_LIFETIMES = 3
+
 # Beyond these stored sizes, a part of an item moves to segments. An item holds at most one body and one
 # sealed metadata, or one group of writes and four special ones: far below DynamoDB's 400 KB in all.
 BODY_BYTES_MAX = 32 * 1024

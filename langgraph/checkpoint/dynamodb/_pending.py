@@ -17,9 +17,10 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._content import Write, pack_writes, read_writes
-from langgraph.checkpoint.dynamodb._draft import Draft
+from langgraph.checkpoint.dynamodb._draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._items import Part, Partition
 from langgraph.checkpoint.dynamodb._limits import MERGE_ATTEMPTS_MAX, WRITES_BYTES_MAX
+from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._reads import (
     ChangedMeanwhileError,
     Segments,
@@ -31,7 +32,7 @@ from langgraph.checkpoint.dynamodb._reads import (
 from langgraph.checkpoint.dynamodb._requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Item, Op, work
-from langgraph.checkpoint.dynamodb._threads import enter_namespace, look_at_thread, take_epoch
+from langgraph.checkpoint.dynamodb._threads import look_at_thread, take_epoch
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 
 
@@ -57,17 +58,24 @@ def put_writes(
     epoch = None if thread is None else thread.epoch
     old: Item = {}
     for _ in range(MERGE_ATTEMPTS_MAX):
-        draft = Draft(table, codec, at, sk, {})
+        # What may take the place of acknowledged writes is not to need what a deletion may be removing.
+        base = None if special or old else _base(table, at, checkpoint_id, epoch)
+        draft = Draft(table, codec, at, sk, base)
         # Taken before the segments', which so live as long, however late the update comes.
         expires_at = table.expires_at(2)
         size = sum(len(write.data) for write in (*regular.values(), *special.values()))
-        parts = yield from work(partial(_parts, draft, regular, special), size)
-        epoch = yield from _store_segments(table, at, draft, epoch)
+        parts = yield from work(partial(_parts, draft, regular, special, base), size)
+        # Whether they depend on more than their item: on segments, or on their namespace's entry.
+        needs_look = bool(draft.chunks or at.namespace)
+        if needs_look:
+            epoch = yield from _store_dependencies(table, at, draft, epoch, expires_at)
+            if epoch is None:
+                continue
         found = yield from _update_writes(
-            table, items.key(at.pk, sk), parts, old, epoch if draft.segments else None, expires_at
+            table, items.key(at.pk, sk), parts, old, epoch if draft.chunks else None, expires_at
         )
         if found is None:
-            if not _needs_look(at, draft):
+            if not needs_look:
                 return
             seen = yield from look_at_thread(table, at, epoch)
             if seen == epoch:
@@ -77,14 +85,7 @@ def put_writes(
         else:
             # The task has a group of writes already: add to it what it lacks.
             old = found
-            stored = yield from _stored_writes(table, codec, at, old)
-            part = items.parse_part(old, items.WRITES)
-            safe = part is None or not part.own
-            if not safe:
-                # A deletion may still be about to remove what they need, unless they are of the thread's epoch.
-                epoch = yield from look_at_thread(table, at, epoch)
-                safe = old.get(items.EPOCH) == {"B": epoch}
-            regular = {**regular, **stored} if regular.keys() - stored.keys() or not safe else {}
+            regular, epoch = yield from _merge(table, codec, at, old, regular, epoch)
             if not regular and not special:
                 return
     msg = (
@@ -106,29 +107,41 @@ def _serialize(
     return regular, special
 
 
-def _parts(draft: Draft, regular: Mapping[int, Write], special: Mapping[int, Write]) -> dict[str, Part]:
+def _base(table: Table, at: Partition, checkpoint_id: str, epoch: bytes | None) -> Entry | None:
+    """The checkpoint that the writes belong to, or the last before it where that is being stored just now.
+
+    Tasks often write again what they were given, or most of it.
+    """
+    entry = table.memory.checkpoint(at.pk, checkpoint_id) or table.memory.latest_checkpoint(at.pk)
+    return entry if entry is not None and entry.epoch == epoch else None
+
+
+def _parts(
+    draft: Draft, regular: Mapping[int, Write], special: Mapping[int, Write], base: Entry | None
+) -> dict[str, Part]:
     """The attributes of the writes: the regular ones as a group, each special one beside it."""
-    groups = {items.SPECIAL_WRITES[index]: [write] for index, write in special.items()}
+    parts = {
+        items.SPECIAL_WRITES[index]: draft.part(pack_writes([write]), WRITES_BYTES_MAX)
+        for index, write in special.items()
+    }
     if regular:
-        groups[items.WRITES] = [regular[index] for index in sorted(regular)]
-    return {name: draft.part(pack_writes(group), WRITES_BYTES_MAX) for name, group in groups.items()}
+        group = [regular[index] for index in sorted(regular)]
+        values = {} if base is None else base.values
+        before = [values[each.channel] for each in group if each.channel in values]
+        parts[items.WRITES] = draft.part(pack_writes(group), WRITES_BYTES_MAX, before=before)
+    return parts
 
 
-def _needs_look(at: Partition, draft: Draft) -> bool:
-    """Whether the writes depend on more than their item: on segments, or on their namespace's entry."""
-    return bool(draft.segments or at.namespace)
+def _store_dependencies(
+    table: Table, at: Partition, draft: Draft, epoch: bytes | None, ends_at: int | None
+) -> Op[bytes | None]:
+    """Write what the writes need before them; return the thread's epoch, or None where a reused segment has gone.
 
-
-def _store_segments(table: Table, at: Partition, draft: Draft, epoch: bytes | None) -> Op[bytes | None]:
-    """Write what the writes need before them; return the thread's epoch, which it has if that is anything."""
-    if epoch is None and _needs_look(at, draft):
-        epoch = yield from take_epoch(table, at)
-    if epoch is not None:
-        table.memory.remember_thread(at.root, epoch)
-        # Writes may come before the first checkpoint of their namespace.
-        yield from enter_namespace(table, at, epoch)
-    yield from table.batch_write(puts=draft.segments.values())
-    return epoch
+    Writes may come before the first checkpoint of their namespace.
+    """
+    epoch = epoch or (yield from take_epoch(table, at))
+    table.memory.remember_thread(at.root, epoch)
+    return epoch if (yield from store_draft(table, at, draft, epoch, ends_at)) else None
 
 
 def _update_writes(
@@ -166,6 +179,20 @@ def _update_writes(
             values[":old"] = old[items.WRITES]
     update = table.update(key, "SET " + ", ".join(sets), names=names, values=values, **conditions)
     return (yield from in_the_way(update))
+
+
+def _merge(
+    table: Table, codec: Codec, at: Partition, old: Item, regular: dict[int, Write], epoch: bytes | None
+) -> Op[tuple[dict[int, Write], bytes | None]]:
+    """Add regular writes to those that the task has; none are left where it has them all. With the thread's epoch."""
+    stored = yield from _stored_writes(table, codec, at, old)
+    part = items.parse_part(old, items.WRITES)
+    safe = part is None or not part.own
+    if not safe:
+        # A deletion may still be about to remove what they need, unless they are of the thread's epoch.
+        epoch = yield from look_at_thread(table, at, epoch)
+        safe = old.get(items.EPOCH) == {"B": epoch}
+    return ({**regular, **stored} if regular.keys() - stored.keys() or not safe else {}), epoch
 
 
 def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[dict[int, Write]]:

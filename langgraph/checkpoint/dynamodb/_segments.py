@@ -12,13 +12,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import sha256
 from typing import NamedTuple
 
 from langgraph.checkpoint.dynamodb._items import segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._limits import (
     INDEX_GROUP,
-    PREAMBLE_BYTES,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
 )
@@ -44,9 +43,12 @@ class Piece(NamedTuple):
     digest: bytes
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chunk:
-    """What is known of a segment: its plaintext's digest, length and first bytes, and when it expires."""
+    """What is known of a segment: its plaintext's digest, length and first bytes, and when it expires.
+
+    All that remember the segment share one; its expiry changes when the segment is renewed.
+    """
 
     digest: bytes
     length: int
@@ -80,7 +82,7 @@ class StoredValue:
 
 def digest(data: bytes) -> bytes:
     """The digest by which equal pieces are found; kept in memory only, never stored."""
-    return blake2b(data, digest_size=16).digest()
+    return sha256(data).digest()
 
 
 def piece(content: bytes) -> Piece:
@@ -104,16 +106,16 @@ def cut(data: bytes, start: int, stop: int) -> Iterator[int]:
         start = end
 
 
-def split(data: bytes, before: Sequence[Chunk]) -> tuple[bytes, list[Piece], bytes]:
-    """Split a value into its preamble, the pieces to seal, and the open tail.
+def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece], bytes]:
+    """Split serialized data into the pieces to seal, and the open tail.
 
     Args:
-        data: The serialized value.
-        before: The pieces that the parent's value consists of, in order. They are kept as they are wherever
-            the value has them still: behind what was trimmed in front, and around what was changed.
+        data: The serialized data.
+        start: Where the first piece begins.
+        before: The pieces that an earlier value consists of, in order. They are kept as they are wherever
+            the data has them still: behind what was trimmed in front, and around what was changed.
     """
-    start = min(PREAMBLE_BYTES, len(data))
-    preamble, pieces, position = data[:start], list[Piece](), 0
+    pieces, position = list[Piece](), 0
     while (found := _next_kept(data, start, before, position)) is not None:
         at, position, kept = found
         ends = [*cut(data, start, at), at]
@@ -128,7 +130,7 @@ def split(data: bytes, before: Sequence[Chunk]) -> tuple[bytes, list[Piece], byt
     for end in cut(data, start, len(data)):
         pieces.append(piece(data[start:end]))
         start = end
-    return preamble, pieces, data[start:]
+    return pieces, data[start:]
 
 
 def _next_kept(

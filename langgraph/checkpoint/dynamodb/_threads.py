@@ -6,6 +6,7 @@ new one. The thread item also keeps deletions of one thread apart, by a claim th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import _items as items
@@ -13,7 +14,7 @@ from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._requests import Query, Table, unless_condition_failed
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._steps import Item, Op
+from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 # Expiry
@@ -28,6 +29,12 @@ def renew(table: Table, at: Item, expires_at: int | None) -> Op[bool]:
     """Let an item live until then; False where it does not exist any more. Never makes an item."""
     expression = "REMOVE #expiry" if expires_at is None else "SET #expiry = :expiry"
     return (yield from _renew(table, at, expression, {"#expiry": TTL_ATTRIBUTE}, expires_at))
+
+
+def renew_segments(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[bool]:
+    """Let segments live until then; False where one of them has gone."""
+    keys = [items.key(at.pk, items.segment_sk(each)) for each in sorted(ids)]
+    return all((yield from gather([renew(table, key, expires_at) for key in keys])))
 
 
 def renew_ancestor(table: Table, head: Item, expires_at: int | None) -> Op[None]:

@@ -8,7 +8,7 @@ tells whether a deletion came between. If so, the put is made again from parts t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._codec import Codec, metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._content import pack_body, pack_metadata
 from langgraph.checkpoint.dynamodb._delta import Ancestors, delta_counters
-from langgraph.checkpoint.dynamodb._draft import Draft
+from langgraph.checkpoint.dynamodb._draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import (
     ATTEMPTS_MAX,
@@ -33,6 +33,7 @@ from langgraph.checkpoint.dynamodb._limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
     METADATA_BYTES_MAX,
+    SEGMENT_LIFETIMES,
     UPLOAD_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._memory import Entry
@@ -42,11 +43,11 @@ from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._segments import StoredValue, reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather, work
 from langgraph.checkpoint.dynamodb._threads import (
-    enter_namespace,
     lives_shorter,
     look_at_thread,
     renew,
     renew_ancestor,
+    renew_segments,
     take_epoch,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
@@ -169,7 +170,7 @@ def _attempt(
     head = yield from work(compose, _size(request, parent))
     if epoch is None:
         epoch = yield from take_epoch(table, request.at)
-    if not (yield from _store_dependencies(table, request.at, head, epoch)):
+    if not (yield from store_draft(table, request.at, head.draft, epoch, items.ends_at(head.item))):
         return epoch, None
     if request.store_writes is not None:
         yield from request.store_writes()
@@ -230,10 +231,10 @@ def _size(request: _Put, parent: Entry | None) -> int:
 
 def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None) -> _Head:
     """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
-    reusable = parent.chunks if parent is not None and parent.epoch == epoch else {}
+    base = parent if parent is not None and parent.epoch == epoch else None
     sk = items.checkpoint_prefix(request.checkpoint["id"])
-    draft = Draft(table, codec, request.at, sk, reusable)
-    values = _store_values(codec, draft, request, parent, reusable.keys())
+    draft = Draft(table, codec, request.at, sk, base)
+    values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
     rest = {name: value for name, value in request.checkpoint.items() if name != "channel_values"}
     kind, data = codec.dumps(rest, "the checkpoint")
     refs = [each for value in values.values() for each in draft.folded(value.segments)]
@@ -316,26 +317,6 @@ def _metadata(table: Table, codec: Codec, draft: Draft, sk: str, metadata: Check
     return {items.SEALED_METADATA: draft.part(raw, METADATA_BYTES_MAX).attribute(sk)}
 
 
-def _store_dependencies(table: Table, at: Partition, head: _Head, epoch: bytes) -> Op[bool]:
-    """Write what the head names; False where a reused segment has gone."""
-    ends_at = items.ends_at(head.item)
-    yield from enter_namespace(table, at, epoch)
-    yield from table.batch_write(puts=head.draft.segments.values())
-    short = [each for each, chunk in head.draft.chunks.items() if lives_shorter(chunk.expires_at, ends_at)]
-    # An expiry is taken before the request that sets it: a process may stand still between the two.
-    expires_at = table.expires_at(2)
-    renewed = yield from _renew_segments(table, at, short, expires_at)
-    for each in short:
-        head.draft.chunks[each] = replace(head.draft.chunks[each], expires_at=expires_at)
-    return renewed
-
-
-def _renew_segments(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[bool]:
-    """Let segments live until then; False where one of them has gone."""
-    keys = [items.key(at.pk, items.segment_sk(each)) for each in sorted(ids)]
-    return all((yield from gather([renew(table, key, expires_at) for key in keys])))
-
-
 def _renew_history(
     table: Table, codec: Codec, request: _Put, parent: Entry | None, head: _Head
 ) -> Op[int | None]:
@@ -363,7 +344,8 @@ def _renew_history(
     named = {each for ancestor in path for each in ancestor.group.ids()}
     segments = reach(named, ancestors.known.contents)
     # What lost a segment meanwhile is not to outlive it.
-    if (yield from _renew_segments(table, request.at, segments, expires_at)):
+    segments_end_at = table.expires_at(SEGMENT_LIFETIMES)
+    if (yield from renew_segments(table, request.at, segments, segments_end_at)):
         writes = [
             items.key(request.at.pk, items.sort_key(item)) for each in path for item in each.group.writes
         ]
