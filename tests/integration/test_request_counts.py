@@ -96,21 +96,19 @@ def test_a_list_that_grows_costs_what_it_gains(saver: DynamoDBSaver, write_units
     assert 0 < sum(write_units) / 20 < 12
 
 
-@pytest.mark.parametrize("stored", [True, False], ids=["stored", "being stored"])
+@pytest.mark.parametrize("resumed", [False, True])
 def test_a_task_that_writes_its_whole_state_again_costs_what_it_adds(
-    saver: DynamoDBSaver, write_units: list[float], *, stored: bool
+    saver: DynamoDBSaver, write_units: list[float], table_name: str, client: DynamoDBClient, *, resumed: bool
 ) -> None:
-    """As agents without a reducer do, and the first step of a run whose input is all that was said before."""
-    conversation = Conversation(saver, "t")
-    config = conversation.put(messages=_messages(1_500))
-    change = conversation.change(messages=_messages(1_501))
-    if not stored:
-        config = thread_config("t", "", change[1]["id"])
+    """As agents without a reducer do, in the process that stored the checkpoint or in one that read it."""
+    config = Conversation(DynamoDBSaver(table_name, client=client) if resumed else saver, "t").put(
+        messages=_messages(1_500)
+    )
+    if resumed:
+        saver.get_tuple(thread_config("t"))
     write_units.clear()
     saver.put_writes(config, [("messages", _messages(1_501)), ("count", 1)], "task")
     assert 0 < sum(write_units) < 25
-    if not stored:
-        saver.put(*change)
     found = saver.get_tuple(config)
     assert found is not None
     assert found.pending_writes == [("task", "messages", _messages(1_501)), ("task", "count", 1)]

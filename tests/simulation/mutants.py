@@ -10,7 +10,6 @@ import pytest
 from langgraph.checkpoint.dynamodb import _collect, _draft, _pending, _threads, _writes
 from langgraph.checkpoint.dynamodb._collect import Choice, Inventory
 from langgraph.checkpoint.dynamodb._items import Partition
-from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._requests import Table
 from langgraph.checkpoint.dynamodb._steps import Op, gather
 
@@ -53,12 +52,8 @@ def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
 
 
 def writes_reuse_what_any_epoch_had(patch: pytest.MonkeyPatch) -> None:
-    """Writes name segments of the latest checkpoint that the process knows of, whatever has been deleted since."""
-
-    def latest(table: Table, at: Partition, _checkpoint_id: str, _epoch: bytes | None) -> Entry | None:
-        return table.memory.latest_checkpoint(at.pk)
-
-    patch.setattr(_pending, "_base", latest)
+    """Writes name segments of their checkpoint as the process remembers it, whatever has been deleted since."""
+    patch.setattr(_pending, "_safe", lambda head, _epoch: head)
 
 
 def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:

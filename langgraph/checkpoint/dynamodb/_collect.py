@@ -8,7 +8,7 @@ safe, and every step may be repeated:
 3. Cut kept checkpoints off parents that go.
 4. Delete the chosen heads, of each namespace the newest that counts last; then their writes.
 5. Give the thread a new epoch. A put that relied on the old one finds out when it looks, and starts again.
-6. Read again what is left, strongly, and give the newest head of each namespace the new epoch.
+6. Read again what is left, strongly, and give the newest head of the old epoch in each namespace the new one.
 7. Delete writes that nobody will find any more, and the segments that what has gone named and nothing left names.
 8. Delete the entries of namespaces that are empty now, and release the claim; with nothing left, delete
    the thread item.
@@ -92,7 +92,7 @@ class Inventory:
         )
 
     def newest(self, epoch: bytes) -> str:
-        """The newest head of an epoch, or "". Under the thread's epoch nothing above it was ever acknowledged."""
+        """The newest head of an epoch, or ""."""
         return max(
             (name for name, head in self.heads.items() if head.get(items.EPOCH) == {"B": epoch}), default=""
         )

@@ -11,7 +11,6 @@ from langgraph.checkpoint.dynamodb._limits import (
     HEAD_IDS_MAX,
     IDLE_TAIL_BYTES_MAX,
     INDEX_GROUP,
-    INLINE_STATE_BYTES_MAX,
     PREAMBLE_BYTES,
     RAW_BYTES_MAX,
     SEGMENT_LIFETIMES,
@@ -50,7 +49,9 @@ class Draft:
         """Store a serialized value, reusing what the parent has of it."""
         if inline:
             return StoredValue(kind, data[:PREAMBLE_BYTES], (), data[PREAMBLE_BYTES:])
-        chunks = self._chunks_of(() if before is None else (before,))
+        chunks: Sequence[Chunk] = ()
+        if len(data) > IDLE_TAIL_BYTES_MAX:
+            chunks = self._chunks_of(() if before is None else (before,))
         pieces, tail = split(data, PREAMBLE_BYTES, chunks)
         value = StoredValue(kind, data[:PREAMBLE_BYTES], tuple(map(self._piece, pieces)), tail)
         # A channel that was given the value that it has is as idle as one that was given none.
@@ -71,18 +72,18 @@ class Draft:
         refs: Sequence[bytes] = (),
         before: Sequence[StoredValue] | None = None,
     ) -> Part:
-        """Seal content into its item, or move it to segments where it is too large for that.
+        """Seal content into its item, or move it to segments where it is too large for that or mostly there already.
 
         Args:
             raw: The content.
             bytes_max: How large it may be in the item, sealed.
             refs: The segments that it refers to.
-            before: The values that it may have most of its bytes from; what it has is named and not written again.
-                None: it has nothing from any.
+            before: The values that it may have most of its bytes from, or none of them to try all that the checkpoint
+                has. What it has is named and not written again. None: it has nothing from any.
         """
         folded = fold(refs, HEAD_IDS_MAX, self._index)
         pieces, tail = list[Piece](), raw
-        if before is not None and len(raw) > INLINE_STATE_BYTES_MAX:
+        if before is not None:
             pieces, tail = split(raw, 0, self._chunks_of(before))
         reused = sum(len(each.content) for each in pieces if each.digest in self._ids)
         if 2 * reused < len(raw) <= RAW_BYTES_MAX:

@@ -42,7 +42,9 @@ def put_with_writes(
         at, checkpoint_id = target(each[0]), checkpoint_id_in(each[0]) or ""
         tasks.setdefault((at, checkpoint_id, each[2]), []).append(each)
     own = (target(config), checkpoint["id"])
-    others = {(at, checkpoint_id) for at, checkpoint_id, _ in tasks} - {own}
+    others = [
+        each for each in dict.fromkeys((at, checkpoint_id) for at, checkpoint_id, _ in tasks) if each != own
+    ]
     found = {own, *(yield from _stored(table, others))}
     wanted = [held for (at, checkpoint_id, _), held in tasks.items() if (at, checkpoint_id) in found]
 

@@ -1,6 +1,6 @@
 """What a process remembers of what it stored or read: a bounded cache, never a source of truth.
 
-A checkpoint's entry lets its child reuse segments without reading the parent back. Losing an entry costs
+A checkpoint's entry lets its child and its tasks' writes reuse segments without reading it back. Losing an entry costs
 a read; a stale one is found out by the look at the thread's epoch that follows every commit.
 """
 
@@ -61,19 +61,12 @@ class Memory:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._entries: OrderedDict[tuple[str, str] | str, Entry | ThreadEntry] = OrderedDict()
-        # The key of each namespace's entry that came last.
-        self._latest: dict[str, tuple[str, str]] = {}
         self._lock = threading.Lock()
 
     def checkpoint(self, pk: str, checkpoint_id: str) -> Entry | None:
         """The entry of a checkpoint, if it is remembered."""
         entry = self._get((pk, checkpoint_id))
         return entry if isinstance(entry, Entry) else None
-
-    def latest_checkpoint(self, pk: str) -> Entry | None:
-        """The entry that was remembered last in a namespace."""
-        key = self._latest.get(pk)
-        return None if key is None else self.checkpoint(*key)
 
     def remember_checkpoint(self, pk: str, checkpoint_id: str, entry: Entry) -> None:
         """Keep a checkpoint's entry."""
@@ -113,8 +106,6 @@ class Memory:
         with self._lock:
             self._drop(key)
             self._entries[key] = entry
-            if isinstance(key, tuple):
-                self._latest[key[0]] = key
             self._bytes += entry.size_bytes
             while self._bytes > self._bytes_max and self._entries:
                 self._drop(next(iter(self._entries)))
@@ -123,5 +114,3 @@ class Memory:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._bytes -= entry.size_bytes
-        if isinstance(key, tuple) and self._latest.get(key[0]) == key:
-            del self._latest[key[0]]

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._content import Write, pack_writes, read_writes
 from langgraph.checkpoint.dynamodb._draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._items import Part, Partition
-from langgraph.checkpoint.dynamodb._limits import MERGE_ATTEMPTS_MAX, WRITES_BYTES_MAX
+from langgraph.checkpoint.dynamodb._limits import INLINE_STATE_BYTES_MAX, MERGE_ATTEMPTS_MAX, WRITES_BYTES_MAX
 from langgraph.checkpoint.dynamodb._memory import Entry
 from langgraph.checkpoint.dynamodb._reads import (
     ChangedMeanwhileError,
@@ -54,16 +54,17 @@ def put_writes(
         return
     size = sum(rough_bytes(value) for _, value in writes)
     regular, special = yield from work(partial(_serialize, codec, writes, task_path), size)
-    thread = table.memory.thread(at.root)
-    epoch = None if thread is None else thread.epoch
+    head = table.memory.checkpoint(at.pk, checkpoint_id)
+    remembered = table.memory.thread(at.root) or head
+    epoch = None if remembered is None else remembered.epoch
     old: Item = {}
     for _ in range(MERGE_ATTEMPTS_MAX):
+        size = sum(len(write.data) for write in (*regular.values(), *special.values()))
         # What may take the place of acknowledged writes is not to need what a deletion may be removing.
-        base = None if special or old else _base(table, at, checkpoint_id, epoch)
+        base = None if special or old or size <= INLINE_STATE_BYTES_MAX else _safe(head, epoch)
         draft = Draft(table, codec, at, sk, base)
         # Taken before the segments', which so live as long, however late the update comes.
         expires_at = table.expires_at(2)
-        size = sum(len(write.data) for write in (*regular.values(), *special.values()))
         parts = yield from work(partial(_parts, draft, regular, special, base), size)
         # Whether they depend on more than their item: on segments, or on their namespace's entry.
         needs_look = bool(draft.chunks or at.namespace)
@@ -107,13 +108,12 @@ def _serialize(
     return regular, special
 
 
-def _base(table: Table, at: Partition, checkpoint_id: str, epoch: bytes | None) -> Entry | None:
-    """The checkpoint that the writes belong to, or the last before it where that is being stored just now.
+def _safe(head: Entry | None, epoch: bytes | None) -> Entry | None:
+    """The checkpoint that the writes belong to, if it is remembered and its segments are safe under the epoch.
 
-    Tasks often write again what they were given, or most of it.
+    Tasks often write again most of what they were given, and may name it then: it stays as long as the checkpoint.
     """
-    entry = table.memory.checkpoint(at.pk, checkpoint_id) or table.memory.latest_checkpoint(at.pk)
-    return entry if entry is not None and entry.epoch == epoch else None
+    return head if head is not None and head.epoch == epoch else None
 
 
 def _parts(
@@ -126,8 +126,9 @@ def _parts(
     }
     if regular:
         group = [regular[index] for index in sorted(regular)]
-        values = {} if base is None else base.values
-        before = [values[each.channel] for each in group if each.channel in values]
+        before = None
+        if base is not None:
+            before = [base.values[each.channel] for each in group if each.channel in base.values]
         parts[items.WRITES] = draft.part(pack_writes(group), WRITES_BYTES_MAX, before=before)
     return parts
 
