@@ -13,6 +13,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._deletes import prune
 from langgraph.checkpoint.dynamodb._setup import setup
 from langgraph.checkpoint.dynamodb._writes import put
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
@@ -108,6 +109,27 @@ def test_pruning_does_not_count_a_checkpoint_that_was_never_acknowledged(
     assert found is not None
     assert found.config == acknowledged
     assert found.checkpoint["channel_values"] == {"text": "new " * 10_000}
+
+
+def test_a_deletion_does_not_vouch_for_what_took_a_heads_place_after_it_was_read(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    conversation = Conversation(saver, "t")
+    conversation.put(text="old")
+    conversation.put(text="new")
+    before = all_items(client, table_name, begins="C#")[-1]
+
+    stamps = 0
+    for steps, go_on in _rounds(saver, prune(saver._table, saver._codec, ["t"], "keep_latest", None)):
+        if any("SET #epoch = :new" in str(getattr(step, "params", "")) for step in steps):
+            stamps += 1
+            client.put_item(TableName=table_name, Item={**before, "body": {"B": b"of another attempt"}})
+        go_on()
+    assert stamps == 1
+    after = all_items(client, table_name, begins="C#")[-1]
+    assert after["body"] == {"B": b"of another attempt"}
+    assert after["epoch"] == before["epoch"]
 
 
 def test_pruning_and_copying_need_no_key(

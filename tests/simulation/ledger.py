@@ -61,8 +61,8 @@ class Put(Record):
     checkpoint_id: str = ""
     parent_id: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
-    big_since: int = 0
-    """The length of the log when its large text was set, which is that channel's version."""
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """For each channel the length of the log when it was set."""
     run_id: str = ""
     delta: bool = False
     """Whether it has a delta channel, so that older ones are needed to rebuild it."""

@@ -53,6 +53,7 @@ SMALL_LIMITS = {
     "_SEGMENTS_AT_ONCE": 3,
 }
 TEXT_BYTES = 60
+NOTHING: Mapping[str, Any] = {}
 # Of the checkpoints that a list has shown, every so many are also read by their ids.
 READ_EVERY = 3
 # Every so many checkpoints hold a snapshot of the delta channel.
@@ -134,8 +135,17 @@ class World:
         self.ledger.check_latest((thread, namespace), latest, began)
         parent = None if latest is None else self.ledger.puts[thread, namespace, latest.checkpoint["id"]]
         renew = parent is None or parent.run_id != run_id
+        pending = latest.pending_writes or [] if latest else []
+        applied = {channel: value for _, channel, value in pending if channel == "b"}
         yield from self.go_on(
-            process, (thread, namespace), parent, length, run_id=run_id, tries=tries, renew=renew
+            process,
+            (thread, namespace),
+            parent,
+            length,
+            run_id=run_id,
+            tries=tries,
+            renew=renew,
+            applied=applied,
         )
 
     def fork(
@@ -163,14 +173,15 @@ class World:
         run_id: str,
         tries: int,
         renew: bool = False,
+        applied: Mapping[str, Any] = NOTHING,
     ) -> Flow:
         """Put checkpoints, each the child of the one before, and writes of one task for each.
 
-        `renew` lets the first of them have another large text than its parent.
+        `renew` lets the first of them have another large text than its parent, and `applied` what was pending.
         """
         for _ in range(length):
-            record = self.next_put(*place, parent, run_id, renew=renew)
-            renew = False
+            record = self.next_put(*place, parent, run_id, renew=renew, applied=applied)
+            renew, applied = False, NOTHING
             yield from self.repeated(record, partial(self.put, process, record), tries)
             writes = self.next_writes(record)
             yield from self.repeated(writes, partial(self.put_writes, process, writes), tries)
@@ -184,16 +195,17 @@ class World:
         run_id: str = "run",
         *,
         renew: bool = False,
+        applied: Mapping[str, Any] = NOTHING,
     ) -> Put:
         """Make the next checkpoint of a conversation: a log that grows, a text that a run keeps, and a small value."""
         self._checkpoints += 1
         checkpoint_id = f"{self._checkpoints:04}"
         before: Any = parent.values if parent else {"log": []}
-        values = {**before, "log": [*before["log"], text(thread, checkpoint_id)], "id": checkpoint_id}
-        big_since = parent.big_since if parent else 0
+        log = [*before["log"], text(thread, checkpoint_id)]
+        changed = {**applied, "log": log, "id": checkpoint_id}
         if parent is None or renew:
-            values["big"] = text(thread, namespace, checkpoint_id, "big") * 5
-            big_since = len(values["log"])
+            changed["big"] = text(thread, namespace, checkpoint_id, "big") * 5
+        values = {**before, **changed}
         values.pop(DELTA, None)
         if self._delta and len(values["log"]) % SNAPSHOT_STEPS == 0:
             values[DELTA] = _DeltaSnapshot([text(thread, checkpoint_id, DELTA)])
@@ -203,7 +215,7 @@ class World:
             checkpoint_id=checkpoint_id,
             parent_id=parent.checkpoint_id if parent else None,
             values=values,
-            big_since=big_since,
+            versions={**(parent.versions if parent else {}), **dict.fromkeys(changed, len(log))},
             run_id=run_id,
             delta=self._delta,
         )
@@ -259,7 +271,7 @@ class World:
 
     def _put_arguments(self, record: Put) -> tuple[RunnableConfig, Any, Any, ChannelVersions]:
         length = len(record.values["log"])
-        versions: ChannelVersions = {"log": length, "id": length, "big": record.big_since}
+        versions: ChannelVersions = dict(record.versions)
         checkpoint: Any = {
             "v": 4,
             "id": record.checkpoint_id,

@@ -315,20 +315,30 @@ def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice, epoch
 
 
 def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[None]:
-    """Give the newest checkpoint the new epoch, so that the next put of the conversation can go on from it."""
-    newest = inventory.newest(old)
+    """Give the newest checkpoint the new epoch, so that the next put of the conversation can go on from it.
+
+    Only as it was read: what has taken its place since may name what is about to be deleted.
+    """
+    newest = inventory.items_of([inventory.newest(old)])
     yield from gather([
-        _update_item(
-            table,
-            item,
-            "SET #epoch = :new",
-            "#epoch = :old",
-            {"#epoch": items.EPOCH},
-            {":new": {"B": new}, ":old": {"B": old}},
-        )
-        for item in inventory.items_of([newest])
-        if item.get(items.EPOCH) == {"B": old}
+        _stamp_unchanged(table, item, old, new) for item in newest if item.get(items.EPOCH) == {"B": old}
     ])  # fmt: skip
+
+
+def _stamp_unchanged(table: Table, item: Item, old: bytes, new: bytes) -> Op[None]:
+    condition, names, values = (
+        "#epoch = :old",
+        {"#epoch": items.EPOCH},
+        {":old": {"B": old}, ":new": {"B": new}},
+    )
+    for position, name in enumerate(items.PARTS):
+        names[f"#p{position}"] = name
+        if name in item:
+            condition += f" AND #p{position} = :p{position}"
+            values[f":p{position}"] = item[name]
+        else:
+            condition += f" AND attribute_not_exists(#p{position})"
+    yield from _update_item(table, item, "SET #epoch = :new", condition, names, values)
 
 
 def _update_item(
