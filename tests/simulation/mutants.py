@@ -51,11 +51,6 @@ def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_pending, "look_at_thread", _look_away)
 
 
-def writes_reuse_what_any_epoch_had(patch: pytest.MonkeyPatch) -> None:
-    """Writes name segments of their checkpoint as the process remembers it, whatever has been deleted since."""
-    patch.setattr(_pending, "_safe", lambda head, _epoch: head)
-
-
 def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:
     """Let a deletion take what `left_over` says, before the epoch moves, for what is left after that."""
     delete, take = _collect._delete_checkpoints, _collect.take_inventory

@@ -15,9 +15,7 @@ from tests.simulation.mutants import (
     put_does_not_look,
     reread_before_the_epoch_moves,
     writes_do_not_look,
-    writes_reuse_what_any_epoch_had,
 )
-from tests.simulation.random_runs import random_run
 from tests.simulation.scenarios import race
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import Weather
@@ -49,13 +47,6 @@ def _random_races(*names: str) -> Iterator[int]:
         yield seed
 
 
-def _random_schedules() -> Iterator[int]:
-    """Let actors do as the seeds say."""
-    for seed in range(RANDOM_RUNS_MAX):
-        random_run(Choices(seed=seed))
-        yield seed
-
-
 CATCHERS: Mapping[Mutation, Runs] = {
     head_first: partial(_crash_points, "put"),
     put_does_not_look: partial(_races, "fork", "prune"),
@@ -63,7 +54,6 @@ CATCHERS: Mapping[Mutation, Runs] = {
     no_reread: partial(_races, "fork", "prune"),
     reread_before_the_epoch_moves: partial(_races, "fork", "prune"),
     no_exclusion: partial(_random_races, "fork", "delete_thread", "prune"),
-    writes_reuse_what_any_epoch_had: _random_schedules,
 }
 
 
