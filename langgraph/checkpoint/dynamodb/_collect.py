@@ -91,11 +91,9 @@ class Inventory:
             reach(items.named_ids([self.heads[checkpoint_id]]), self.indexes.contents) <= self.segments.keys()
         )
 
-    def newest(self, epoch: bytes) -> str:
-        """The newest head of an epoch, or ""."""
-        return max(
-            (name for name, head in self.heads.items() if head.get(items.EPOCH) == {"B": epoch}), default=""
-        )
+    def newest(self, epoch: bytes, among: Iterable[str]) -> str:
+        """The newest of some heads that is of an epoch, or ""."""
+        return max((name for name in among if self.heads[name].get(items.EPOCH) == {"B": epoch}), default="")
 
     @property
     def checkpoint_ids(self) -> set[str]:
@@ -306,8 +304,7 @@ def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice, epoch
     others: list[Item] = []
     for inventory in before:
         chosen = sorted(gone[inventory.at.pk] & inventory.heads.keys())
-        counting = [each for each in chosen if inventory.heads[each].get(items.EPOCH) == {"B": epoch}]
-        newest = max(counting or chosen, default="")
+        newest = inventory.newest(epoch, chosen) or max(chosen, default="")
         others += [inventory.heads[each] for each in chosen if each < newest]
         last += [inventory.heads[each] for each in chosen if each >= newest]
     yield from table.batch_write(deletes=others)
@@ -319,7 +316,7 @@ def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[Non
 
     Only as it was read: what has taken its place since may name what is about to be deleted.
     """
-    newest = inventory.items_of([inventory.newest(old)])
+    newest = inventory.items_of([inventory.newest(old, inventory.heads)])
     yield from gather([
         _stamp_unchanged(table, item, old, new) for item in newest if item.get(items.EPOCH) == {"B": old}
     ])  # fmt: skip

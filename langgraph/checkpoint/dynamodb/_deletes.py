@@ -112,7 +112,7 @@ def _newest(inventory: Inventory, epoch: bytes, count: int) -> set[str]:
 
     Those above and between them stay too: their puts may be under way.
     """
-    certain = inventory.newest(epoch)
+    certain = inventory.newest(epoch, inventory.heads)
     descending = sorted(inventory.heads, reverse=True)
     kept = list(islice(filter(inventory.is_whole, descending), count))
     oldest = min([*kept, certain] if certain else kept, default="")
