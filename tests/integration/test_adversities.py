@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._deletes import prune
+from langgraph.checkpoint.dynamodb._deletes import delete_thread, prune
+from langgraph.checkpoint.dynamodb._limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._setup import setup
 from langgraph.checkpoint.dynamodb._writes import put
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
@@ -52,6 +54,11 @@ def _rounds(saver: DynamoDBSaver, operation: Any) -> Iterator[tuple[Any, Callabl
         except StopIteration:
             return
         yield steps, go_on
+
+
+def _params(steps: Any) -> dict[str, Any]:
+    """The parameters of a round's first request."""
+    return getattr(steps[0], "params", {})
 
 
 def test_a_put_keeps_what_it_inherited_when_its_parent_is_pruned_before_it_looks(
@@ -122,7 +129,7 @@ def test_a_deletion_does_not_vouch_for_what_took_a_heads_place_after_it_was_read
 
     stamps = 0
     for steps, go_on in _rounds(saver, prune(saver._table, saver._codec, ["t"], "keep_latest", None)):
-        if any("SET #epoch = :new" in str(getattr(step, "params", "")) for step in steps):
+        if _params(steps).get("UpdateExpression") == "SET #epoch = :new":
             stamps += 1
             client.put_item(TableName=table_name, Item={**before, "body": {"B": b"of another attempt"}})
         go_on()
@@ -130,6 +137,137 @@ def test_a_deletion_does_not_vouch_for_what_took_a_heads_place_after_it_was_read
     after = all_items(client, table_name, begins="C#")[-1]
     assert after["body"] == {"B": b"of another attempt"}
     assert after["epoch"] == before["epoch"]
+
+
+@pytest.mark.parametrize("strategy", ["delete", "keep_latest"])
+def test_a_checkpoint_put_during_a_deletion_has_the_threads_epoch_after_it(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, strategy: str
+) -> None:
+    """Also one that is put after the deletion has seen that nothing is left, and before it removes the thread item."""
+    saver = make_saver()
+    survived = list[int]()
+    for interrupted_at in count():
+        thread_id = f"t{interrupted_at}"
+        Conversation(make_saver(), thread_id).put(text="before")
+        rounds = 0
+        for _steps, go_on in _rounds(saver, prune(saver._table, saver._codec, [thread_id], strategy, None)):
+            if rounds == interrupted_at:
+                late = Conversation(make_saver(), thread_id).put(text="meanwhile")
+            rounds += 1
+            go_on()
+        if interrupted_at >= rounds:
+            break
+        found = make_saver().get_tuple(late)
+        if found is not None:
+            survived.append(interrupted_at)
+            epochs = {
+                item["SK"]["S"]: bytes(item["epoch"]["B"])
+                for item in all_items(client, table_name)
+                if item["PK"]["S"] == f"{thread_id}#" and "epoch" in item
+            }
+            assert epochs[f"C#{late['configurable']['checkpoint_id']}#"] == epochs["T"]
+    assert rounds - 1 in survived
+
+
+@pytest.mark.parametrize("strategy", ["delete", "keep_latest"])
+def test_an_epoch_that_ended_does_not_come_back_with_a_request_that_is_sent_again(
+    make_saver: MakeSaver, strategy: str
+) -> None:
+    """The first request of a thread was carried out, its answer lost; it is repeated while a deletion is going on."""
+    first, second, deleting = make_saver(), make_saver(), make_saver()
+    arguments = Conversation(first, "t").change(text="first")
+    _, take_epoch = next(_rounds(first, put(first._table, first._codec, *arguments)))
+    take_epoch()
+    conversation = Conversation(second, "t")
+    parent = conversation.put(text="old " * 10_000)
+    conversation.put(text="new")
+    conversation.config, conversation.values, conversation.versions = (
+        parent,
+        {"text": "old " * 10_000},
+        {"text": 1},
+    )
+    fork = _rounds(second, put(second._table, second._codec, *conversation.change(count=1)))
+    for steps, commit in fork:
+        if "Item" in _params(steps):
+            break
+        commit()
+
+    reads_after_the_end = 0
+    for steps, delete in _rounds(deleting, prune(deleting._table, deleting._codec, ["t"], strategy, None)):
+        delete()
+        ended = reads_after_the_end or ":idle" in str(_params(steps))
+        reads_after_the_end += bool(ended)
+        if reads_after_the_end == 2:
+            take_epoch()
+            commit()
+            for _steps, go_on in fork:
+                go_on()
+    assert stored_values(make_saver(), thread_config("t")) == {"text": "old " * 10_000, "count": 1}
+
+
+def test_a_checkpoint_in_a_namespace_that_is_new_to_a_deletion_has_the_threads_epoch(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    Conversation(saver, "t").put(text="root")
+    rounds = _rounds(saver, delete_thread(saver._table, saver._codec, "t"))
+    for steps, go_on in rounds:
+        go_on()
+        if "N#" in str(_params(steps)):
+            break
+    Conversation(make_saver(), "t", "inner").put(text="inner")
+    for _steps, go_on in rounds:
+        go_on()
+    epochs = {item["SK"]["S"][:2]: item.get("epoch") for item in all_items(client, table_name)}
+    assert epochs.keys() == {"C#", "N#", "T"}
+    assert epochs["C#"] == epochs["T"]
+    assert stored_values(make_saver(), thread_config("t", "inner")) == {"text": "inner"}
+
+
+@pytest.mark.parametrize("how", ["prune", "delete_for_runs", "delete_thread"])
+def test_the_last_deletion_of_a_thread_takes_its_item(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, how: str
+) -> None:
+    """Also where what it found were only writes, for long without a checkpoint."""
+    saver = make_saver()
+    config = Conversation(saver, "t").put(text="root")
+    make_saver().delete_thread("t")
+    saver.put_writes(config, [("text", "late")], "task")
+    if how == "delete_for_runs":
+        conversation = Conversation(make_saver(), "t")
+        arguments = conversation.change(text="run")
+        arguments[2]["run_id"] = "run"
+        conversation.saver.put(*arguments)
+    later = make_saver()
+    later._table = replace(later._table, clock=lambda: time.time() + 2 * ORPHAN_SECONDS)
+    {
+        "prune": lambda: later.prune(["t"]),
+        "delete_for_runs": lambda: later.delete_for_runs(["run"]),
+        "delete_thread": lambda: later.delete_thread("t"),
+    }[how]()
+    assert all_items(client, table_name) == []
+
+
+def test_of_heads_that_readers_may_pass_over_a_deletion_takes_the_newest_last(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    saver = make_saver()
+    conversation = Conversation(saver, "t")
+    keys = [f"C#{conversation.put(count=number)['configurable']['checkpoint_id']}#" for number in range(5)]
+    for key in keys[-2:]:
+        client.update_item(
+            TableName=table_name,
+            Key={"PK": {"S": "t#"}, "SK": {"S": key}},
+            UpdateExpression="SET epoch = :other",
+            ExpressionAttributeValues={":other": {"B": os.urandom(8)}},
+        )
+    left = list[int]()
+    for _steps, go_on in _rounds(saver, delete_thread(saver._table, saver._codec, "t")):
+        go_on()
+        found = [item["SK"]["S"] for item in all_items(client, table_name, begins="C#")]
+        assert found in ([], keys, keys[-len(found) :])
+        left.append(len(found))
+    assert sorted(set(left)) == [0, 1, 2, 3, 5]
 
 
 def test_pruning_and_copying_need_no_key(

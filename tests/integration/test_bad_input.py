@@ -154,7 +154,7 @@ def test_a_value_that_cannot_be_serialized_is_named_and_nothing_is_stored(
     checkpoint = checkpoint_of("2", {"good": "y" * 50_000, "broken": UNWRITABLE[kind]})
     with pytest.raises(
         CheckpointSerializationError,
-        match=r"channel 'broken' cannot be serialized.*nothing was stored.*serde",
+        match=r"channel 'broken' cannot be serialized.*it was not stored.*serde",
     ):
         ask(side, saver, "put", config, checkpoint, METADATA, checkpoint["channel_versions"])
     assert all_items(client, table_name) == before

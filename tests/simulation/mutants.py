@@ -85,6 +85,7 @@ def no_reread(patch: pytest.MonkeyPatch) -> None:
                 {name: head for name, head in each.heads.items() if name not in gone[each.at.pk]},
                 {name: some for name, some in each.writes.items() if name not in gone[each.at.pk]},
                 each.segments,
+                each.entries,
                 each.indexes,
             )
             for each in before
@@ -107,19 +108,29 @@ def reread_before_the_epoch_moves(patch: pytest.MonkeyPatch) -> None:
 def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     """All deletions of a thread take the same claim, so that none keeps another one out."""
     anyone = b"anyone"
-    take, move, release = _threads.take_claim, _threads.new_epoch, _threads.release
+    take, end, begin, release = (
+        _threads.take_claim,
+        _threads.end_epoch,
+        _threads.begin_epoch,
+        _threads.release,
+    )
 
     def take_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
         return (yield from take(table, root, anyone))
 
-    def move_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
+    def end_any(table: Table, root: Partition, _claim: bytes, _epoch: bytes) -> Op[None]:
         # Another deletion may have let go of it.
-        yield from take(table, root, anyone)
-        return (yield from move(table, root, anyone))
+        epoch = yield from take(table, root, anyone)
+        yield from end(table, root, anyone, epoch)
 
-    def release_any(table: Table, root: Partition, _claim: bytes, epoch: bytes, **options: bool) -> Op[None]:
-        yield from release(table, root, anyone, epoch, **options)
+    def begin_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
+        yield from take(table, root, anyone)
+        return (yield from begin(table, root, anyone))
+
+    def release_any(table: Table, root: Partition, _claim: bytes, **options: bool) -> Op[None]:
+        yield from release(table, root, anyone, **options)
 
     patch.setattr(_collect, "take_claim", take_any)
-    patch.setattr(_collect, "new_epoch", move_any)
+    patch.setattr(_collect, "end_epoch", end_any)
+    patch.setattr(_collect, "begin_epoch", begin_any)
     patch.setattr(_collect, "release", release_any)

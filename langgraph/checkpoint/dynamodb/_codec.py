@@ -67,7 +67,7 @@ class Codec:
             kind, data = self._serde.dumps_typed(value)
         except Exception as error:
             msg = (
-                f"{name} cannot be serialized: {error}; nothing was stored. Keep such objects out of the state,"
+                f"{name} cannot be serialized: {error}; it was not stored. Keep such objects out of the state,"
                 " or give the saver a serde that can write them"
             )
             raise CheckpointSerializationError(msg) from error

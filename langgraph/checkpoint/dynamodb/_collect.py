@@ -7,11 +7,12 @@ safe, and every step may be repeated:
 2. Read what the thread has, and choose.
 3. Cut kept checkpoints off parents that go.
 4. Delete the chosen heads, of each namespace the newest that counts last; then their writes.
-5. Give the thread a new epoch. A put that relied on the old one finds out when it looks, and starts again.
-6. Read again what is left, strongly, and give the newest head of the old epoch in each namespace the new one.
+5. End the thread's epoch. A put that relied on it finds out when it looks, and starts again under the next one.
+6. Read again what is left, strongly, also in namespaces that were entered since, and give the newest head of the
+   old epoch in each the new one.
 7. Delete writes that nobody will find any more, and the segments that what has gone named and nothing left names.
 8. Delete the entries of namespaces that are empty now, and release the claim; with nothing left, delete
-   the thread item.
+   the thread item, unless a put has begun the next epoch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TypeVar
 
 from langgraph.checkpoint.dynamodb import _items as items
@@ -38,11 +40,12 @@ from langgraph.checkpoint.dynamodb._schema import (
 from langgraph.checkpoint.dynamodb._segments import expand, is_index, reach
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb._threads import (
+    begin_epoch,
     delete_if,
+    end_epoch,
     entered,
     leave_namespace,
     namespace_entries,
-    new_epoch,
     release,
     take_claim,
 )
@@ -72,6 +75,7 @@ class Inventory:
     heads: dict[str, Item] = field(default_factory=dict)
     writes: dict[str, list[Item]] = field(default_factory=dict)
     segments: dict[bytes, Item] = field(default_factory=dict)
+    entries: list[Item] = field(default_factory=list)
     indexes: Segments = field(default_factory=Segments)
 
     def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
@@ -126,6 +130,8 @@ def _sort_in(inventory: Inventory, item: Item) -> None:
             inventory.heads[checkpoint_id] = item
         else:
             inventory.writes.setdefault(checkpoint_id, []).append(item)
+    elif sk.startswith(items.NAMESPACES):
+        inventory.entries.append(item)
 
 
 def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments | None]:
@@ -193,9 +199,13 @@ def _collect(
         )
         gone = yield from choose(before, old_epoch)
         yield from _delete_checkpoints(table, codec, before, gone, old_epoch)
-        epoch = yield from new_epoch(table, root, claim)
+        yield from end_epoch(table, root, claim, old_epoch)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
-        yield from gather([_stamp(table, each, old_epoch, epoch) for each in after])
+        new = [each for each in (entered(root, entry) for entry in after[0].entries) if each not in within]
+        since = yield from gather([take_inventory(table, codec, at) for at in new])
+        if any(each.heads for each in (*after, *since)):
+            epoch = yield from begin_epoch(table, root, claim)
+            yield from gather([_stamp(table, each, old_epoch, epoch) for each in (*after, *since)])
         pairs = list(zip(before, after, strict=True))
         abandoned = yield from gather([_delete_abandoned(table, old, new) for old, new in pairs])
         freed = [
@@ -214,11 +224,11 @@ def _collect(
         ]
         left = [entry for entry, is_empty in zip(entries, empty[1:], strict=True) if is_empty]
         yield from gather([leave_namespace(table, entry) for entry in left])
-        yield from release(table, root, claim, epoch, nothing_left=all(empty))
+        yield from release(table, root, claim, nothing_left=all(empty) and not since)
     except Exception:
         # Whoever repeats the deletion need not wait for the claim to run out.
         with suppress(Exception):
-            yield from release(table, root, claim, b"", nothing_left=False)
+            yield from release(table, root, claim, nothing_left=False)
         raise
     finally:
         table.memory.forget(root.pk)
@@ -295,20 +305,21 @@ def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) ->
 
 
 def _delete_heads(table: Table, before: Sequence[Inventory], gone: Choice, epoch: bytes) -> Op[None]:
-    """Delete heads, the newest that counts of each namespace, and those above it, after all others.
+    """Delete heads, the newest that counts of each namespace, and then those above it, after all others.
 
     A deletion that dies half-way then leaves the newest state readable, or none; never an older one. Above the
-    newest head of the thread's epoch there are only such as readers may pass over.
+    newest head of the thread's epoch there are few, and only such as readers may pass over.
     """
-    last: list[Item] = []
     others: list[Item] = []
+    last: list[list[Item]] = []
     for inventory in before:
         chosen = sorted(gone[inventory.at.pk] & inventory.heads.keys())
         newest = inventory.newest(epoch, chosen) or max(chosen, default="")
         others += [inventory.heads[each] for each in chosen if each < newest]
-        last += [inventory.heads[each] for each in chosen if each >= newest]
+        last.append([inventory.heads[each] for each in chosen if each >= newest])
     yield from table.batch_write(deletes=others)
-    yield from table.batch_write(deletes=last)
+    for one_of_each in zip_longest(*last):
+        yield from table.batch_write(deletes=filter(None, one_of_each))
 
 
 def _stamp(table: Table, inventory: Inventory, old: bytes, new: bytes) -> Op[None]:

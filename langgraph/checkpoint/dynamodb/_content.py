@@ -154,7 +154,7 @@ def _pack(data: Any) -> bytes:
     try:
         return ormsgpack.packb(data)
     except ormsgpack.MsgpackEncodeError as error:
-        msg = f"a channel name or task path is not valid Unicode ({error}); nothing was stored"
+        msg = f"a channel name or task path is not valid Unicode ({error}); what has it was not stored"
         raise CheckpointSerializationError(msg) from error
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb import _items as items
 from langgraph.checkpoint.dynamodb._items import Partition
 from langgraph.checkpoint.dynamodb._limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS
-from langgraph.checkpoint.dynamodb._requests import Query, Table, unless_condition_failed
+from langgraph.checkpoint.dynamodb._requests import Query, Table, in_the_way, unless_condition_failed
 from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._steps import Item, Op, gather
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
@@ -68,13 +68,13 @@ def _renew(
 
 
 def take_epoch(table: Table, at: Partition) -> Op[bytes]:
-    """The thread's epoch, made if the thread has none."""
+    """The thread's epoch, made if the thread has none; an idle one begins."""
     expires_at = table.expires_at(2)
     response = yield from table.update(
         items.key(at.root, items.THREAD),
         "SET #epoch = if_not_exists(#epoch, :epoch)"
-        + (" REMOVE #expiry" if expires_at is None else ", #expiry = :expiry"),
-        names={"#epoch": items.EPOCH, "#expiry": TTL_ATTRIBUTE},
+        + (" REMOVE #expiry, #idle" if expires_at is None else ", #expiry = :expiry REMOVE #idle"),
+        names={"#epoch": items.EPOCH, "#idle": items.IDLE, "#expiry": TTL_ATTRIBUTE},
         values={
             ":epoch": {"B": table.rng.randbytes(8)},
             **({} if expires_at is None else {":expiry": {"N": str(expires_at)}}),
@@ -85,9 +85,9 @@ def take_epoch(table: Table, at: Partition) -> Op[bytes]:
 
 
 def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes | None]:
-    """The thread's epoch now, None where the thread has none; keeps the thread item alive."""
+    """The thread's epoch now, None where the thread has none that has begun; keeps the thread item alive."""
     thread = yield from table.get(at.root, items.THREAD)
-    if thread is None:
+    if thread is None or items.IDLE in thread:
         return None
     seen = items.binary(thread, items.EPOCH)
     if seen == epoch and lives_shorter(items.number(thread, TTL_ATTRIBUTE), table.expires_at()):
@@ -140,39 +140,71 @@ def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
     raise ThreadBusyError(msg)
 
 
-def new_epoch(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
-    """Give the thread a new epoch and prolong the claim, if it still holds."""
-    epoch = table.rng.randbytes(8)
-    response = yield from unless_condition_failed(
+def end_epoch(table: Table, root: Partition, claim: bytes, epoch: bytes) -> Op[None]:
+    """Give the thread a new epoch that is idle, and prolong the claim, if it still holds.
+
+    The epoch begins when the deletion or a put needs one; `release` tells by it whether a put did. It is there while
+    it is idle, or a `take_epoch` that is sent again after its answer was lost would bring back the one that ended.
+    """
+    other = yield from in_the_way(
         table.update(
             items.key(root.pk, items.THREAD),
-            "SET #epoch = :epoch, #until = :until",
-            condition="#claim = :claim",
-            names={"#claim": items.CLAIM, "#epoch": items.EPOCH, "#until": items.CLAIMED_UNTIL},
+            "SET #epoch = :new, #idle = :idle, #until = :until",
+            condition="#claim = :claim AND #epoch = :epoch",
+            names={
+                "#claim": items.CLAIM,
+                "#epoch": items.EPOCH,
+                "#idle": items.IDLE,
+                "#until": items.CLAIMED_UNTIL,
+            },
             values={
                 ":claim": {"B": claim},
                 ":epoch": {"B": epoch},
+                ":new": {"B": table.rng.randbytes(8)},
+                ":idle": {"BOOL": True},
                 ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
             },
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+    )
+    # This request, too, may have taken effect though its answer was lost.
+    if other is not None and other.get(items.CLAIM) != {"B": claim}:
+        raise _claim_lost(root)
+
+
+def begin_epoch(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
+    """The thread's epoch, which begins if no put has begun it, and if the claim still holds."""
+    response = yield from unless_condition_failed(
+        table.update(
+            items.key(root.pk, items.THREAD),
+            "REMOVE #idle",
+            condition="#claim = :claim",
+            names={"#claim": items.CLAIM, "#idle": items.IDLE},
+            values={":claim": {"B": claim}},
+            ReturnValues="ALL_NEW",
         )
     )
     if response is None:
-        msg = (
-            f"deleting from thread {root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s and another"
-            " deletion took over; call it again, which completes it"
-        )
-        raise ThreadBusyError(msg)
-    return epoch
+        raise _claim_lost(root)
+    return items.binary(response["Attributes"], items.EPOCH)
 
 
-def release(table: Table, root: Partition, claim: bytes, epoch: bytes, *, nothing_left: bool) -> Op[None]:
-    """Let go of the thread, and remove its item with the last of its checkpoints."""
-    item, names = items.key(root.pk, items.THREAD), {"#claim": items.CLAIM}
-    values: Item = {":claim": {"B": claim}}
+def _claim_lost(root: Partition) -> ThreadBusyError:
+    msg = (
+        f"deleting from thread {root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
+        " deletion took over; the checkpoints are deleted, and what only they needed goes with the next prune or"
+        " deletion of the thread"
+    )
+    return ThreadBusyError(msg)
+
+
+def release(table: Table, root: Partition, claim: bytes, *, nothing_left: bool) -> Op[None]:
+    """Let go of the thread; remove its item with the last of its checkpoints, unless its epoch has begun."""
+    item, names, values = items.key(root.pk, items.THREAD), {"#claim": items.CLAIM}, {":claim": {"B": claim}}
     if nothing_left:
-        names["#epoch"], values[":epoch"] = items.EPOCH, {"B": epoch}
-        yield from delete_if(table, item, "#claim = :claim AND #epoch = :epoch", names, values)
-        return
+        idle = "#claim = :claim AND attribute_exists(#idle)"
+        if (yield from delete_if(table, item, idle, {**names, "#idle": items.IDLE}, values)):
+            return
     names["#until"] = items.CLAIMED_UNTIL
     yield from unless_condition_failed(
         table.update(item, "REMOVE #claim, #until", condition="#claim = :claim", names=names, values=values)

@@ -1,13 +1,15 @@
-"""The exceptions that the saver raises itself; errors of AWS pass through as botocore raises them.
+"""The exceptions that the saver raises itself.
 
-Each message names the thing that is wrong and what mends it.
+Each message names the thing that is wrong and what mends it. Other errors of AWS, throttling that outlasts the
+retries among them, pass through as botocore raises them. Whatever reads the table may raise
+`CheckpointCorruptionError`, `CheckpointFormatError` or `CheckpointerConfigurationError`.
 """
 
 from __future__ import annotations
 
 
 class CheckpointerError(Exception):
-    """Base class of every error that this package raises."""
+    """Base class of every error that this package raises; itself, DynamoDB left a batch unprocessed for 60 seconds."""
 
 
 class CheckpointerInputError(CheckpointerError, ValueError):
@@ -15,11 +17,11 @@ class CheckpointerInputError(CheckpointerError, ValueError):
 
 
 class CheckpointerConfigurationError(CheckpointerError):
-    """The table, the credentials, the region or the cipher is not what the saver needs."""
+    """The table, the credentials, the region, the cipher or the serializer is not what the saver or the data needs."""
 
 
 class CheckpointSerializationError(CheckpointerError, TypeError):
-    """The serializer cannot write a value; nothing was stored."""
+    """The serializer cannot write a value; neither it nor the checkpoint that it belongs to was stored."""
 
 
 class CheckpointNotFoundError(CheckpointerError, LookupError):
@@ -35,4 +37,4 @@ class CheckpointFormatError(CheckpointerError):
 
 
 class ThreadBusyError(CheckpointerError):
-    """Another deletion or prune of the same thread is going on, or kept interfering with this call."""
+    """Another deletion of the thread is going on; or calls for the same thread, checkpoint or task kept interfering."""

@@ -68,11 +68,12 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
             serializers of your own work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored; None keeps
-            checkpoints for ever. A thread whose newest checkpoint has expired is gone as a whole.
+            checkpoints for ever. A namespace whose newest checkpoint has expired shows no older one in its place.
         consistent_read: Whether checkpoints are found by strongly consistent reads. Eventually consistent ones
             cost half, but the next message of a conversation may then not see the last one.
         encrypt_metadata: Whether metadata goes through the serializer too, where it is encrypted with
-            `EncryptedSerializer`; otherwise it is stored as readable JSON. A run id stays readable in both.
+            `EncryptedSerializer`; otherwise only what is over 8 KiB, or no JSON, does, and the rest is stored as
+            readable JSON. A run id stays readable in both.
         cache_bytes: Bound on the memory for what is remembered of recent checkpoints, in bytes. What is
             remembered saves reads and never changes a result.
 
@@ -127,8 +128,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     def setup(self) -> None:
         """Create the table for development, and check it where it exists. In production deploy `infra/table.yaml`.
 
+        Waits up to 120 seconds for the table.
+
         Raises:
-            CheckpointerConfigurationError: The table exists with another schema.
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
+                active, or there are no credentials or no region.
         """
         self._blocking.run(_setup.setup(self._table))
 
@@ -185,7 +189,10 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
         Raises:
             CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take.
-            CheckpointCorruptionError: Stored data is damaged or missing.
+            CheckpointCorruptionError: Stored data is damaged or missing. An older checkpoint that a deletion kept,
+                and whose segments are missing, counts as not there.
+            CheckpointFormatError: It was stored by a newer release.
+            CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
         return self._blocking.run(_reads.get_tuple(self._table, self._codec, config))
 
@@ -208,7 +215,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
                 merged; with `checkpoint_id` that checkpoint. None lists all threads, one namespace after the
                 other: by the index where the filter has a `run_id`, otherwise by a scan of the table, which
                 is meant for administrators.
-            filter: Metadata that a checkpoint must have, compared as a whole.
+            filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
             before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
             limit: How many matching checkpoints to list at most.
 
@@ -216,8 +223,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             The checkpoints with their pending writes.
 
         Raises:
-            CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take.
-            CheckpointCorruptionError: Stored data is damaged or missing.
+            CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take; with the first
+                checkpoint that is asked for, like all that follow.
+            CheckpointCorruptionError: As for `get_tuple`.
+            CheckpointFormatError: As for `get_tuple`.
+            CheckpointNotFoundError: As for `get_tuple`.
         """
         return self._blocking.stream(
             _listing.list_checkpoints(self._table, self._codec, config, filter, before, limit)
@@ -249,6 +259,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             For each channel its writes, oldest first, and its `seed` where an ancestor has a value stored.
 
         Raises:
+            CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take.
+            CheckpointCorruptionError: Stored data is damaged or missing.
             CheckpointNotFoundError: An ancestor that is needed has expired or was deleted; a shorter state is
                 never returned in its place.
         """
@@ -286,8 +298,9 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
         Raises:
             CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
-            CheckpointSerializationError: The serializer cannot write a value.
-            ThreadBusyError: Deletions of the thread kept interfering.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The parent, of which values are inherited, is damaged.
+            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
         return self._blocking.run(
             _writes.put(self._table, self._codec, config, checkpoint, metadata, new_versions)
@@ -330,8 +343,9 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
         Raises:
             CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
-            CheckpointSerializationError: The serializer cannot write a value.
-            ThreadBusyError: Deletions of the thread kept interfering.
+            CheckpointSerializationError: The serializer cannot write a value; writes before it may have been stored.
+            CheckpointCorruptionError: The checkpoint of which parts are reused is damaged.
+            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
         return self._blocking.run(
             _flush.put_with_writes(
@@ -361,18 +375,20 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store a task's pending writes, in one request as long as they fit into an item.
+        """Store a task's pending writes: one request up to 64 KiB, compressed; two in a subgraph.
 
         Args:
             config: `configurable` with `thread_id`, `checkpoint_id`, and optionally `checkpoint_ns`.
-            writes: Channels and values. Special ones (errors, interrupts, resumes) replace what the task has;
-                of the others the first with an index stays, so that a repeated call changes nothing.
+            writes: Channels and values. Special ones (errors, interrupts, resumes) replace what the task has. Of the
+                others, whatever was stored first at a position stays, so that a repeated call changes nothing.
             task_id: The task's id.
             task_path: The task's path, by which writes are ordered.
 
         Raises:
             CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
-            CheckpointSerializationError: The serializer cannot write a value.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The task's writes, which these are to be merged with, are damaged.
+            ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
         self._blocking.run(_pending.put_writes(self._table, self._codec, config, writes, task_id, task_path))
 
@@ -393,10 +409,14 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and all else, in every namespace.
 
+        Deletions of one thread exclude each other. One waits about 60 seconds for another; one whose process died
+        keeps others out for 120 seconds.
+
         Args:
             thread_id: The thread.
 
         Raises:
+            CheckpointerInputError: The id is one that DynamoDB cannot take.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
         self._blocking.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
@@ -408,7 +428,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.
 
-        The index by which runs are found lags a little; a run of the last second may be missed.
+        The index by which runs are found lags a little; a run of the last seconds may be missed. Deletions of a
+        thread exclude each other, as for `delete_thread`.
 
         Args:
             run_ids: The runs' ids.
@@ -431,7 +452,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             target_thread_id: The thread to copy to.
 
         Raises:
-            CheckpointerInputError: Both are the same thread.
+            CheckpointerInputError: Both are the same thread, or an id is one that DynamoDB cannot take.
+            CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
         self._blocking.run(
@@ -460,7 +482,9 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             keep_last: How many checkpoints of each namespace `keep_last` keeps.
 
         Raises:
-            CheckpointerInputError: `thread_ids` is a single string, or the strategy is unknown.
+            CheckpointerInputError: `thread_ids` is a single string, an id is one that DynamoDB cannot take, the
+                strategy is unknown, or `keep_last` does not go with it.
+            CheckpointCorruptionError: What a checkpoint's delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
         self._blocking.run(_deletes.prune(self._table, self._codec, thread_ids, strategy, keep_last))
