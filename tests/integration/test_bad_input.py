@@ -168,7 +168,9 @@ def test_a_write_that_cannot_be_serialized_is_named_and_nothing_is_stored(
     config = store(saver, thread_config(), "1", {})
     before = all_items(client, table_name)
     writes = [("good", "x" * 100_000), ("broken", UNWRITABLE[kind])]
-    with pytest.raises(CheckpointSerializationError, match=r"channel 'broken' cannot be serialized.*it was not stored"):
+    with pytest.raises(
+        CheckpointSerializationError, match=r"channel 'broken' cannot be serialized.*it was not stored"
+    ):
         ask(side, saver, "put_writes", config, writes, "task")
     assert all_items(client, table_name) == before
 
@@ -180,7 +182,9 @@ def test_metadata_that_cannot_be_serialized_are_named_and_nothing_is_stored(
     config = store(saver, thread_config(), "1", {})
     before = all_items(client, table_name)
     metadata = cast("CheckpointMetadata", {**METADATA, "broken": UNWRITABLE[kind]})
-    with pytest.raises(CheckpointSerializationError, match=r"the metadata cannot be serialized.*it was not stored"):
+    with pytest.raises(
+        CheckpointSerializationError, match=r"the metadata cannot be serialized.*it was not stored"
+    ):
         saver.put(config, checkpoint_of("2", {"good": "x" * 50_000}), metadata, {"good": 1})
     assert all_items(client, table_name) == before
 
