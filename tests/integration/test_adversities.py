@@ -61,6 +61,21 @@ def _params(steps: Any) -> dict[str, Any]:
     return getattr(steps[0], "params", {})
 
 
+def _perform(rounds: Iterator[tuple[Any, Callable[[], None]]]) -> None:
+    """Perform the rounds that are left."""
+    for _steps, go_on in rounds:
+        go_on()
+
+
+def _perform_until(rounds: Iterator[tuple[Any, Callable[[], None]]], text: str) -> None:
+    """Perform rounds, the last of them the first with such a parameter."""
+    for steps, go_on in rounds:
+        go_on()
+        if text in str(_params(steps)):
+            return
+    pytest.fail(f"no request has {text}")
+
+
 def test_a_put_keeps_what_it_inherited_when_its_parent_is_pruned_before_it_looks(
     make_saver: MakeSaver,
 ) -> None:
@@ -192,16 +207,14 @@ def test_an_epoch_that_ended_does_not_come_back_with_a_request_that_is_sent_agai
             break
         commit()
 
-    reads_after_the_end = 0
-    for steps, delete in _rounds(deleting, prune(deleting._table, deleting._codec, ["t"], strategy, None)):
-        delete()
-        ended = reads_after_the_end or ":idle" in str(_params(steps))
-        reads_after_the_end += bool(ended)
-        if reads_after_the_end == 2:
-            take_epoch()
-            commit()
-            for _steps, go_on in fork:
-                go_on()
+    deletion = _rounds(deleting, prune(deleting._table, deleting._codec, ["t"], strategy, None))
+    _perform_until(deletion, ":idle")
+    _, read_again = next(deletion)
+    read_again()
+    take_epoch()
+    commit()
+    _perform(fork)
+    _perform(deletion)
     assert stored_values(make_saver(), thread_config("t")) == {"text": "old " * 10_000, "count": 1}
 
 
@@ -211,13 +224,9 @@ def test_a_checkpoint_in_a_namespace_that_is_new_to_a_deletion_has_the_threads_e
     saver = make_saver()
     Conversation(saver, "t").put(text="root")
     rounds = _rounds(saver, delete_thread(saver._table, saver._codec, "t"))
-    for steps, go_on in rounds:
-        go_on()
-        if "N#" in str(_params(steps)):
-            break
+    _perform_until(rounds, "N#")
     Conversation(make_saver(), "t", "inner").put(text="inner")
-    for _steps, go_on in rounds:
-        go_on()
+    _perform(rounds)
     epochs = {item["SK"]["S"][:2]: item.get("epoch") for item in all_items(client, table_name)}
     assert epochs.keys() == {"C#", "N#", "T"}
     assert epochs["C#"] == epochs["T"]

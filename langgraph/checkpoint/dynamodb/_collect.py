@@ -201,8 +201,8 @@ def _collect(
         yield from _delete_checkpoints(table, codec, before, gone, old_epoch)
         yield from end_epoch(table, root, claim, old_epoch)
         after = yield from gather([take_inventory(table, codec, at) for at in within])
-        new = [each for each in (entered(root, entry) for entry in after[0].entries) if each not in within]
-        since = yield from gather([take_inventory(table, codec, at) for at in new])
+        known = [entered(root, entry) for entry in after[0].entries]
+        since = yield from gather([take_inventory(table, codec, at) for at in known if at not in within])
         if any(each.heads for each in (*after, *since)):
             epoch = yield from begin_epoch(table, root, claim)
             yield from gather([_stamp(table, each, old_epoch, epoch) for each in (*after, *since)])

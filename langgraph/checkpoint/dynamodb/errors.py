@@ -21,7 +21,7 @@ class CheckpointerConfigurationError(CheckpointerError):
 
 
 class CheckpointSerializationError(CheckpointerError, TypeError):
-    """The serializer cannot write a value; neither it nor the checkpoint that it belongs to was stored."""
+    """The serializer cannot write a value, which was not stored; a flush may have stored writes before it."""
 
 
 class CheckpointNotFoundError(CheckpointerError, LookupError):
