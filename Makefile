@@ -62,7 +62,7 @@ demo: engine
 # first, so that the last line printed is that of the whole suite.
 test: setup engine
 	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain" \
-		tests/dependencies tests/integration/test_conformance.py
+		tests/dependencies tests/saver/test_conformance.py
 	$(BIN)/python -m pytest
 
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
@@ -70,7 +70,7 @@ soak: setup engine
 	while LANGGRAPH_DYNAMODB_SEED=$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))') \
 		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_HURT_OPERATIONS=3000 \
 		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
-		$(BIN)/python -m pytest -k "not fixed" tests/simulation tests/hurt tests/load tests/fuzz tests/property; do :; done
+		$(BIN)/python -m pytest -k "not fixed" tests/simulation tests/hurt tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py; do :; done
 
 fuzz: setup
 	test -x .venv-fuzz/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-fuzz

@@ -19,7 +19,7 @@ from benchmarks.raw import Recorder, aimed_at, async_session_of, new_table, rena
 from benchmarks.report import table
 from benchmarks.states import Thread, message
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._clients import default_config
+from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -21,7 +21,7 @@ from benchmarks.floor import FloorSaver
 from benchmarks.meter import Meter, Tally
 from benchmarks.stored import Stored, stored
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._schema import table_schema
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,7 +13,7 @@ from benchmarks.raw import Recorder, in_flight_max, new_table
 from benchmarks.report import table
 from benchmarks.states import Thread, message
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._limits import BATCH_WRITE_ITEMS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import BATCH_WRITE_ITEMS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

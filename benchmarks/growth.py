@@ -12,7 +12,7 @@ from benchmarks.figures import Figure, Section
 from benchmarks.report import table
 from benchmarks.runs import Run, run_workload
 from benchmarks.workloads import LONG_CHAT, chat
-from langgraph.checkpoint.dynamodb._limits import INDEX_GROUP
+from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

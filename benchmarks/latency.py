@@ -18,7 +18,7 @@ from benchmarks.raw import RawClient, Recorder, new_table
 from benchmarks.report import table
 from benchmarks.states import Thread, chat, message
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._limits import INDEX_GROUP
+from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,8 +19,8 @@ from aiobotocore.session import AioSession, get_session
 from botocore import xform_name
 
 from benchmarks.contestants import session_of
-from langgraph.checkpoint.dynamodb._clients import default_config
-from langgraph.checkpoint.dynamodb._limits import PARALLEL_REQUESTS
+from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS
+from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 
 if TYPE_CHECKING:
     import boto3

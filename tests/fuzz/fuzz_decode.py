@@ -20,12 +20,10 @@ from typing import Any
 atheris: Any = import_module("atheris")
 
 with atheris.instrument_imports(include=["langgraph.checkpoint.dynamodb"]):
-    from langgraph.checkpoint.dynamodb import _content as content
-    from langgraph.checkpoint.dynamodb import _items as items
-    from langgraph.checkpoint.dynamodb._codec import _envelope, parse_metadata, seal_plain
-    from langgraph.checkpoint.dynamodb._items import Part
-    from langgraph.checkpoint.dynamodb._segments import expand, reach
-    from langgraph.checkpoint.dynamodb._steps import Item
+    from langgraph.checkpoint.dynamodb._format import content, items
+    from langgraph.checkpoint.dynamodb._format.codec import _envelope, parse_metadata, seal_plain
+    from langgraph.checkpoint.dynamodb._format.items import Item, Part
+    from langgraph.checkpoint.dynamodb._format.segments import expand, reach
     from langgraph.checkpoint.dynamodb.errors import CheckpointerError
     from tests.fuzz.tables import ENCRYPTED, PLAIN, Thread, loaded, run, threads, with_item
 

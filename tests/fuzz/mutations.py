@@ -12,12 +12,11 @@ from typing import Any, TypeAlias
 import ormsgpack
 from hypothesis import strategies as st
 
-from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._codec import Codec, _compress, _envelope, seal_plain
-from langgraph.checkpoint.dynamodb._items import Part
-from langgraph.checkpoint.dynamodb._schema import PARTITION_KEY, RUN_ID, SORT_KEY
-from langgraph.checkpoint.dynamodb._segments import is_index
-from langgraph.checkpoint.dynamodb._steps import Item
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec, _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.items import Item, Part
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY
+from langgraph.checkpoint.dynamodb._format.segments import is_index
 from tests.fuzz.tables import Thread
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]

@@ -14,18 +14,19 @@ from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._codec import Codec
-from langgraph.checkpoint.dynamodb._copy import copy_thread
-from langgraph.checkpoint.dynamodb._deletes import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._delta import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._listing import list_checkpoints
-from langgraph.checkpoint.dynamodb._pending import put_writes
-from langgraph.checkpoint.dynamodb._reads import get_tuple
-from langgraph.checkpoint.dynamodb._requests import Table
-from langgraph.checkpoint.dynamodb._schema import RUN_ID
-from langgraph.checkpoint.dynamodb._steps import Item, Op
-from langgraph.checkpoint.dynamodb._writes import put
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import TABLE, Simulator, collected
 from tests.simulation.world import use_small_limits

@@ -23,11 +23,10 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
-from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._codec import _compress, _envelope, seal_plain
-from langgraph.checkpoint.dynamodb._items import Part
-from langgraph.checkpoint.dynamodb._segments import is_index
-from langgraph.checkpoint.dynamodb._steps import Item
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.items import Item, Part
+from langgraph.checkpoint.dynamodb._format.segments import is_index
 from tests.fuzz.mutations import VERIFIED, damaged_attributes, odd_keys, resealed
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
 

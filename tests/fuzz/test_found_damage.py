@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
-from langgraph.checkpoint.dynamodb import _items as items
-from langgraph.checkpoint.dynamodb._writes import put
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator

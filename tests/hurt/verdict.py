@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from tests.hurt.graph_agent import build, check_state
 from tests.hurt.journal import Journal, Turns
 from tests.hurt.siege import Siege

@@ -14,7 +14,7 @@ from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import MakeSaver, contents, for_table
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
 from tests.infra.rendering import Node, load, render
-from tests.integration import test_conformance
+from tests.saver import test_conformance
 from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:

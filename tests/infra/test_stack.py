@@ -8,9 +8,9 @@ import boto3
 import pytest
 
 from infra.deploy_local import PARAMETERS
-from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE, table_schema
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
 from tests.infra.rendering import load, render
-from tests.integration import test_conformance
+from tests.saver import test_conformance
 from tools.engine import Engine
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import _collect, _draft, _pending, _threads, _writes
-from langgraph.checkpoint.dynamodb._collect import Choice, Inventory
-from langgraph.checkpoint.dynamodb._items import Partition
-from langgraph.checkpoint.dynamodb._requests import Table
-from langgraph.checkpoint.dynamodb._steps import Op, gather
+from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._operations import collect, draft, put, put_writes, threads
+from langgraph.checkpoint.dynamodb._operations.collect import Choice, Inventory
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
@@ -20,7 +20,7 @@ Inventories: TypeAlias = dict[tuple[Table, str], Inventory]
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, look = _draft.store_draft, _threads.look_at_thread
+    store, look = draft.store_draft, threads.look_at_thread
     left: dict[Table, Any] = {}
 
     def store_nothing(table: Table, *draft: Any) -> Op[bool]:
@@ -32,8 +32,8 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from store(table, *left.pop(table))
         return (yield from look(table, at, epoch))
 
-    patch.setattr(_writes, "store_draft", store_nothing)
-    patch.setattr(_writes, "look_at_thread", look_late)
+    patch.setattr(put, "store_draft", store_nothing)
+    patch.setattr(put, "look_at_thread", look_late)
 
 
 def _look_away(_table: Table, _at: Partition, epoch: bytes | None) -> Op[bytes | None]:
@@ -43,17 +43,17 @@ def _look_away(_table: Table, _at: Partition, epoch: bytes | None) -> Op[bytes |
 
 def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
     """A put does not look at the thread's epoch after the commit."""
-    patch.setattr(_writes, "look_at_thread", _look_away)
+    patch.setattr(put, "look_at_thread", _look_away)
 
 
 def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
     """Nor do writes that need segments."""
-    patch.setattr(_pending, "look_at_thread", _look_away)
+    patch.setattr(put_writes, "look_at_thread", _look_away)
 
 
 def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:
     """Let a deletion take what `left_over` says, before the epoch moves, for what is left after that."""
-    delete, take = _collect._delete_checkpoints, _collect.take_inventory
+    delete, take = collect._delete_checkpoints, collect.take_inventory
     left: Inventories = {}
 
     def delete_and_note(
@@ -68,8 +68,8 @@ def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[I
             return left.pop((table, at.pk))
         return (yield from take(table, codec, at, **options))
 
-    patch.setattr(_collect, "_delete_checkpoints", delete_and_note)
-    patch.setattr(_collect, "take_inventory", take_noted)
+    patch.setattr(collect, "_delete_checkpoints", delete_and_note)
+    patch.setattr(collect, "take_inventory", take_noted)
 
 
 def no_reread(patch: pytest.MonkeyPatch) -> None:
@@ -109,10 +109,10 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     """All deletions of a thread take the same claim, so that none keeps another one out."""
     anyone = b"anyone"
     take, end, begin, release = (
-        _threads.take_claim,
-        _threads.end_epoch,
-        _threads.begin_epoch,
-        _threads.release,
+        threads.take_claim,
+        threads.end_epoch,
+        threads.begin_epoch,
+        threads.release,
     )
 
     def take_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
@@ -130,7 +130,7 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     def release_any(table: Table, root: Partition, _claim: bytes, **options: bool) -> Op[None]:
         yield from release(table, root, anyone, **options)
 
-    patch.setattr(_collect, "take_claim", take_any)
-    patch.setattr(_collect, "end_epoch", end_any)
-    patch.setattr(_collect, "begin_epoch", begin_any)
-    patch.setattr(_collect, "release", release_any)
+    patch.setattr(collect, "take_claim", take_any)
+    patch.setattr(collect, "end_epoch", end_any)
+    patch.setattr(collect, "begin_epoch", begin_any)
+    patch.setattr(collect, "release", release_any)

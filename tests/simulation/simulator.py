@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from langgraph.checkpoint.dynamodb._memory import Memory
-from langgraph.checkpoint.dynamodb._requests import Table
-from langgraph.checkpoint.dynamodb._schema import table_schema
-from langgraph.checkpoint.dynamodb._steps import Call, Emit, Op, Stream, Work
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, Work
 from tests.simulation.ledger import Moment
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel

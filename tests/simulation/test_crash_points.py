@@ -6,9 +6,9 @@ from itertools import combinations
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._items import CHECKPOINTS, SEGMENTS, is_head, segment_id_of
-from langgraph.checkpoint.dynamodb._reads import Group
-from langgraph.checkpoint.dynamodb._segments import is_index
+from langgraph.checkpoint.dynamodb._format.items import CHECKPOINTS, SEGMENTS, is_head, segment_id_of
+from langgraph.checkpoint.dynamodb._format.segments import is_index
+from langgraph.checkpoint.dynamodb._operations.reads import Group
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices
 from tests.simulation.world import World

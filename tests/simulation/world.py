@@ -17,18 +17,18 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 import langgraph.checkpoint.dynamodb as package
-from langgraph.checkpoint.dynamodb._codec import Codec
-from langgraph.checkpoint.dynamodb._copy import copy_thread
-from langgraph.checkpoint.dynamodb._deletes import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._delta import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._flush import put_with_writes
-from langgraph.checkpoint.dynamodb._limits import CLAIM_SECONDS
-from langgraph.checkpoint.dynamodb._listing import list_checkpoints
-from langgraph.checkpoint.dynamodb._pending import put_writes
-from langgraph.checkpoint.dynamodb._reads import get_tuple
-from langgraph.checkpoint.dynamodb._schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._steps import Call, Op
-from langgraph.checkpoint.dynamodb._writes import put
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerError,
@@ -68,7 +68,7 @@ Flow = Generator[Any, Any, None]
 
 def use_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scale the saver's sizes down, so that small states have segments, index segments and tails."""
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         loaded = importlib.import_module(module.name)
         for name in SMALL_LIMITS.keys() & vars(loaded).keys():
             monkeypatch.setattr(loaded, name, SMALL_LIMITS[name])

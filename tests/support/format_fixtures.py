@@ -24,8 +24,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._items import FORMAT_VERSION
-from langgraph.checkpoint.dynamodb._schema import table_schema
+from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support.checkpoints import all_items, thread_config
 from tools.engine import find_best
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._drivers import AsyncDriver, BlockingDriver
-from langgraph.checkpoint.dynamodb._steps import Call, Op, Step
+from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step
 
 Send: TypeAlias = Callable[[Call], Any]
 Run: TypeAlias = Callable[[Op[Any], Send], Any]

@@ -19,22 +19,20 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb import (
-    _copy,
-    _deletes,
-    _delta,
-    _flush,
-    _listing,
-    _pending,
-    _reads,
-    _setup,
-    _writes,
-)
-from langgraph.checkpoint.dynamodb._clients import ClientOptions, Clients
-from langgraph.checkpoint.dynamodb._codec import Codec
-from langgraph.checkpoint.dynamodb._drivers import AsyncDriver, BlockingDriver
-from langgraph.checkpoint.dynamodb._memory import Memory
-from langgraph.checkpoint.dynamodb._requests import Table
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites, put_with_writes
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
+from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 _CACHE_BYTES = 32 * 1024 * 1024
@@ -134,11 +132,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
                 active, or there are no credentials or no region.
         """
-        self._blocking.run(_setup.setup(self._table))
+        self._blocking.run(setup(self._table))
 
     async def asetup(self) -> None:
         """Do as `setup` does."""
-        await self._async.run(_setup.setup(self._table))
+        await self._async.run(setup(self._table))
 
     def close(self) -> None:
         """Close the blocking client, unless it was given. The saver may be used again, with a new one."""
@@ -194,11 +192,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointFormatError: It was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return self._blocking.run(_reads.get_tuple(self._table, self._codec, config))
+        return self._blocking.run(get_tuple(self._table, self._codec, config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Do as `get_tuple` does."""
-        return await self._async.run(_reads.get_tuple(self._table, self._codec, config))
+        return await self._async.run(get_tuple(self._table, self._codec, config))
 
     def list(
         self,
@@ -230,7 +228,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointNotFoundError: As for `get_tuple`.
         """
         return self._blocking.stream(
-            _listing.list_checkpoints(self._table, self._codec, config, filter, before, limit)
+            list_checkpoints(self._table, self._codec, config, filter, before, limit)
         )
 
     def alist(
@@ -242,9 +240,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Do as `list` does."""
-        return self._async.stream(
-            _listing.list_checkpoints(self._table, self._codec, config, filter, before, limit)
-        )
+        return self._async.stream(list_checkpoints(self._table, self._codec, config, filter, before, limit))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -264,17 +260,13 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointNotFoundError: An ancestor that is needed has expired or was deleted; a shorter state is
                 never returned in its place.
         """
-        return self._blocking.run(
-            _delta.get_delta_channel_history(self._table, self._codec, config, channels)
-        )
+        return self._blocking.run(get_delta_channel_history(self._table, self._codec, config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Do as `get_delta_channel_history` does."""
-        return await self._async.run(
-            _delta.get_delta_channel_history(self._table, self._codec, config, channels)
-        )
+        return await self._async.run(get_delta_channel_history(self._table, self._codec, config, channels))
 
     # Writing
 
@@ -302,9 +294,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointCorruptionError: The parent, of which values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return self._blocking.run(
-            _writes.put(self._table, self._codec, config, checkpoint, metadata, new_versions)
-        )
+        return self._blocking.run(put(self._table, self._codec, config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -315,7 +305,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Do as `put` does."""
         return await self._async.run(
-            _writes.put(self._table, self._codec, config, checkpoint, metadata, new_versions)
+            put(self._table, self._codec, config, checkpoint, metadata, new_versions)
         )
 
     def put_with_writes(
@@ -324,7 +314,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-        pending_writes: Sequence[_flush.HeldWrites],
+        pending_writes: Sequence[HeldWrites],
     ) -> RunnableConfig:
         """Store a checkpoint with writes that were held back: what `DeferredCheckpointSaver` calls to flush.
 
@@ -348,7 +338,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
         return self._blocking.run(
-            _flush.put_with_writes(
+            put_with_writes(
                 self._table, self._codec, config, checkpoint, metadata, new_versions, pending_writes
             )
         )
@@ -359,11 +349,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-        pending_writes: Sequence[_flush.HeldWrites],
+        pending_writes: Sequence[HeldWrites],
     ) -> RunnableConfig:
         """Do as `put_with_writes` does."""
         return await self._async.run(
-            _flush.put_with_writes(
+            put_with_writes(
                 self._table, self._codec, config, checkpoint, metadata, new_versions, pending_writes
             )
         )
@@ -390,7 +380,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointCorruptionError: The task's writes, which these are to be merged with, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        self._blocking.run(_pending.put_writes(self._table, self._codec, config, writes, task_id, task_path))
+        self._blocking.run(put_writes(self._table, self._codec, config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -400,9 +390,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         task_path: str = "",
     ) -> None:
         """Do as `put_writes` does."""
-        await self._async.run(
-            _pending.put_writes(self._table, self._codec, config, writes, task_id, task_path)
-        )
+        await self._async.run(put_writes(self._table, self._codec, config, writes, task_id, task_path))
 
     # Deleting and copying
 
@@ -419,11 +407,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointerInputError: The id is one that DynamoDB cannot take.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self._blocking.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
+        self._blocking.run(delete_thread(self._table, self._codec, str(thread_id)))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Do as `delete_thread` does."""
-        await self._async.run(_deletes.delete_thread(self._table, self._codec, str(thread_id)))
+        await self._async.run(delete_thread(self._table, self._codec, str(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.
@@ -438,11 +426,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointerInputError: `run_ids` is a single string.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self._blocking.run(_deletes.delete_for_runs(self._table, self._codec, run_ids))
+        self._blocking.run(delete_for_runs(self._table, self._codec, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Do as `delete_for_runs` does."""
-        await self._async.run(_deletes.delete_for_runs(self._table, self._codec, run_ids))
+        await self._async.run(delete_for_runs(self._table, self._codec, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes; what the target has besides stays.
@@ -457,13 +445,13 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
         self._blocking.run(
-            _copy.copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
+            copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
         )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Do as `copy_thread` does."""
         await self._async.run(
-            _copy.copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
+            copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
         )
 
     def prune(
@@ -487,13 +475,13 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointCorruptionError: What a checkpoint's delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self._blocking.run(_deletes.prune(self._table, self._codec, thread_ids, strategy, keep_last))
+        self._blocking.run(prune(self._table, self._codec, thread_ids, strategy, keep_last))
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
     ) -> None:
         """Do as `prune` does."""
-        await self._async.run(_deletes.prune(self._table, self._codec, thread_ids, strategy, keep_last))
+        await self._async.run(prune(self._table, self._codec, thread_ids, strategy, keep_last))
 
     # Versions
 

@@ -1,0 +1,182 @@
+"""What is inside the sealed parts of an item: a checkpoint's body, its metadata, a task's writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, TypeVar, cast
+
+import ormsgpack
+from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand
+from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
+
+T = TypeVar("T")
+Contents = Mapping[bytes, bytes]
+"""Segment ids to plaintexts."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A checkpoint without its values, and how each value is stored."""
+
+    checkpoint: dict[str, Any]
+    values: dict[str, StoredValue]
+
+
+def pack_body(kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item) -> bytes:
+    """Serialize a body, given the serialized checkpoint and the head's metadata; segment ids stay outside."""
+    rows = [
+        (name, value.kind, value.preamble, len(value.segments), value.tail) for name, value in values.items()
+    ]
+    return _pack((kind, data, rows, _metadata_digest(metadata)))
+
+
+def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
+    """Read the body of a head, given the segments that it names."""
+    part = items.parse_part(item, items.BODY)
+    if part is None:
+        raise items.damaged(item, "it has no body")
+    refs = expand(part.refs, contents)
+
+    def body(data: Any) -> Body:
+        kind, serialized, rows, metadata_digest = _row(data, str, bytes, list, bytes)
+        if metadata_digest != _metadata_digest(item):
+            msg = "its metadata is not what it was stored with"
+            raise ValueError(msg)
+        values, start = {}, 0
+        for row in rows:
+            name, value_kind, preamble, count, tail = _row(row, str, str, bytes, int, bytes)
+            segments = tuple(refs[start : start + count])
+            values[name] = StoredValue(value_kind, preamble, segments, tail)
+            start += count
+        if start != len(refs) or any(row[3] < 0 for row in rows):
+            msg = "it names more or fewer segments than its values have"
+            raise ValueError(msg)
+        checkpoint = _object(codec.loads(kind, serialized, item))
+        _object(checkpoint.get("channel_versions", {}))
+        return Body(checkpoint, values)
+
+    return _parse(item, _raw(codec, item, part, contents), body)
+
+
+def _metadata_digest(item: Item) -> bytes:
+    """The digest by which a body vouches for the readable metadata beside it; sealed ones have a checksum."""
+    text = items.text(item, items.METADATA) or ""
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def pack_metadata(kind: str, data: bytes) -> bytes:
+    """Serialize metadata that JSON cannot carry or that is to be sealed."""
+    return _pack((kind, data))
+
+
+def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMetadata:
+    """Read a head's metadata."""
+    text = items.text(item, items.METADATA)
+    if text is not None:
+        metadata: CheckpointMetadata = parse_metadata(item, text)
+        return metadata
+    part = items.parse_part(item, items.SEALED_METADATA)
+    if part is None:
+        raise items.damaged(item, "it has no metadata")
+
+    def load(data: Any) -> CheckpointMetadata:
+        kind, serialized = _row(data, str, bytes)
+        return cast("CheckpointMetadata", _object(codec.loads(kind, serialized, item)))
+
+    return _parse(item, _raw(codec, item, part, contents), load)
+
+
+@dataclass(frozen=True)
+class Write:
+    """One pending write: its place within its task's writes, and its serialized value."""
+
+    index: int
+    channel: str
+    kind: str
+    data: bytes
+    task_path: str
+
+
+def pack_writes(writes: Iterable[Write]) -> bytes:
+    """Serialize a group of writes."""
+    return _pack([(each.index, each.channel, each.kind, each.data, each.task_path) for each in writes])
+
+
+def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list[Write]:
+    """Read one group of writes of a writes item; none where the item does not have it."""
+    part = items.parse_part(item, name)
+    if part is None:
+        return []
+
+    def load(data: Any) -> list[Write]:
+        return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
+
+    return _parse(item, _raw(codec, item, part, contents), load)
+
+
+def pending_writes(
+    codec: Codec,
+    writes_items: Sequence[Item],
+    contents: Contents,
+    channels: frozenset[str] | None = None,
+) -> list[PendingWrite]:
+    """The writes of a checkpoint's tasks as LangGraph wants them, in the order in which a run applies them."""
+    found = [
+        (writes_sort_key(write.task_path, items.task_id_of(item), write.index), item, write)
+        for item in writes_items
+        for name in (items.WRITES, *items.SPECIAL_WRITES.values())
+        for write in read_writes(codec, item, name, contents)
+        if channels is None or write.channel in channels
+    ]
+    found.sort(key=lambda each: each[0])
+    return [
+        (order[1], write.channel, codec.loads(write.kind, write.data, item)) for order, item, write in found
+    ]
+
+
+def _raw(codec: Codec, item: Item, part: items.Part, contents: Contents) -> bytes:
+    if not part.own:
+        return codec.open(part.sealed, item)
+    pieces = [contents.get(each) for each in expand(part.own, contents)]
+    if None in pieces:
+        raise items.damaged(item, "segments that it needs are not in the table")
+    return b"".join(piece for piece in pieces if piece is not None)
+
+
+def _pack(data: Any) -> bytes:
+    try:
+        return ormsgpack.packb(data)
+    except ormsgpack.MsgpackEncodeError as error:
+        msg = f"a channel name or task path is not valid Unicode ({error}); what has it was not stored"
+        raise CheckpointSerializationError(msg) from error
+
+
+def _row(data: Any, *kinds: type) -> Any:
+    """A list of elements of just these types."""
+    if type(data) is not list or [type(each) for each in data] != list(kinds):
+        msg = f"no list of {', '.join(kind.__name__ for kind in kinds)}"
+        raise ValueError(msg)
+    return data
+
+
+def _object(data: Any) -> dict[str, Any]:
+    if type(data) is not dict:
+        msg = f"{type(data).__name__} instead of an object"
+        raise ValueError(msg)
+    return data
+
+
+def _parse(item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
+    """Read unpacked content; anything that does not have the shape it was written in is damage."""
+    try:
+        data = ormsgpack.unpackb(raw)
+        return read(data)
+    except (ValueError, TypeError) as error:
+        raise items.damaged(item, f"its content is not what was written ({error})") from error

@@ -1,0 +1,411 @@
+"""Keys and item shapes: the only module that names an attribute or builds a key.
+
+Five kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
+and the escape itself never come from data, and escaped text sorts as the text does.
+
+    checkpoint head   PK esc(thread)#esc(namespace)   SK C#esc(checkpoint)#
+    pending writes    PK the same                     SK C#esc(checkpoint)#W#esc(task)
+    segment           PK the same                     SK S#<id in hexadecimal>
+    namespace entry   PK esc(thread)#                 SK N#esc(namespace)
+    thread item       PK esc(thread)#                 SK T
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+
+from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+)
+
+Item: TypeAlias = dict[str, dict[str, Any]]
+"""A DynamoDB item in the low-level client's form: attribute name to typed value."""
+
+FORMAT_VERSION = 1
+
+FORMAT = "v"
+PARENT = "parent"
+METADATA = "metadata"
+SEALED_METADATA = "sealed_metadata"
+BODY = "body"
+EPOCH = "epoch"
+IDLE = "idle"
+ENTERED = "entered"
+READABLE_UNTIL = "readable_until"
+CREATED_AT = "created_at"
+DATA = "data"
+WRITES = "writes"
+SPECIAL_WRITES = {index: f"special_{-index}" for index in WRITES_IDX_MAP.values()}
+CLAIM = "claim"
+CLAIMED_UNTIL = "claimed_until"
+
+CHECKPOINTS = "C#"
+AFTER_CHECKPOINTS = "C$"
+NAMESPACES = "N#"
+SEGMENTS = "S#"
+THREAD = "T"
+
+_PART = struct.Struct(">BHH")
+_SEGMENT_ID_BYTES = 8
+CHECKSUM_BYTES = 12
+_ESCAPES = {code: f"%{code:02X}" for code in range(0x26)}
+_ESCAPED = re.compile("%([0-9A-F]{2})")
+# What escaping gives, so that no two keys read back as the same ids.
+_ESCAPED_TEXT = r"([^\0-%]*(?:%(?:[01][0-9A-F]|2[0-5])[^\0-%]*)*)"
+_CHECKPOINT_KEY = re.compile(rf"{CHECKPOINTS}{_ESCAPED_TEXT}#(?:W#{_ESCAPED_TEXT})?")
+# The root's namespace has no entry.
+_NAMESPACE_KEY = re.compile(rf"{NAMESPACES}(?!$){_ESCAPED_TEXT}")
+_SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * _SEGMENT_ID_BYTES}}})")
+
+
+# Keys
+
+
+def _escape(text: str, name: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        msg = f"{name} {text!r} holds a lone surrogate, which DynamoDB cannot store; use valid Unicode"
+        raise CheckpointerInputError(msg) from None
+    return text.translate(_ESCAPES)
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def _checked(key: str, limit: int, name: str) -> str:
+    size = len(key.encode())
+    if size > limit:
+        msg = f"{name} makes a key of {size} bytes, over DynamoDB's limit of {limit}; use a shorter one"
+        raise CheckpointerInputError(msg)
+    return key
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One namespace of one thread: the items that share a partition key."""
+
+    thread_id: str
+    namespace: str
+    pk: str
+
+    @property
+    def root(self) -> str:
+        """The partition key of the thread's root namespace, which also holds what belongs to the thread."""
+        return self.pk[: self.pk.index("#") + 1]
+
+
+def partition(thread_id: str, namespace: str = "") -> Partition:
+    """Name a namespace of a thread, or raise `CheckpointerInputError`."""
+    pk = f"{_escape(thread_id, 'thread_id')}#{_escape(namespace, 'checkpoint_ns')}"
+    _checked(pk, PARTITION_KEY_BYTES_MAX, "thread_id with checkpoint_ns")
+    _checked(namespace_sk(namespace), SORT_KEY_BYTES_MAX, "checkpoint_ns")
+    return Partition(thread_id, namespace, pk)
+
+
+def parse_partition(pk: str) -> Partition:
+    """Read a partition key back."""
+    thread_id, _, namespace = pk.partition("#")
+    return Partition(_unescape(thread_id), _unescape(namespace), pk)
+
+
+def checkpoint_prefix(checkpoint_id: str) -> str:
+    """The sort key of a checkpoint's head, which every item of the checkpoint begins with."""
+    key = f"{CHECKPOINTS}{_escape(checkpoint_id, 'checkpoint_id')}#"
+    return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
+
+
+def writes_sk(checkpoint_id: str, task_id: str) -> str:
+    """The sort key of one task's pending writes."""
+    key = f"{checkpoint_prefix(checkpoint_id)}W#{_escape(task_id, 'task_id')}"
+    return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id with task_id")
+
+
+def segment_sk(segment_id: bytes) -> str:
+    """The sort key of a segment."""
+    return SEGMENTS + segment_id.hex()
+
+
+def namespace_sk(namespace: str) -> str:
+    """The sort key of a namespace entry."""
+    return NAMESPACES + _escape(namespace, "checkpoint_ns")
+
+
+def key(pk: str, sk: str) -> Item:
+    """A primary key."""
+    return {PARTITION_KEY: {"S": pk}, SORT_KEY: {"S": sk}}
+
+
+def sort_key(item: Item) -> str:
+    """An item's sort key."""
+    return str(item[SORT_KEY]["S"])
+
+
+def partition_key(item: Item) -> str:
+    """An item's partition key."""
+    return str(item[PARTITION_KEY]["S"])
+
+
+def namespace_of(item: Item) -> str:
+    """The namespace that a namespace entry names."""
+    return _unescape(_matched(_NAMESPACE_KEY, item)[1])
+
+
+def segment_id_of(item: Item) -> bytes:
+    """The id in a segment's sort key."""
+    return bytes.fromhex(_matched(_SEGMENT_KEY, item)[1])
+
+
+def checkpoint_id_of(item: Item) -> str:
+    """The checkpoint that a head or a task's writes belong to."""
+    return _unescape(_matched(_CHECKPOINT_KEY, item)[1])
+
+
+def task_id_of(item: Item) -> str:
+    """The task that a writes item belongs to."""
+    return _unescape(_matched(_CHECKPOINT_KEY, item)[2])
+
+
+def is_head(item: Item) -> bool:
+    """Whether an item under the checkpoints' prefix is a head; the others are writes."""
+    return _matched(_CHECKPOINT_KEY, item)[2] is None
+
+
+def _matched(pattern: re.Pattern[str], item: Item) -> re.Match[str]:
+    match = pattern.fullmatch(sort_key(item))
+    if match is None:
+        raise damaged(item, "its sort key is not one that this package writes")
+    return match
+
+
+def checksum(sk: str, data: bytes) -> bytes:
+    """The checksum of what an item holds, which is that of this item only."""
+    return blake2b(b"\0".join((sk.encode(), data)), digest_size=CHECKSUM_BYTES).digest()
+
+
+# Parts: what an item says beyond its keys, with the ids of the segments it needs in front, unencrypted
+
+
+@dataclass(frozen=True)
+class Part:
+    """Encoded content of an item: sealed bytes, or the segments that hold them; and segments they refer to."""
+
+    own: tuple[bytes, ...]
+    refs: tuple[bytes, ...]
+    sealed: bytes
+
+    @property
+    def ids(self) -> tuple[bytes, ...]:
+        """Every segment id that the part names."""
+        return self.own + self.refs
+
+    def attribute(self, sk: str) -> dict[str, bytes]:
+        """The part as an attribute value of the item with a sort key."""
+        named = _PART.pack(FORMAT_VERSION, len(self.own), len(self.refs)) + b"".join(self.ids)
+        # Sealed bytes have a checksum of their own.
+        return {"B": named + (checksum(sk, named) if self.ids else b"") + self.sealed}
+
+
+def parse_part(item: Item, name: str) -> Part | None:
+    """Read a part from an item; None where the item does not have it."""
+    attribute = item.get(name)
+    if attribute is None:
+        return None
+    data = attribute.get("B")
+    if data is None or len(data) < _PART.size:
+        raise damaged(item, f"its attribute {name} is not what was written")
+    version, own, refs = _PART.unpack_from(data)
+    _check_version(item, version)
+    end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
+    if len(data) < end:
+        raise damaged(item, f"its attribute {name} is cut short")
+    named, rest = bytes(data[:end]), bytes(data[end:])
+    ids = unpack_ids(named[_PART.size :])
+    if ids:
+        if rest[:CHECKSUM_BYTES] != checksum(sort_key(item), named):
+            raise damaged(item, f"the checksum of its attribute {name} does not match")
+        rest = rest[CHECKSUM_BYTES:]
+    return Part(ids[:own], ids[own:], rest)
+
+
+def unpack_ids(data: bytes) -> tuple[bytes, ...]:
+    """Split a run of segment ids."""
+    return tuple(
+        bytes(data[start : start + _SEGMENT_ID_BYTES]) for start in range(0, len(data), _SEGMENT_ID_BYTES)
+    )
+
+
+PARTS = (BODY, SEALED_METADATA, WRITES, *SPECIAL_WRITES.values())
+
+
+def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
+    """Every part of a head or a writes item with its attribute's name."""
+    for name in PARTS:
+        part = parse_part(item, name)
+        if part is not None:
+            yield name, part
+
+
+def named_ids(some: Iterable[Item]) -> set[bytes]:
+    """Every segment that heads and writes items name."""
+    return {each for item in some for _, part in parts_of(item) for each in part.ids}
+
+
+def own_ids(some: Iterable[Item]) -> set[bytes]:
+    """The segments that hold the items' own content, without those that it refers to."""
+    return {each for item in some for _, part in parts_of(item) for each in part.own}
+
+
+# Items
+
+
+def with_expiry(item: Item, expires_at: int | None) -> Item:
+    """Add the time, in epoch seconds, from which the item counts as gone."""
+    return item if expires_at is None else {**item, TTL_ATTRIBUTE: {"N": str(expires_at)}}
+
+
+def kept_for_descendants(head: Item, expires_at: int | None) -> Item:
+    """Let a head count as gone when it did, but stay in the table for longer: later ones are rebuilt from it."""
+    if expires_at is None or TTL_ATTRIBUTE not in head:
+        return head
+    return {READABLE_UNTIL: head[TTL_ATTRIBUTE], **head, TTL_ATTRIBUTE: {"N": str(expires_at)}}
+
+
+def head_item(
+    at: Partition,
+    checkpoint_id: str,
+    *,
+    parent_id: str | None,
+    metadata: dict[str, dict[str, Any]],
+    body: Part,
+    run_id: str | None,
+) -> Item:
+    """Build a checkpoint's head, but for the epoch, which is taken last."""
+    item: Item = {
+        **key(at.pk, checkpoint_prefix(checkpoint_id)),
+        FORMAT: {"N": str(FORMAT_VERSION)},
+        BODY: body.attribute(checkpoint_prefix(checkpoint_id)),
+        **metadata,
+    }
+    if parent_id is not None:
+        item[PARENT] = {"S": parent_id}
+    if run_id is not None:
+        item[RUN_ID] = {"S": run_id}
+    return item
+
+
+def segment_item(at: Partition, segment_id: bytes, data: bytes, now: float) -> Item:
+    """Build a segment."""
+    return {
+        **key(at.pk, segment_sk(segment_id)),
+        DATA: {"B": data},
+        CREATED_AT: {"N": str(int(now))},
+    }
+
+
+def namespace_item(at: Partition, rng: random.Random, expires_at: int | None) -> Item:
+    """Build a namespace entry; `entered` tells a deletion whether somebody has written it again since."""
+    item = {**key(at.root, namespace_sk(at.namespace)), ENTERED: {"B": rng.randbytes(8)}}
+    return with_expiry(item, expires_at)
+
+
+def indexable_run_id(metadata: Any) -> str | None:
+    """The run id by which a head is found in the index, where it is one that an index key can hold."""
+    run_id = metadata.get(RUN_ID)
+    if type(run_id) is not str:
+        return None
+    try:
+        size = len(run_id.encode())
+    except UnicodeEncodeError:
+        return None
+    return run_id if 0 < size <= PARTITION_KEY_BYTES_MAX else None
+
+
+def text(item: Item, name: str) -> str | None:
+    """A string attribute; None where the item does not have it."""
+    attribute = item.get(name)
+    if attribute is None:
+        return None
+    if "S" not in attribute:
+        raise damaged(item, f"its attribute {name} is not a string")
+    return str(attribute["S"])
+
+
+def number(item: Item, name: str) -> int | None:
+    """A whole-number attribute; None where the item does not have it."""
+    attribute = item.get(name)
+    try:
+        return None if attribute is None else int(float(attribute["N"]))
+    except (KeyError, ValueError, OverflowError):
+        raise damaged(item, f"its attribute {name} is not a number in range") from None
+
+
+def binary(item: Item, name: str) -> bytes:
+    """A binary attribute that the item must have."""
+    value = item.get(name, {}).get("B")
+    if value is None:
+        raise damaged(item, f"it has no binary attribute {name}")
+    return bytes(value)
+
+
+def ends_at(item: Item) -> int | None:
+    """When an item counts as gone, in epoch seconds, even if it is still there; None for never."""
+    return number(item, READABLE_UNTIL if READABLE_UNTIL in item else TTL_ATTRIBUTE)
+
+
+def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
+    """Whether an item counts as gone, even if DynamoDB has not removed it yet: to who reads it, or as an ancestor."""
+    end = number(item, TTL_ATTRIBUTE) if as_ancestor else ends_at(item)
+    return end is not None and end <= now
+
+
+def check_format(item: Item) -> None:
+    """Refuse a head that a newer release wrote, or whose parent no release can have named."""
+    version = number(item, FORMAT)
+    if version is None:
+        raise damaged(item, f"it has no format version in {FORMAT}")
+    _check_version(item, version)
+    try:
+        checkpoint_prefix(text(item, PARENT) or "")
+    except CheckpointerInputError as error:
+        raise damaged(item, f"its parent cannot be a checkpoint ({error})") from error
+
+
+def _check_version(item: Item, version: int) -> None:
+    if version > FORMAT_VERSION:
+        raise newer_format(item, version)
+    if version < 1:
+        raise damaged(item, f"there is no format version {version}")
+
+
+def name_of(item: Item) -> str:
+    """Say which item it is, for error messages."""
+    return f"item PK={partition_key(item)!r} SK={sort_key(item)!r}"
+
+
+def newer_format(item: Item, version: int) -> CheckpointFormatError:
+    """The error for an item of a later format than this release knows."""
+    return CheckpointFormatError(
+        f"{name_of(item)} has format version {version}, and this release of langgraph-dynamodb reads"
+        f" up to {FORMAT_VERSION}; upgrade langgraph-dynamodb"
+    )
+
+
+def damaged(item: Item, why: str) -> CheckpointCorruptionError:
+    """The error for an item that is not what was written."""
+    return CheckpointCorruptionError(
+        f"{name_of(item)} is damaged: {why}; restore it from a backup or point-in-time recovery"
+    )

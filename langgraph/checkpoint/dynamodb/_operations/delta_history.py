@@ -1,0 +1,202 @@
+"""Delta channels: the way back from a checkpoint to where each channel's value is stored.
+
+A delta channel's value is its nearest stored value and the writes of the checkpoints since. What is on
+that way must outlive the checkpoint, so pruning and expiry ask for it too. A way that is cut is an error:
+it must never pass for a shorter state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    ChangedMeanwhileError,
+    Group,
+    History,
+    Segments,
+    checkpoint_id_in,
+    find,
+    load,
+    read_segments,
+    target,
+)
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+
+def delta_counters(metadata: CheckpointMetadata) -> set[str]:
+    """The delta channels that a checkpoint's metadata counts updates of, since their last stored value."""
+    counters = metadata.get("counters_since_delta_snapshot")
+    # An application may have metadata of its own by that name.
+    return set(counters) if isinstance(counters, dict) else set()
+
+
+def _steps_since(metadata: CheckpointMetadata, channels: AbstractSet[str]) -> int:
+    """How many checkpoints back the last stored values of these channels lie, as far as the metadata say so."""
+    farthest = 0
+    for channel in delta_counters(metadata) & channels:
+        match metadata["counters_since_delta_snapshot"][channel]:
+            case [_, int(supersteps)]:
+                farthest = max(farthest, supersteps)
+    return farthest
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """One step of the way back from a checkpoint: its items, its body, and the segments read so far."""
+
+    group: Group
+    body: Body
+
+
+class Ancestors:
+    """The way back through a namespace's parents, reading history in pages and what is out of order alone."""
+
+    def __init__(self, table: Table, codec: Codec, at: Partition, *, below: str | None = None) -> None:
+        """Start from below a checkpoint, or from the newest."""
+        self.known = Segments()
+        self._table = table
+        self._codec = codec
+        self._at = at
+        # A checkpoint may be rebuilt from what is too old to be read by itself.
+        self._history = History(table, at, below=below, as_ancestors=True)
+        self._read: dict[str, Group] = {}
+
+    def newest(self) -> Op[Group | None]:
+        """The newest checkpoint of the namespace."""
+        yield from self._next_page()
+        return next(iter(self._read.values()), None)
+
+    def back(self, head: Item, channels: Iterable[str]) -> Op[list[Ancestor]]:
+        """Walk from a head's parent to where every channel has a stored value, or to the first checkpoint.
+
+        Raises:
+            CheckpointNotFoundError: A parent on the way is not in the table any more.
+        """
+        remaining, path = set(channels), list[Ancestor]()
+        passed = {items.checkpoint_id_of(head)}
+        while remaining:
+            parent_id = items.text(head, items.PARENT)
+            if parent_id is None or parent_id in passed:
+                # The first checkpoint; or one that was put again as a child of its own descendants.
+                break
+            passed.add(parent_id)
+            group = yield from self._group(parent_id, head, remaining)
+            if group is None:
+                if (yield from self._is_first(head)):
+                    break
+                msg = (
+                    f"checkpoint {parent_id!r} of thread {self._at.thread_id!r}, namespace"
+                    f" {self._at.namespace!r}, which delta channels {sorted(remaining)} are rebuilt from, is not"
+                    " in the table any more; resume from a checkpoint that has a snapshot, or start a new thread"
+                )
+                raise CheckpointNotFoundError(msg)
+            group = yield from self._with_segments(group, group.ids(), indexes_only=True)
+            group = yield from self._with_segments(group, group.own_ids())
+            body = read_body(self._codec, group.head, self.known.contents)
+            path.append(Ancestor(group, body))
+            remaining -= body.values.keys()
+            head = group.head
+        return path
+
+    def _is_first(self, head: Item) -> Op[bool]:
+        """Whether a head is of a run that found nothing stored, though it was told of a checkpoint to start from."""
+        group = yield from self._with_segments(Group(head), Group(head).own_ids())
+        step = read_metadata(self._codec, group.head, self.known.contents).get("step")
+        return isinstance(step, int) and step < 0
+
+    def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
+        """Read the segments of a channel's stored value."""
+        yield from self._with_segments(ancestor.group, ancestor.body.values[channel].segments)
+
+    def _with_segments(self, group: Group, ids: Iterable[bytes], *, indexes_only: bool = False) -> Op[Group]:
+        """Read some of the segments that a checkpoint names; return it without writes that never counted."""
+        missing = yield from read_segments(
+            self._table, self._codec, self._at.pk, ids, self.known, indexes_only=indexes_only
+        )
+        if not missing:
+            return group
+        try:
+            whole = yield from load(self._table, self._codec, group, self.known)
+        except ChangedMeanwhileError:
+            whole = None
+        if whole is None:
+            msg = f"checkpoint {group.checkpoint_id!r} of thread {self._at.thread_id!r} was deleted while it was read"
+            raise CheckpointNotFoundError(msg)
+        return whole
+
+    def _group(self, checkpoint_id: str, child: Item, channels: AbstractSet[str]) -> Op[Group | None]:
+        # Ids only ascend within one process, so a parent may lie outside the range that history is read in.
+        while checkpoint_id not in self._read and not self._history.done:
+            groups = yield from self._next_page(self._items_back(child, channels))
+            if groups and groups[-1].checkpoint_id < checkpoint_id:
+                break
+        if checkpoint_id not in self._read:
+            return (yield from find(self._table, self._at, checkpoint_id, as_ancestor=True))
+        return self._read[checkpoint_id]
+
+    def _items_back(self, head: Item, channels: AbstractSet[str]) -> int:
+        """About how many items the way back from a head has; 0 where that is not known yet."""
+        if not Group(head).own_ids() <= self.known.contents.keys():
+            return 0
+        steps = _steps_since(read_metadata(self._codec, head, self.known.contents), channels)
+        # A head and one task's writes each, unless those that were read have more; and some to spare.
+        read = sum(len(group.members) for group in self._read.values())
+        per_step = max(2, -(-read // max(1, len(self._read))))
+        return PAGE_ITEMS_FIRST + steps * per_step * 5 // 4
+
+    def _next_page(self, at_least: int = 0) -> Op[list[Group]]:
+        groups = yield from self._history.page(at_least)
+        self._read |= {group.checkpoint_id: group for group in groups}
+        return groups
+
+
+def get_delta_channel_history(
+    table: Table, codec: Codec, config: RunnableConfig, channels: Sequence[str]
+) -> Op[Mapping[str, DeltaChannelHistory]]:
+    """Collect, for each channel, the writes since its nearest stored value, and that value."""
+    if not channels:
+        return {}
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    ancestors = Ancestors(table, codec, at, below=checkpoint_id)
+    start = (
+        (yield from ancestors.newest())
+        if checkpoint_id is None
+        else (yield from find(table, at, checkpoint_id))
+    )
+    path = [] if start is None else (yield from ancestors.back(start.head, channels))
+    # How far back each channel's writes count; the ancestor with the stored value has the first of them.
+    depths = {
+        channel: next((depth for depth, each in enumerate(path) if channel in each.body.values), len(path))
+        for channel in channels
+    }
+    for channel, depth in depths.items():
+        if depth < len(path):
+            yield from ancestors.load_value(path[depth], channel)
+    contents = ancestors.known.contents
+
+    def collect() -> dict[str, DeltaChannelHistory]:
+        writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
+        for depth, each in reversed(list(enumerate(path))):
+            wanted = frozenset(channel for channel in channels if depth <= depths[channel])
+            for write in pending_writes(codec, each.group.writes, contents, wanted):
+                writes[write[1]].append(write)
+        found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in channels}
+        for channel, depth in depths.items():
+            if depth < len(path):
+                value = path[depth].body.values[channel]
+                found[channel]["seed"] = codec.loads(value.kind, value.join(contents), path[depth].group.head)
+        return found
+
+    return (yield from work(collect, sum(map(len, contents.values()))))

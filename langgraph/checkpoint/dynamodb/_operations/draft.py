@@ -1,0 +1,150 @@
+"""The parts of items that are being made: what becomes new segments, and what is reused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.limits import (
+    HEAD_IDS_MAX,
+    IDLE_TAIL_BYTES_MAX,
+    INDEX_GROUP,
+    PREAMBLE_BYTES,
+    RAW_BYTES_MAX,
+    SEGMENT_LIFETIMES,
+)
+from langgraph.checkpoint.dynamodb._format.segments import (
+    Chunk,
+    Piece,
+    StoredValue,
+    fold,
+    new_id,
+    piece,
+    split,
+)
+from langgraph.checkpoint.dynamodb._operations.threads import enter_namespace, lives_shorter, renew_segments
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+
+
+class Draft:
+    """The parts of an item that is being made: new segments, and those of a checkpoint that it reuses."""
+
+    def __init__(self, table: Table, codec: Codec, at: Partition, sk: str, base: Entry | None) -> None:
+        """Start with the sort key of the item, and a checkpoint of which everything may be reused."""
+        self.segments: dict[bytes, Item] = {}
+        self.chunks: dict[bytes, Chunk] = {}
+        self._table = table
+        self._codec = codec
+        self._at = at
+        self._sk = sk
+        self._base = base
+        self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
+        self._ids = {chunk.digest: each for each, chunk in self._known.items()}
+
+    def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
+        """Store a serialized value, reusing what the parent has of it."""
+        if inline:
+            return StoredValue(kind, data[:PREAMBLE_BYTES], (), data[PREAMBLE_BYTES:])
+        chunks: Sequence[Chunk] = ()
+        if len(data) > IDLE_TAIL_BYTES_MAX:
+            chunks = self._chunks_of(() if before is None else (before,))
+        pieces, tail = split(data, PREAMBLE_BYTES, chunks)
+        value = StoredValue(kind, data[:PREAMBLE_BYTES], tuple(map(self._piece, pieces)), tail)
+        # A channel that was given the value that it has is as idle as one that was given none.
+        return self.inherit(value, inline=False) if value == before else value
+
+    def inherit(self, value: StoredValue, *, inline: bool) -> StoredValue:
+        """Hold a value as the parent does, but seal what would be carried along with every step."""
+        for each in value.segments:
+            self.chunks[each] = self._known[each]
+        if inline or len(value.tail) <= IDLE_TAIL_BYTES_MAX:
+            return value
+        return StoredValue(value.kind, value.preamble, (*value.segments, self._piece(piece(value.tail))), b"")
+
+    def part(
+        self,
+        raw: bytes,
+        bytes_max: int,
+        refs: Sequence[bytes] = (),
+        before: Sequence[StoredValue] | None = None,
+    ) -> Part:
+        """Seal content into its item, or move it to segments where it is too large for that or mostly there already.
+
+        Args:
+            raw: The content.
+            bytes_max: How large it may be in the item, sealed.
+            refs: The segments that it refers to.
+            before: The values that it may have most of its bytes from, or none of them to try all that the checkpoint
+                has. What it has is named and not written again. None: it has nothing from any.
+        """
+        folded = fold(refs, HEAD_IDS_MAX, self._index)
+        pieces, tail = list[Piece](), raw
+        if before is not None:
+            pieces, tail = split(raw, 0, self._chunks_of(before))
+        reused = sum(len(each.content) for each in pieces if each.digest in self._ids)
+        if 2 * reused < len(raw) <= RAW_BYTES_MAX:
+            sealed = self._codec.seal(raw, self._sk)
+            if len(sealed) <= bytes_max:
+                return Part((), folded, sealed)
+        if not pieces:
+            pieces, tail = split(raw, 0, ())
+        if tail:
+            pieces.append(piece(tail))
+        return Part(self.folded(tuple(map(self._piece, pieces))), folded, b"")
+
+    def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
+        """The pieces of some of the checkpoint's values, or else of all: a value may come to another channel."""
+        if self._base is None:
+            return []
+        wanted = values if any(value.segments for value in values) else self._base.values.values()
+        return [self._known[each] for value in wanted for each in value.segments]
+
+    def folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
+        """Shorten a list of ids by index segments."""
+        return fold(ids, INDEX_GROUP, self._index)
+
+    def _index(self, content: bytes) -> bytes:
+        return self._segment(piece(content), seal_plain, index=True)
+
+    def _piece(self, content: Piece) -> bytes:
+        return self._segment(content, self._codec.seal, index=False)
+
+    def _segment(self, content: Piece, seal: Callable[[bytes, str], bytes], *, index: bool) -> bytes:
+        segment_id = self._ids.get(content.digest)
+        if segment_id is None:
+            segment_id = new_id(self._table.rng, index=index)
+            self._ids[content.digest] = segment_id
+            expires_at = self._table.expires_at(SEGMENT_LIFETIMES)
+            sealed = seal(content.content, items.segment_sk(segment_id))
+            item = items.segment_item(self._at, segment_id, sealed, self._table.clock())
+            self.segments[segment_id] = items.with_expiry(item, expires_at)
+            self.chunks[segment_id] = Chunk.of(content, expires_at)
+        elif segment_id not in self.chunks:
+            self.chunks[segment_id] = self._known[segment_id]
+        return segment_id
+
+
+def store_draft(table: Table, at: Partition, draft: Draft, epoch: bytes, ends_at: int | None) -> Op[bool]:
+    """Write what an item will name, before the item; False where a reused segment has gone.
+
+    Args:
+        table: The table.
+        at: The namespace of the item.
+        draft: What the item is made of.
+        epoch: The epoch of the thread under which this is safe.
+        ends_at: When the item expires, or None. Reused segments that would expire before are renewed.
+    """
+    yield from enter_namespace(table, at, epoch)
+    yield from table.batch_write(puts=draft.segments.values())
+    short = {each: chunk for each, chunk in draft.chunks.items() if lives_shorter(chunk.expires_at, ends_at)}
+    # An expiry is taken before the request that sets it: a process may stand still between the two.
+    expires_at = table.expires_at(SEGMENT_LIFETIMES)
+    renewed = yield from renew_segments(table, at, short, expires_at)
+    if renewed:
+        for chunk in short.values():
+            chunk.expires_at = expires_at
+    return renewed

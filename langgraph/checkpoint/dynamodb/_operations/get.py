@@ -1,0 +1,128 @@
+"""`get_tuple`, and what a child needs to know of its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
+from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, piece
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    ChangedMeanwhileError,
+    Group,
+    History,
+    Segments,
+    checkpoint_id_in,
+    config_of,
+    find,
+    load,
+    target,
+)
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+
+def _entry(group: Group, body: Body, known: Segments) -> Entry:
+    return Entry(
+        epoch=items.binary(group.head, items.EPOCH),
+        versions=body.checkpoint.get("channel_versions", {}),
+        values=body.values,
+        chunks={
+            each: Chunk.of(piece(content), known.expires_at.get(each))
+            for each, content in known.contents.items()
+        },
+        # With a ttl it is not known without reading the ancestors; a put that needs to know does.
+        history_expires_at=None if items.number(group.head, TTL_ATTRIBUTE) is None else 0,
+    )
+
+
+def _tuple(
+    at: Partition, codec: Codec, group: Group, body: Body, contents: Mapping[bytes, bytes]
+) -> CheckpointTuple:
+    values = {
+        name: codec.loads(value.kind, value.join(contents), group.head) for name, value in body.values.items()
+    }
+    parent_id = items.text(group.head, items.PARENT)
+    return CheckpointTuple(
+        config=config_of(at, group.checkpoint_id),
+        checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
+        metadata=read_metadata(codec, group.head, contents),
+        parent_config=None if parent_id is None else config_of(at, parent_id),
+        pending_writes=pending_writes(codec, group.writes, contents),
+    )
+
+
+def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+    """Read the checkpoint that a config names, or the newest of its namespace."""
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    below: str | None = None
+    for _ in range(ATTEMPTS_MAX):
+        group = yield from _one(table, at, checkpoint_id, below)
+        if group is None:
+            return None
+        known = Segments()
+        try:
+            loaded = yield from load(table, codec, group, known)
+        except ChangedMeanwhileError:
+            continue
+        if loaded is None and checkpoint_id is not None:
+            return None
+        if loaded is None:
+            below = group.checkpoint_id
+            continue
+        found, entry = yield from work(
+            partial(_decode, at, codec, loaded, known),
+            sum(map(len, known.contents.values())) + loaded.sealed_bytes(),
+        )
+        table.memory.remember_checkpoint(at.pk, group.checkpoint_id, entry)
+        return found
+    msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
+    raise CheckpointNotFoundError(msg)
+
+
+def _one(table: Table, at: Partition, checkpoint_id: str | None, below: str | None) -> Op[Group | None]:
+    if checkpoint_id is not None:
+        return (yield from find(table, at, checkpoint_id, consistent=table.consistent_read))
+    groups = yield from History(table, at, below=below, consistent=table.consistent_read).page()
+    return groups[0] if groups else None
+
+
+def _decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple[CheckpointTuple, Entry]:
+    body = read_body(codec, group.head, known.contents)
+    return _tuple(at, codec, group, body, known.contents), _entry(group, body, known)
+
+
+def decode_tuple(at: Partition, codec: Codec, group: Group, known: Segments) -> CheckpointTuple:
+    """A checkpoint as LangGraph wants it, given its segments."""
+    return _tuple(at, codec, group, read_body(codec, group.head, known.contents), known.contents)
+
+
+def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) -> Op[Entry | None]:
+    """What a child needs to know of a stored checkpoint, with the plaintexts of its segments."""
+    for _ in range(ATTEMPTS_MAX):
+        head = yield from table.get(at.pk, items.checkpoint_prefix(checkpoint_id))
+        if head is None or items.is_expired(head, table.clock()):
+            return None
+        items.check_format(head)
+        known = Segments()
+        try:
+            group = yield from load(table, codec, Group(head), known)
+        except ChangedMeanwhileError:
+            continue
+        if group is None:
+            return None
+        entry = _entry(group, read_body(codec, head, known.contents), known)
+        return replace(entry, contents=known.contents)
+    return None

@@ -1,0 +1,360 @@
+"""`put`: storing a checkpoint.
+
+Dependencies are written first and the head last: its PutItem is the one commit point. A put that dies
+before it leaves parts that nothing names; after it, the checkpoint is whole. A head carries the epoch of
+its thread under which its parts were known to be safe, and a look at the thread item after the commit
+tells whether a deletion came between. If so, the put is made again from parts that are safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    get_checkpoint_metadata,
+)
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
+from langgraph.checkpoint.dynamodb._format.content import pack_body, pack_metadata
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.limits import (
+    ATTEMPTS_MAX,
+    BODY_BYTES_MAX,
+    INLINE_STATE_BYTES_MAX,
+    MERGE_ATTEMPTS_MAX,
+    METADATA_BYTES_MAX,
+    SEGMENT_LIFETIMES,
+    UPLOAD_SECONDS_MAX,
+)
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, reach
+from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors, delta_counters
+from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
+from langgraph.checkpoint.dynamodb._operations.get import read_entry
+from langgraph.checkpoint.dynamodb._operations.reads import History, checkpoint_id_in, config_of, target
+from langgraph.checkpoint.dynamodb._operations.threads import (
+    lives_shorter,
+    look_at_thread,
+    renew,
+    renew_ancestor,
+    renew_segments,
+    take_epoch,
+)
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
+
+
+@dataclass(frozen=True)
+class _Put:
+    """What one call of `put` was given."""
+
+    at: Partition
+    checkpoint: Checkpoint
+    parent_id: str | None
+    metadata: CheckpointMetadata
+    new_versions: ChannelVersions
+    store_writes: Callable[[], Op[Any]] | None
+    # Serialized once, however many attempts it takes: a running node may change a value meanwhile.
+    serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+
+    def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
+        """A channel's value as it was when it was first asked for."""
+        if channel not in self.serialized:
+            value = self.checkpoint["channel_values"][channel]
+            self.serialized[channel] = codec.dumps(value, f"channel {channel!r}")
+        return self.serialized[channel]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A head that is ready to be committed, and what goes with it."""
+
+    item: Item
+    draft: Draft
+    values: Mapping[str, StoredValue]
+
+
+def put(
+    table: Table,
+    codec: Codec,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    store_writes: Callable[[], Op[Any]] | None = None,
+) -> Op[RunnableConfig]:
+    """Store a checkpoint; when this returns, it is whole and stays so until it is deleted.
+
+    What `store_writes` stores is there when the checkpoint is; it is run for each attempt.
+    """
+    at, parent_id = target(config), checkpoint_id_in(config)
+    checkpoint_id = checkpoint["id"]
+    items.checkpoint_prefix(checkpoint_id)
+    request = _Put(
+        at,
+        checkpoint,
+        parent_id,
+        get_checkpoint_metadata(config, metadata),
+        new_versions,
+        store_writes,
+    )
+    parent: Entry | None = None
+    if request.parent_id is not None:
+        parent = table.memory.checkpoint(at.pk, request.parent_id)
+        parent = parent or (yield from read_entry(table, codec, at, request.parent_id))
+        parent = parent or (yield from _newest_parts(table, codec, at))
+    remembered = parent or table.memory.thread(at.root)
+    epoch = None if remembered is None else remembered.epoch
+    for _ in range(ATTEMPTS_MAX):
+        epoch, seen = yield from _attempt(table, codec, request, parent, epoch)
+        if seen == epoch:
+            return config_of(at, checkpoint_id)
+        epoch = seen
+        request, parent = yield from _read_again(table, codec, request)
+    msg = (
+        f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
+        f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
+    )
+    raise ThreadBusyError(msg)
+
+
+def _newest_parts(table: Table, codec: Codec, at: Partition) -> Op[Entry | None]:
+    """What the newest checkpoint has that can be reused, where the parent was never stored; nothing is inherited."""
+    groups = yield from History(table, at).page()
+    if not groups:
+        return None
+    checkpoint_id = groups[0].checkpoint_id
+    entry = table.memory.checkpoint(at.pk, checkpoint_id)
+    entry = entry or (yield from read_entry(table, codec, at, checkpoint_id))
+    return entry and replace(entry, versions={})
+
+
+def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
+    """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
+
+    Where the parent has gone and the head that was committed has stayed, that head may be all that still
+    holds what it inherited. The deletion took the link to the parent from it, which is not brought back.
+    """
+    checkpoint_id = request.checkpoint["id"]
+    if request.parent_id is None:
+        return request, None
+    table.memory.forget((request.at.pk, request.parent_id))
+    parent = yield from read_entry(table, codec, request.at, request.parent_id)
+    if parent is not None:
+        return request, parent
+    if not delta_counters(request.metadata):
+        request = replace(request, parent_id=None)
+    return request, (yield from read_entry(table, codec, request.at, checkpoint_id))
+
+
+def _attempt(
+    table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
+) -> Op[tuple[bytes, bytes | None]]:
+    """Store the checkpoint under an epoch, or under the thread's if that is not known.
+
+    Returns:
+        The epoch that it was stored under, and the thread's epoch seen after the commit.
+    """
+    started_at = table.clock()
+    # What cannot be serialized fails here, before anything is stored.
+    compose = partial(_compose, table, codec, request, parent, epoch)
+    head = yield from work(compose, _size(request, parent))
+    if epoch is None:
+        epoch = yield from take_epoch(table, request.at)
+    if not (yield from store_draft(table, request.at, head.draft, epoch, items.ends_at(head.item))):
+        return epoch, None
+    if request.store_writes is not None:
+        yield from request.store_writes()
+    history_expires_at = yield from _renew_history(table, codec, request, parent, head)
+    if table.clock() - started_at > UPLOAD_SECONDS_MAX:
+        # What was uploaded may count as orphaned by now.
+        return epoch, None
+    yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
+    seen = yield from look_at_thread(table, request.at, epoch)
+    if seen == epoch:
+        table.memory.remember_thread(request.at.root, epoch)
+        entry = Entry(
+            epoch,
+            dict(request.checkpoint["channel_versions"]),
+            head.values,
+            head.draft.chunks,
+            history_expires_at,
+        )
+        table.memory.remember_checkpoint(request.at.pk, request.checkpoint["id"], entry)
+    return epoch, seen
+
+
+def _commit(table: Table, head: Item) -> Op[None]:
+    """Store a head; one of another epoch that is there is replaced only if it is still that one.
+
+    Otherwise a request that a client had given up, and that arrives late, could take the place of what was stored
+    since, and its segments may be gone.
+    """
+    epoch = head[items.EPOCH]
+    for _ in range(MERGE_ATTEMPTS_MAX):
+        other = yield from in_the_way(
+            table.send(
+                "put_item",
+                Item=head,
+                ConditionExpression="attribute_not_exists(#epoch) OR #epoch = :epoch",
+                ExpressionAttributeNames={"#epoch": items.EPOCH},
+                ExpressionAttributeValues={":epoch": epoch},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        )
+        if other is None:
+            return
+        # Nothing is left of a head that was deleted meanwhile.
+        epoch = other.get(items.EPOCH, epoch)
+    msg = (
+        f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
+        " meanwhile; let one process run a thread at a time"
+    )
+    raise ThreadBusyError(msg)
+
+
+def _size(request: _Put, parent: Entry | None) -> int:
+    """About how many bytes there are to serialize or to copy."""
+    if parent is not None:
+        return sum(map(parent.value_bytes, parent.values.values()))
+    return rough_bytes(request.checkpoint["channel_values"])
+
+
+def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None) -> _Head:
+    """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
+    base = parent if parent is not None and parent.epoch == epoch else None
+    sk = items.checkpoint_prefix(request.checkpoint["id"])
+    draft = Draft(table, codec, request.at, sk, base)
+    values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
+    rest = {name: value for name, value in request.checkpoint.items() if name != "channel_values"}
+    kind, data = codec.dumps(rest, "the checkpoint")
+    refs = [each for value in values.values() for each in draft.folded(value.segments)]
+    metadata = _metadata(table, codec, draft, sk, request.metadata)
+    body = draft.part(pack_body(kind, data, values, metadata), BODY_BYTES_MAX, refs)
+    item = items.head_item(
+        request.at,
+        request.checkpoint["id"],
+        parent_id=request.parent_id,
+        metadata=metadata,
+        body=body,
+        run_id=items.indexable_run_id(request.metadata),
+    )
+    item = items.with_expiry(item, table.expires_at())
+    if delta_counters(request.metadata):
+        item = items.kept_for_descendants(item, _last_expiry(table, draft))
+    return _Head(item, draft, values)
+
+
+def _last_expiry(table: Table, draft: Draft) -> int | None:
+    """How long a head can stay in the table without outliving a segment of its; those that end sooner are renewed."""
+    last, ends_at = table.expires_at(2), table.expires_at()
+    for chunk in draft.chunks.values():
+        if not lives_shorter(chunk.expires_at, ends_at):
+            last = _earlier(last, chunk.expires_at)
+    return last
+
+
+def _store_values(
+    codec: Codec, draft: Draft, request: _Put, parent: Entry | None, reusable: Collection[bytes]
+) -> dict[str, StoredValue]:
+    """Decide how the checkpoint holds each channel's value."""
+    channel_values = request.checkpoint["channel_values"]
+    inherited: dict[str, StoredValue] = {}
+    serialized: dict[str, tuple[str, bytes]] = {}
+    names = dict.fromkeys((*request.checkpoint["channel_versions"], *channel_values))
+    for name in names:
+        if parent is not None and _is_inherited(request, parent, name):
+            before = parent.values.get(name)
+            if before is not None and all(each in reusable for each in before.segments):
+                inherited[name] = before
+            elif before is not None:
+                serialized[name] = (before.kind, before.join(parent.contents))
+        elif name in channel_values:
+            serialized[name] = request.dumps(codec, name)
+    size = sum(len(data) for _, data in serialized.values())
+    if parent is not None:
+        size += sum(map(parent.value_bytes, inherited.values()))
+    inline = size <= INLINE_STATE_BYTES_MAX
+    stored: dict[str, StoredValue] = {}
+    for name in names:
+        if name in inherited:
+            stored[name] = draft.inherit(inherited[name], inline=inline)
+        elif name in serialized:
+            before = None if parent is None else parent.values.get(name)
+            stored[name] = draft.value(*serialized[name], before, inline=inline)
+    return stored
+
+
+def _is_inherited(request: _Put, parent: Entry, name: str) -> bool:
+    """Whether a channel's value is the parent's: its version is, and it was not given as new.
+
+    A delta channel's snapshot is inherited by checkpoints that do not have it among their values.
+    """
+    versions = request.checkpoint["channel_versions"]
+    return (
+        name not in request.new_versions
+        and name in versions
+        and name in parent.versions
+        and versions[name] == parent.versions[name]
+        and (name in parent.values or name not in request.checkpoint["channel_values"])
+    )
+
+
+def _metadata(table: Table, codec: Codec, draft: Draft, sk: str, metadata: CheckpointMetadata) -> Item:
+    text = None if table.encrypt_metadata else metadata_json(metadata)
+    if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
+        return {items.METADATA: {"S": text}}
+    raw = pack_metadata(*codec.dumps(metadata, "the metadata"))
+    return {items.SEALED_METADATA: draft.part(raw, METADATA_BYTES_MAX).attribute(sk)}
+
+
+def _renew_history(
+    table: Table, codec: Codec, request: _Put, parent: Entry | None, head: _Head
+) -> Op[int | None]:
+    """Keep what the checkpoint's delta channels are rebuilt from alive; return when the first of it expires."""
+    ends_at, own = items.ends_at(head.item), items.number(head.item, TTL_ATTRIBUTE)
+    counters = delta_counters(request.metadata)
+    if parent is None or not counters:
+        return own
+    if not lives_shorter(parent.history_expires_at, ends_at):
+        return _earlier(parent.history_expires_at, own)
+    channels = counters - head.values.keys()
+    ancestors = Ancestors(table, codec, request.at, below=request.checkpoint["id"])
+    try:
+        path = yield from ancestors.back(head.item, channels)
+    except CheckpointNotFoundError:
+        # Whoever reads the checkpoint's delta channels is told; the checkpoint itself can be stored.
+        return own
+    heads = [each.group.head for each in path]
+    oldest: int | None = None
+    for each in heads:
+        oldest = _earlier(oldest, items.number(each, TTL_ATTRIBUTE))
+    if not lives_shorter(oldest, ends_at):
+        return _earlier(oldest, own)
+    expires_at = table.expires_at(2)
+    named = {each for ancestor in path for each in ancestor.group.ids()}
+    segments = reach(named, ancestors.known.contents)
+    # What lost a segment meanwhile is not to outlive it.
+    segments_end_at = table.expires_at(SEGMENT_LIFETIMES)
+    if (yield from renew_segments(table, request.at, segments, segments_end_at)):
+        writes = [
+            items.key(request.at.pk, items.sort_key(item)) for each in path for item in each.group.writes
+        ]
+        yield from gather([renew(table, key, expires_at) for key in writes])
+        yield from gather([renew_ancestor(table, each, expires_at) for each in heads])
+    return own
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    """The earlier of two expiries; None is never."""
+    return one if lives_shorter(one, other) else other

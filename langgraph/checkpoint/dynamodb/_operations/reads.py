@@ -1,0 +1,293 @@
+"""Reading checkpoints: finding heads, and loading the segments they name.
+
+A reader may meet a checkpoint whose segments a deletion has just removed. It reads the head again; if the
+segments are still missing, the thread's epoch says whether the checkpoint was ever acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import get_checkpoint_id
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import expand, is_index
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerInputError,
+)
+
+
+class ChangedMeanwhileError(Exception):
+    """An item that was being read has been replaced or deleted; it has to be found again."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The items of one checkpoint: its head and its tasks' writes."""
+
+    head: Item
+    writes: Sequence[Item] = ()
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The checkpoint's id."""
+        return items.checkpoint_id_of(self.head)
+
+    @property
+    def members(self) -> Sequence[Item]:
+        """The head, and the writes."""
+        return (self.head, *self.writes)
+
+    def own_ids(self) -> set[bytes]:
+        """The segments that hold the items' own content, without the values'."""
+        return items.own_ids(self.members)
+
+    def ids(self) -> set[bytes]:
+        """Every segment that the items name."""
+        return items.named_ids(self.members)
+
+    def sealed_bytes(self) -> int:
+        """How much the items hold themselves, sealed."""
+        return sum(len(part.sealed) for item in self.members for _, part in items.parts_of(item))
+
+
+@dataclass
+class Segments:
+    """Segments of one partition that were read: plaintexts and expiries."""
+
+    contents: dict[bytes, bytes] = field(default_factory=dict)
+    expires_at: dict[bytes, int | None] = field(default_factory=dict)
+
+
+def target(config: RunnableConfig) -> Partition:
+    """The namespace that a config points to, or `CheckpointerInputError`."""
+    configurable = config.get("configurable") or {}
+    thread_id = configurable.get("thread_id")
+    if thread_id is None:
+        msg = 'config["configurable"]["thread_id"] is missing; give the id of the thread'
+        raise CheckpointerInputError(msg)
+    return items.partition(str(thread_id), str(configurable.get("checkpoint_ns") or ""))
+
+
+def checkpoint_id_in(config: RunnableConfig) -> str | None:
+    """The checkpoint that a config points to; None, as for LangGraph, where it has none or an empty one."""
+    checkpoint_id = get_checkpoint_id(config)
+    return str(checkpoint_id) if checkpoint_id else None
+
+
+def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:
+    """The config that points to a checkpoint."""
+    return {
+        "configurable": {
+            "thread_id": at.thread_id,
+            "checkpoint_ns": at.namespace,
+            "checkpoint_id": checkpoint_id,
+        }
+    }
+
+
+# Finding heads
+
+
+class History:
+    """A namespace's checkpoints, newest first, read page by page."""
+
+    def __init__(
+        self,
+        table: Table,
+        at: Partition,
+        *,
+        below: str | None = None,
+        first_page: int | None = PAGE_ITEMS_FIRST,
+        consistent: bool = True,
+        as_ancestors: bool = False,
+    ) -> None:
+        """Start at the newest checkpoint, or at the newest one with a smaller id than `below`.
+
+        `as_ancestors` gives those too that are only kept because later ones are rebuilt from them.
+        """
+        self.at = at
+        self._table = table
+        self._as_ancestors = as_ancestors
+        self._below = below
+        # A namespace without its newest checkpoint is none at all, even where older ones have not expired yet.
+        self._newest_unseen = below is None
+        self._writes: list[Item] = []
+        until = items.AFTER_CHECKPOINTS if below is None else items.checkpoint_prefix(below)
+        self._query = Query(
+            at.pk,
+            between=(items.CHECKPOINTS, until),
+            descending=True,
+            consistent=consistent,
+            first_page=first_page,
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether everything has been read."""
+        return self._query.done
+
+    def page(self, at_least: int = 0) -> Op[list[Group]]:
+        """Read on, so many items or more, until a live checkpoint is complete or the namespace is at its end."""
+        groups: list[Group] = []
+        while not groups and not self.done:
+            for item in (yield from self._table.query_page(self._query, at_least)):
+                if not items.is_head(item):
+                    self._writes.append(item)
+                elif self._newest_unseen and items.is_expired(item, self._table.clock()):
+                    self._query.done = True
+                    return []
+                else:
+                    groups += self._complete(item)
+        return groups
+
+    def _complete(self, head: Item) -> list[Group]:
+        """The group that a head completes, if the head counts. Writes sort behind their head, so came before."""
+        checkpoint_id = items.checkpoint_id_of(head)
+        writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
+        self._writes = []
+        self._newest_unseen = False
+        if checkpoint_id == self._below:
+            return []
+        group = _live(self._table, head, writes, as_ancestor=self._as_ancestors)
+        return [] if group is None else [group]
+
+
+def find(
+    table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = True, as_ancestor: bool = False
+) -> Op[Group | None]:
+    """Read the items of one checkpoint."""
+    query = Query(at.pk, prefix=items.checkpoint_prefix(checkpoint_id), consistent=consistent)
+    found = yield from table.query_all(query)
+    if not found or not items.is_head(found[0]):
+        return None
+    return _live(table, found[0], found[1:], as_ancestor=as_ancestor)
+
+
+def _live(table: Table, head: Item, writes: Sequence[Item], *, as_ancestor: bool) -> Group | None:
+    """What has not expired of a checkpoint; None where its head has."""
+    now = table.clock()
+    if items.is_expired(head, now, as_ancestor=as_ancestor):
+        return None
+    items.check_format(head)
+    return Group(head, [each for each in writes if not items.is_expired(each, now)])
+
+
+# Loading what heads name
+
+
+def read_segments(
+    table: Table,
+    codec: Codec,
+    pk: str,
+    ids: Iterable[bytes],
+    known: Segments,
+    *,
+    indexes_only: bool = False,
+) -> Op[set[bytes]]:
+    """Read segments, and those that index segments among them name, into `known`; return what is missing.
+
+    With `indexes_only` just the index segments are read, which needs no key.
+    Segments never change, so they are read eventually consistent; only what seems missing is read again.
+    """
+    missing: set[bytes] = set()
+    counts = is_index if indexes_only else bool
+    wanted = set(filter(counts, expand(ids, known.contents))) - known.contents.keys()
+    while wanted:
+        found: list[Item] = []
+        for consistent in (False, True):
+            left = wanted - {items.segment_id_of(item) for item in found}
+            keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
+            found += yield from table.batch_get(keys, consistent=consistent)
+        contents = yield from work(partial(_open, codec, found), 8192 * len(found))
+        known.contents |= contents
+        known.expires_at |= {items.segment_id_of(item): items.number(item, TTL_ATTRIBUTE) for item in found}
+        missing |= wanted - contents.keys()
+        named = {
+            inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)
+        }
+        wanted = set(filter(counts, named)) - known.contents.keys() - missing
+    return missing
+
+
+def _open(codec: Codec, segments: Sequence[Item]) -> dict[bytes, bytes]:
+    return {items.segment_id_of(item): codec.open(items.binary(item, items.DATA), item) for item in segments}
+
+
+def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:
+    """Read every segment that a checkpoint names.
+
+    Returns:
+        The checkpoint without writes that were never acknowledged, or None where it never was itself.
+
+    Raises:
+        CheckpointCorruptionError: Segments of what was acknowledged are missing.
+        ChangedMeanwhileError: The checkpoint has to be found again.
+    """
+    pk = items.partition_key(group.head)
+    missing = yield from read_segments(table, codec, pk, group.ids(), known)
+    if not missing:
+        return group
+    if not (yield from is_whole(table, group.head, known)):
+        return None
+    whole = []
+    for item in group.writes:
+        if (yield from is_whole(table, item, known)):
+            whole.append(item)
+        else:
+            lost = [name for name, part in items.parts_of(item) if _missing(known, part.ids)]
+            whole.append({name: value for name, value in item.items() if name not in lost})
+    return Group(group.head, whole)
+
+
+def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[bool]:
+    """Whether the segments that a head or writes item names were all found; False where it was never acknowledged.
+
+    Raises:
+        CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
+        ChangedMeanwhileError: It has changed, or expired.
+    """
+    parts = [part for name, part in items.parts_of(item) if name in names]
+    missing = [each for part in parts for each in _missing(known, part.ids)]
+    if missing:
+        yield from judge(table, item, missing, names)
+    return not missing
+
+
+def judge(table: Table, item: Item, missing: Sequence[bytes], names: Sequence[str] = items.PARTS) -> Op[None]:
+    """Say why segments that an item names are missing; return where it was never acknowledged.
+
+    Raises:
+        CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
+        ChangedMeanwhileError: It has changed, or expired.
+    """
+    at = items.parse_partition(items.partition_key(item))
+    again = yield from table.get(at.pk, items.sort_key(item))
+    if again is None or any(again.get(name) != item.get(name) for name in names):
+        raise ChangedMeanwhileError
+    if items.is_expired(again, table.clock(), as_ancestor=True):
+        # It was there when the reader began, which then stood still; what it names may have expired too.
+        raise ChangedMeanwhileError
+    thread = yield from table.get(at.root, items.THREAD)
+    if thread is None or thread.get(items.EPOCH) != item.get(items.EPOCH):
+        return
+    segments = ", ".join(items.segment_sk(each) for each in missing[:3])
+    msg = (
+        f"{items.name_of(item)} needs segments that are not in the table ({len(missing)} missing, first:"
+        f" {segments}); restore them from a backup or point-in-time recovery, or delete the thread"
+    )
+    raise CheckpointCorruptionError(msg)
+
+
+def _missing(known: Segments, ids: Iterable[bytes]) -> list[bytes]:
+    return [each for each in expand(ids, known.contents) if each not in known.contents]

@@ -1,0 +1,100 @@
+"""`setup`: the table for development, from the schema that `infra/table.yaml` declares too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format.schema import RUN_INDEX, TTL_ATTRIBUTE, table_schema
+from langgraph.checkpoint.dynamodb._runtime.requests import Table, error_code
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+
+_POLL_SECONDS = 0.5
+_POLLS_MAX = 240
+
+
+def setup(table: Table) -> Op[None]:
+    """Create the table where it does not exist, and check its schema where it does."""
+    schema = table_schema(table.name)
+    description = yield from _describe(table)
+    if description is None:
+        outcomes = yield (Call("create_table", schema),)
+        if error_code(outcomes[0]) != "ResourceInUseException":
+            table.checked(outcomes[0])
+        description = yield from _describe(table)
+    for _ in range(_POLLS_MAX):
+        if description is not None and description["TableStatus"] == "ACTIVE":
+            break
+        description = yield from _describe(table, _POLL_SECONDS)
+    else:
+        msg = f"table {table.name} did not become active within {_POLL_SECONDS * _POLLS_MAX:.0f} s; call setup() again"
+        raise CheckpointerConfigurationError(msg)
+    _check(table.name, description, schema)
+    yield from _enable_expiry(table)
+
+
+def _describe(table: Table, delay_seconds: float = 0.0) -> Op[Any]:
+    outcomes = yield (Call("describe_table", {"TableName": table.name}, delay_seconds),)
+    if error_code(outcomes[0]) == "ResourceNotFoundException":
+        return None
+    return table.checked(outcomes[0])["Table"]
+
+
+def _enable_expiry(table: Table) -> Op[None]:
+    response = yield from table.send("describe_time_to_live")
+    expiry = response["TimeToLiveDescription"]
+    if expiry["TimeToLiveStatus"] in ("DISABLED", "DISABLING"):
+        specification = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        outcomes = yield (
+            Call("update_time_to_live", {"TableName": table.name, "TimeToLiveSpecification": specification}),
+        )
+        # Another process may be setting up the same table.
+        if "already enabled" not in str(outcomes[0]):
+            table.checked(outcomes[0])
+    elif expiry["AttributeName"] != TTL_ATTRIBUTE:
+        msg = (
+            f"table {table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs it on"
+            f" {TTL_ATTRIBUTE!r}: change it with `aws dynamodb update-time-to-live`, or use another table"
+        )
+        raise CheckpointerConfigurationError(msg)
+
+
+def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Raise where a table that exists is not like the schema, and say how."""
+    differences = [
+        f"{what}: {found}, not {wanted}"
+        for what, found, wanted in (
+            ("key schema", _keys(description), _keys(schema)),
+            (RUN_INDEX, _index(description), _index(schema)),
+            ("key types", _types(description, schema), _types(schema, description)),
+        )
+        if found != wanted
+    ]
+    if differences:
+        msg = (
+            f"table {table_name} exists with another schema: {'; '.join(differences)}. Give another table_name, or"
+            " delete that table if nothing needs it; infra/table.yaml declares the schema"
+        )
+        raise CheckpointerConfigurationError(msg)
+
+
+def _keys(schema: Mapping[str, Any]) -> str:
+    return ", ".join(f"{each['AttributeName']} {each['KeyType']}" for each in schema["KeySchema"])
+
+
+def _index(schema: Mapping[str, Any]) -> str:
+    indexes = [each for each in schema.get("GlobalSecondaryIndexes", []) if each["IndexName"] == RUN_INDEX]
+    return f"on {_keys(indexes[0])}" if indexes else "absent"
+
+
+def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The types of the key attributes that both schemas have."""
+    names = {each["AttributeName"] for each in other["AttributeDefinitions"]}
+    return ", ".join(
+        sorted(
+            f"{each['AttributeName']} {each['AttributeType']}"
+            for each in schema["AttributeDefinitions"]
+            if each["AttributeName"] in names
+        )
+    )

@@ -1,0 +1,338 @@
+"""Requests as operations: errors by their codes, paged queries, batches until nothing is left.
+
+Everything here sends to one table and knows nothing of what the items mean.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.limits import (
+    BACKOFF_SECONDS_FIRST,
+    BACKOFF_SECONDS_MAX,
+    BACKOFF_SECONDS_TOTAL,
+    BATCH_GET_ITEMS_MAX,
+    BATCH_WRITE_ITEMS_MAX,
+    PAGE_ITEMS_GROWTH,
+    PAGE_ITEMS_MAX,
+)
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+
+CONDITION_FAILED = "ConditionalCheckFailedException"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table and what every operation on it shares: options, clock, randomness, memory."""
+
+    name: str
+    memory: Memory
+    ttl_seconds: int | None = None
+    consistent_read: bool = True
+    encrypt_metadata: bool = False
+    clock: Callable[[], float] = time.time
+    rng: random.Random = field(default_factory=random.SystemRandom)
+
+    def expires_at(self, lifetimes: int = 1) -> int | None:
+        """The expiry of an item written now that lives for this many times the ttl."""
+        return None if self.ttl_seconds is None else int(self.clock()) + lifetimes * self.ttl_seconds
+
+    def send(self, method: str, *, delay_seconds: float = 0.0, **params: Any) -> Op[Any]:
+        """Make one request and return its response; raise what it failed with."""
+        outcomes = yield (Call(method, {"TableName": self.name, **params}, delay_seconds),)
+        return self.checked(outcomes[0])
+
+    def get(self, pk: str, sk: str) -> Op[Item | None]:
+        """Read one item, strongly consistent."""
+        response = yield from self.send("get_item", Key=key(pk, sk), ConsistentRead=True)
+        item: Item | None = response.get("Item")
+        return item
+
+    def update(
+        self,
+        at: Item,
+        expression: str,
+        *,
+        condition: str | None = None,
+        names: Mapping[str, str],
+        values: Mapping[str, Any],
+        **params: Any,
+    ) -> Op[Any]:
+        """Update one item by expressions, whose placeholders the caller gives."""
+        if condition is not None:
+            params["ConditionExpression"] = condition
+        if values:
+            params["ExpressionAttributeValues"] = values
+        return (
+            yield from self.send(
+                "update_item",
+                Key=at,
+                UpdateExpression=expression,
+                ExpressionAttributeNames=names,
+                **params,
+            )
+        )
+
+    def query_all(self, query: Query) -> Op[list[Item]]:
+        """Read a query to its end."""
+        items: list[Item] = []
+        while not query.done:
+            items += yield from self.query_page(query)
+        return items
+
+    def query_page(self, query: Query, at_least: int = 0) -> Op[list[Item]]:
+        """Read the query's next page, of so many items though it would have fewer otherwise."""
+        response = yield from self.send("query", **query.params(at_least))
+        query.advance(response)
+        items: list[Item] = response["Items"]
+        return items
+
+    def batch_get(self, keys: Sequence[Item], *, consistent: bool) -> Op[list[Item]]:
+        """Read items by their keys; those that do not exist are left out."""
+        items: list[Item] = []
+
+        def requests(left: Sequence[Item]) -> list[Mapping[str, Any]]:
+            return [
+                {"RequestItems": {self.name: {"Keys": list(group), "ConsistentRead": consistent}}}
+                for group in _groups(left, BATCH_GET_ITEMS_MAX)
+            ]
+
+        def left_over(response: Any) -> list[Item]:
+            items.extend(each for table in response["Responses"].values() for each in table)
+            return [each for table in response.get("UnprocessedKeys", {}).values() for each in table["Keys"]]
+
+        yield from self._until_processed("batch_get_item", keys, requests, left_over)
+        return items
+
+    def batch_write(self, puts: Iterable[Item] = (), deletes: Iterable[Item] = ()) -> Op[None]:
+        """Put and delete items, in no order, until all are done."""
+        writes = [{"PutRequest": {"Item": item}} for item in puts]
+        writes += [{"DeleteRequest": {"Key": key(partition_key(item), sort_key(item))}} for item in deletes]
+
+        def requests(left: Sequence[Any]) -> list[Mapping[str, Any]]:
+            return [
+                {"RequestItems": {self.name: list(group)}} for group in _groups(left, BATCH_WRITE_ITEMS_MAX)
+            ]
+
+        def left_over(response: Any) -> list[Any]:
+            return [each for table in response.get("UnprocessedItems", {}).values() for each in table]
+
+        yield from self._until_processed("batch_write_item", writes, requests, left_over)
+
+    def _until_processed(
+        self,
+        method: str,
+        left: Sequence[Any],
+        requests: Callable[[Sequence[Any]], list[Mapping[str, Any]]],
+        left_over: Callable[[Any], list[Any]],
+    ) -> Op[None]:
+        """Send batches in parallel, and again what came back unprocessed, for a bounded time."""
+        total, attempt, waited = len(left), 0, 0.0
+        while left:
+            delay = self.backoff(attempt)
+            if waited + delay > BACKOFF_SECONDS_TOTAL:
+                msg = (
+                    f"table {self.name}: {len(left)} of {total} items of a {method} were still unprocessed"
+                    f" after {waited:.0f} s of retries; raise the table's capacity or send less at once"
+                )
+                raise CheckpointerError(msg)
+            waited += delay
+            attempt += 1
+            outcomes = yield [Call(method, params, delay) for params in requests(left)]
+            left = [each for outcome in outcomes for each in left_over(self.checked(outcome))]
+
+    def backoff(self, attempt: int) -> float:
+        """Seconds to wait before an attempt, jittered; none before the first."""
+        if attempt == 0:
+            return 0.0
+        ceiling = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2.0**attempt)
+        return ceiling * (0.5 + self.rng.random() / 2)
+
+    def checked(self, outcome: Any) -> Any:
+        """A request's response; what it failed with is raised."""
+        if isinstance(outcome, Exception):
+            self._raise(outcome)
+        return result(outcome)
+
+    def _raise(self, error: Exception) -> NoReturn:
+        """Raise a request's error, as one of ours where it says that the set-up is wrong."""
+        remedy = _remedy(self.name, error)
+        if remedy is not None:
+            raise CheckpointerConfigurationError(remedy) from error
+        raise error
+
+
+def unless_condition_failed(request: Op[Any]) -> Op[Any]:
+    """The response of a conditional request; None where its condition did not hold."""
+    try:
+        return (yield from request)
+    except Exception as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        return None
+
+
+def in_the_way(request: Op[Any]) -> Op[Item | None]:
+    """Make a conditional request that is to return the old item; None where it was carried out.
+
+    Returns:
+        The item that the condition failed on; empty where there was none.
+    """
+    try:
+        yield from request
+    except Exception as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        response: Any = getattr(error, "response", {})
+        item: Item = response.get("Item", {})
+        return item
+    return None
+
+
+class Pages:
+    """A query's or scan's parameters, and how far it has been read."""
+
+    def __init__(self, params: Mapping[str, Any], first_page: int | None = None) -> None:
+        """Start before the first page, which may have so many items; later ones grow. None: as many as fit."""
+        self._params = dict(params)
+        self._limit = first_page
+        self.done = False
+
+    def params(self, at_least: int = 0) -> Mapping[str, Any]:
+        """The keyword arguments of the request for the next page."""
+        if self._limit is None:
+            return self._params
+        return {**self._params, "Limit": min(PAGE_ITEMS_MAX, max(self._limit, at_least))}
+
+    def advance(self, response: Mapping[str, Any]) -> None:
+        """Note how far a page got."""
+        last = response.get("LastEvaluatedKey")
+        self.done = last is None
+        self._params["ExclusiveStartKey"] = last
+        if self._limit is not None:
+            self._limit = min(PAGE_ITEMS_MAX, self._limit * PAGE_ITEMS_GROWTH)
+
+
+class Query(Pages):
+    """A query of one partition, or of the index."""
+
+    def __init__(
+        self,
+        pk: str,
+        *,
+        prefix: str | None = None,
+        between: tuple[str, str] | None = None,
+        descending: bool = False,
+        consistent: bool = True,
+        first_page: int | None = None,
+        attributes: Sequence[str] = (),
+        index: tuple[str, str] | None = None,
+    ) -> None:
+        """Describe the query.
+
+        Args:
+            pk: The partition key's value.
+            prefix: What the sort key begins with.
+            between: The first and the last sort key, both included.
+            descending: Whether to read from the last sort key down.
+            consistent: Whether to read strongly; an index cannot.
+            first_page: How many items the first page may have; later ones grow. None: as many as fit.
+            attributes: The attributes to return; all where it is empty.
+            index: The name of the index to query and of its hash key.
+        """
+        hash_name = PARTITION_KEY if index is None else index[1]
+        super().__init__(
+            {
+                "KeyConditionExpression": "#pk = :pk",
+                "ExpressionAttributeNames": {"#pk": hash_name},
+                "ExpressionAttributeValues": {":pk": {"S": pk}},
+                "ScanIndexForward": not descending,
+                "ConsistentRead": consistent,
+            },
+            first_page,
+        )
+        if prefix is not None:
+            self._restrict("begins_with(#sk, :a)", prefix)
+        if between is not None:
+            self._restrict("#sk BETWEEN :a AND :b", *between)
+        if attributes:
+            names = {f"#a{position}": name for position, name in enumerate(attributes)}
+            self._params["ProjectionExpression"] = ", ".join(names)
+            self._params["ExpressionAttributeNames"].update(names)
+        if index is not None:
+            self._params["IndexName"] = index[0]
+
+    def _restrict(self, condition: str, *values: str) -> None:
+        self._params["KeyConditionExpression"] += f" AND {condition}"
+        self._params["ExpressionAttributeNames"]["#sk"] = SORT_KEY
+        for name, value in zip((":a", ":b"), values, strict=False):
+            self._params["ExpressionAttributeValues"][name] = {"S": value}
+
+
+def _groups(sequence: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    return (sequence[start : start + size] for start in range(0, len(sequence), size))
+
+
+def error_code(error: object) -> str:
+    """The code of an AWS error, whichever client raised it; empty for other errors."""
+    response = getattr(error, "response", None)
+    if not isinstance(response, dict):
+        return ""
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+_CREDENTIALS = {
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "TokenRetrievalError",
+}
+
+
+def _remedy(table_name: str, error: Exception) -> str | None:
+    """What to do about an error of the set-up; None for errors that are AWS's own matter."""
+    code, kind = error_code(error), type(error).__name__
+    if code == "ResourceNotFoundException":
+        return (
+            f"table {table_name} (or its run_id-index) does not exist in this account and region ({error});"
+            " deploy infra/table.yaml with `make deploy`, or call setup() for development, and check table_name and"
+            " region_name"
+        )
+    if code == "ValidationException" and _names_other_schema(str(error)):
+        return (
+            f"table {table_name} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
+            f" ({error}); use a table made from infra/table.yaml or by setup()"
+        )
+    if kind in _CREDENTIALS:
+        return (
+            f"no usable AWS credentials for table {table_name} ({error}); give the function or task a role, run"
+            " `aws configure`, or pass session="
+        )
+    if kind == "NoRegionError":
+        return f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION"
+    return None
+
+
+def _names_other_schema(message: str) -> bool:
+    return any(
+        part in message
+        for part in (
+            "does not match the schema",
+            "Type mismatch for key",
+            "The number of conditions on the keys is invalid",
+            "Query condition missed key schema element",
+            "Query key condition not supported",
+            "Missing the key",
+            "does not have the specified index",
+            "Condition parameter type does not match schema type",
+            "One of the required keys was not given a value",
+        )
+    )

@@ -1,0 +1,152 @@
+"""Which clients a saver uses: as they were given, as a session makes them, or a blocking one in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime import clients
+from tests.support.checkpoints import store, stored_values, thread_config
+from tests.support.traffic import Traffic
+from tests.support.watched import WatchedAsyncSession, WatchedSession, use
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+# A client is made in the same way for every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+# What was given
+
+
+def test_a_client_that_was_given_is_used_and_stays_open(
+    make_unclosed: Callable[..., DynamoDBSaver], engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as given:
+        traffic = Traffic(given.meta.events)
+        with monkeypatch.context() as watched:
+            watched.setattr(given, "close", lambda: closed.append("closed"))
+            # Whatever else was said of clients does not count: this one would reach nothing.
+            with make_unclosed(
+                client=given, endpoint_url="http://127.0.0.1:9", region_name="nowhere-1"
+            ) as saver:
+                store(saver, thread_config(), "1", {"a": 1})
+            assert stored_values(saver, thread_config()) == {"a": 1}
+            saver.close()
+    assert closed == []
+    assert "PutItem" in traffic.operations
+
+
+def test_a_session_and_a_configuration_that_were_given_are_used_as_they_are(
+    make_unclosed: Callable[..., DynamoDBSaver], engine: Engine
+) -> None:
+    session = WatchedSession()
+    config = Config(user_agent_extra="given", retries={"total_max_attempts": 1})
+    with make_unclosed(session=session, client_config=config) as saver:
+        store(saver, thread_config(), "1", {})
+    (options,) = session.options
+    assert options["config"] is config
+    assert (options["endpoint_url"], options["region_name"]) == (engine.endpoint_url, engine.region_name)
+
+
+async def test_the_async_client_is_made_with_the_same_options(
+    make_unclosed: Callable[..., DynamoDBSaver],
+) -> None:
+    session = WatchedAsyncSession()
+    config = importlib.import_module("aiobotocore.config").AioConfig(user_agent_extra="given")
+    async with make_unclosed(async_session=session, client_config=config) as saver:
+        await use(saver, "thread-1")
+    (options,) = session.options
+    assert options["config"] is config
+
+
+def test_without_a_configuration_both_clients_get_the_same_bounded_one(
+    make_unclosed: Callable[..., DynamoDBSaver],
+) -> None:
+    blocking, native = WatchedSession(), WatchedAsyncSession()
+    with make_unclosed(session=blocking, async_session=native) as saver:
+        store(saver, thread_config("blocking"), "1", {})
+        asyncio.run(use(saver, "native"))
+    for options in (*blocking.options, *native.options):
+        config = options["config"]
+        assert config.tcp_keepalive
+        assert config.connect_timeout <= 5
+        assert config.read_timeout <= 30
+        assert config.max_pool_connections >= 50
+        assert config.retries["mode"] == "standard"
+
+
+def test_a_session_of_aiobotocore_is_taken(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+    session = importlib.import_module("aiobotocore.session").get_session()
+    assert asyncio.run(use(make_unclosed(async_session=session), "thread-1")) == ["01", "00"]
+
+
+def test_a_session_of_aioboto3_is_taken(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+    aioboto3 = pytest.importorskip("aioboto3", reason="aioboto3 is not in this environment")
+    assert asyncio.run(use(make_unclosed(async_session=aioboto3.Session()), "thread-1")) == ["01", "00"]
+
+
+# Without an async library
+
+
+@pytest.fixture
+def threads_are_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Callable[[], list[str]]:
+    """Give what the log says of threads, from a process that has not said it yet."""
+    monkeypatch.setattr(clients, "_said", set())
+    caplog.set_level(logging.WARNING, logger=clients.__name__)
+    return lambda: [each.getMessage() for each in caplog.records if each.name == clients.__name__]
+
+
+def test_without_an_async_library_requests_run_in_threads_and_the_log_says_so_once(
+    make_unclosed: Callable[..., DynamoDBSaver],
+    monkeypatch: pytest.MonkeyPatch,
+    threads_are_said: Callable[[], list[str]],
+) -> None:
+    for name in ("aioboto3", "aiobotocore", "aiobotocore.session"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for number in range(2):
+        with make_unclosed() as saver:
+            assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
+            assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
+    (message,) = threads_are_said()
+    assert "neither aioboto3 nor aiobotocore is installed" in message
+    assert "langgraph-dynamodb[aioboto3]" in message
+    assert "langgraph-dynamodb[aiobotocore]" in message
+
+
+def test_with_a_blocking_client_alone_async_requests_go_through_it_in_threads(
+    make_unclosed: Callable[..., DynamoDBSaver],
+    client: DynamoDBClient,
+    threads_are_said: Callable[[], list[str]],
+) -> None:
+    threads: set[int] = set()
+
+    def note(**_: Any) -> None:
+        threads.add(threading.get_ident())
+
+    client.meta.events.register("before-call.dynamodb", note)
+    try:
+        assert asyncio.run(use(make_unclosed(client=client), "thread-1")) == ["01", "00"]
+    finally:
+        client.meta.events.unregister("before-call.dynamodb", note)
+    assert threads
+    assert threading.get_ident() not in threads
+    (message,) = threads_are_said()
+    assert "async_session=" in message

@@ -1,0 +1,252 @@
+"""The drivers, with operations made by hand and requests that go nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.limits import THREADED_WORK_BYTES
+from langgraph.checkpoint.dynamodb._runtime import drivers
+from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Work, result
+from tests.support.rounds import (
+    WAIT_SECONDS_MAX,
+    Run,
+    calls,
+    echo,
+    either_driver,
+    fail_on_b,
+    rounds_of,
+    run_async,
+    run_blocking,
+)
+
+request_id: ContextVar[str] = ContextVar("request_id", default="unset")
+
+
+# Rounds and their outcomes
+
+
+@either_driver
+def test_an_operation_gets_each_round_s_outcomes_and_returns_its_result(run: Run) -> None:
+    outcomes = run(rounds_of(calls("a"), calls("b", "c"), [Work(lambda: "worked")]), echo)
+    assert outcomes == [["answer to a"], ["answer to b", "answer to c"], ["worked"]]
+
+
+@either_driver
+def test_an_operation_without_a_round_returns_its_result(run: Run) -> None:
+    assert run(rounds_of(), echo) == []
+
+
+def test_outcomes_of_threads_come_in_the_order_of_the_steps_whichever_ends_first() -> None:
+    last_is_done = threading.Event()
+
+    def send(call: Call) -> str:
+        if call.method == "first":
+            assert last_is_done.wait(WAIT_SECONDS_MAX)
+        else:
+            last_is_done.set()
+        return call.method
+
+    assert run_blocking(rounds_of(calls("first", "last")), send) == [["first", "last"]]
+
+
+async def test_outcomes_of_tasks_come_in_the_order_of_the_steps_whichever_ends_first() -> None:
+    last_is_done = asyncio.Event()
+
+    async def send(call: Call) -> str:
+        if call.method == "first":
+            await asyncio.wait_for(last_is_done.wait(), WAIT_SECONDS_MAX)
+        else:
+            last_is_done.set()
+        return call.method
+
+    assert await AsyncDriver(send).run(rounds_of(calls("first", "last"))) == [["first", "last"]]
+
+
+# Exceptions
+
+
+@either_driver
+@pytest.mark.parametrize("methods", [["b"], ["a", "b", "c"]], ids=["alone", "among others"])
+def test_what_a_request_raises_is_its_outcome_and_the_others_keep_theirs(
+    run: Run, methods: list[str]
+) -> None:
+    (outcomes,) = run(rounds_of(calls(*methods)), fail_on_b)
+    assert [type(each) for each in outcomes] == [
+        ConnectionError if method == "b" else str for method in methods
+    ]
+
+
+@either_driver
+def test_an_operation_can_go_on_after_an_exception_or_end_with_it(run: Run) -> None:
+    def operation() -> Op[Any]:
+        outcomes = yield calls("b")
+        assert isinstance(outcomes[0], ConnectionError)
+        outcomes = yield calls("a", "b")
+        return [result(each) for each in outcomes]
+
+    with pytest.raises(ConnectionError, match="b"):
+        run(operation(), fail_on_b)
+
+
+def _end_the_iteration(_: Call | None = None) -> Any:
+    raise StopIteration("not a result")
+
+
+@either_driver
+@pytest.mark.parametrize(
+    "step",
+    [
+        Call("next", {}),
+        Work(_end_the_iteration),
+        Work(_end_the_iteration, size_bytes=THREADED_WORK_BYTES + 1),
+    ],
+    ids=["request", "work", "work in a thread"],
+)
+@pytest.mark.parametrize("count", [1, 2], ids=["alone", "among others"])
+def test_a_stop_iteration_of_a_step_does_not_pass_for_the_operation_s_result(
+    run: Run, step: Step, count: int
+) -> None:
+    (outcomes,) = run(rounds_of([step] * count), _end_the_iteration)
+    assert len(outcomes) == count
+    # A coroutine cannot raise StopIteration: Python itself makes a RuntimeError of it.
+    assert all(isinstance(each, (StopIteration, RuntimeError)) for each in outcomes)
+
+
+@either_driver
+def test_what_an_operation_raises_ends_it_and_reaches_the_caller(run: Run) -> None:
+    def operation() -> Op[None]:
+        yield calls("a")
+        msg = "the operation decided so"
+        raise LookupError(msg)
+
+    with pytest.raises(LookupError, match="decided so"):
+        run(operation(), echo)
+
+
+# Ends that nobody planned
+
+
+def _guarded(closed: list[str], *methods: str) -> Op[None]:
+    """Ask for requests one after the other; note when the operation is closed."""
+    try:
+        for method in methods:
+            yield calls(method)
+    finally:
+        closed.append("closed")
+
+
+def test_an_interrupt_of_a_blocking_request_closes_the_operation() -> None:
+    closed: list[str] = []
+
+    def send(_: Call) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_blocking(_guarded(closed, "a", "b"), send)
+    assert closed == ["closed"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_cancelled_task_ends_its_requests_and_closes_the_operation(count: int) -> None:
+    closed: list[str] = []
+    cancelled: list[str] = []
+    all_started = asyncio.Event()
+    started: list[str] = []
+
+    async def send(call: Call) -> None:
+        started.append(call.method)
+        if len(started) == count:
+            all_started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(call.method)
+            raise
+
+    def operation() -> Op[None]:
+        try:
+            yield [Call(str(number), {}) for number in range(count)]
+        finally:
+            closed.append("closed")
+
+    task = asyncio.create_task(AsyncDriver(send).run(operation()))
+    await asyncio.wait_for(all_started.wait(), WAIT_SECONDS_MAX)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert closed == ["closed"]
+    assert sorted(cancelled) == sorted(started)
+
+
+# Threads
+
+
+@either_driver
+def test_requests_and_work_see_the_caller_s_context(run: Run) -> None:
+    large = Work(request_id.get, size_bytes=THREADED_WORK_BYTES + 1)
+    token = request_id.set("from the caller")
+    try:
+        outcomes = run(
+            rounds_of(calls("alone"), [*calls("beside", "another"), large], [large]),
+            lambda _: request_id.get(),
+        )
+    finally:
+        request_id.reset(token)
+    assert {each for round_ in outcomes for each in round_} == {"from the caller"}
+
+
+def test_the_blocking_driver_asks_for_no_pool_as_long_as_a_round_has_one_step() -> None:
+    def no_pool() -> ThreadPoolExecutor:
+        msg = "a pool was asked for"
+        raise AssertionError(msg)
+
+    driver = BlockingDriver(echo, no_pool)
+    assert driver.run(rounds_of(calls("a"), [Work(lambda: 1)])) == [["answer to a"], [1]]
+    with pytest.raises(AssertionError, match="a pool was asked for"):
+        driver.run(rounds_of(calls("a", "b")))
+
+
+def test_only_large_work_leaves_the_event_loop_for_a_thread() -> None:
+    def thread() -> int:
+        return threading.get_ident()
+
+    steps: list[Step] = [Work(thread, THREADED_WORK_BYTES), Work(thread, THREADED_WORK_BYTES + 1)]
+    ((small, large),) = run_async(rounds_of(steps), echo)
+    assert small == threading.get_ident()
+    assert large != threading.get_ident()
+
+
+# Delays
+
+
+def test_the_blocking_driver_waits_before_a_delayed_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+    monkeypatch.setattr(drivers, "time", SimpleNamespace(sleep=lambda seconds: log.append(f"wait {seconds}")))
+    run_blocking(
+        rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)]),
+        lambda call: log.append(call.method),
+    )
+    assert log == ["now", "wait 7.5", "later"]
+
+
+def test_the_async_driver_waits_before_a_delayed_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+
+    async def sleep(seconds: float) -> None:
+        log.append(f"wait {seconds}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "sleep", sleep)
+        run_async(
+            rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)]),
+            lambda call: log.append(call.method),
+        )
+    assert log == ["now", "wait 7.5", "later"]

@@ -1,0 +1,329 @@
+"""The six promises that everything else rests on, each by name (docs/design.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointFormatError,
+    DynamoDBSaver,
+)
+from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
+from langgraph.checkpoint.dynamodb._operations.put import put
+from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+from tests.support.format_fixtures import THREADS, read_items
+from tests.support.session import described
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MakeSaver = Callable[..., DynamoDBSaver]
+
+BIG = [f"entry {number}: {number * number} {number * 7919 % 10007}" for number in range(3000)]
+# What separates the parts of a key, its escapes, and ids that are prefixes or look like other keys.
+CRAFTED = ["", "a", "a#", "a#b", "a%23b", "#", "C#1#", "1#W#x", "T", "N#a", "S#00", "\x00", "a|b:c", "é 🦜"]
+
+
+# I1
+
+
+async def test_i1_ids_are_data_in_every_place(make_saver: MakeSaver) -> None:
+    """Whatever text an id is made of, its items are its own: no other thread or namespace sees or deletes them."""
+    saver = make_saver()
+    places = {
+        (thread, namespace): f"{thread!r} {namespace!r}" for thread in CRAFTED for namespace in CRAFTED[:6]
+    }
+    configs = {}
+    for (thread, namespace), text in places.items():
+        configs[thread, namespace] = config = Conversation(saver, thread, namespace).put(text=text)
+        saver.put_writes(config, [("text", text)], f"task {text}")
+
+    saver.delete_thread("a#")
+    for (thread, namespace), config in configs.items():
+        found = saver.get_tuple(thread_config(thread, namespace))
+        listed = [each.config for each in saver.list(thread_config(thread, namespace))]
+        if thread == "a#":
+            assert found is None
+            assert listed == []
+            continue
+        assert found is not None
+        assert found.config == config
+        assert found.checkpoint["channel_values"] == {"text": places[thread, namespace]}
+        assert found.pending_writes == [
+            (f"task {places[thread, namespace]}", "text", places[thread, namespace])
+        ]
+        assert listed == [config]
+
+
+async def test_i1_checkpoint_and_task_ids_are_data(make_saver: MakeSaver) -> None:
+    """A checkpoint's id never reaches the items of one whose id it begins, nor does a task's."""
+    saver = make_saver()
+    ids = [each for each in CRAFTED if each]
+    for checkpoint_id, thread in itertools.product(ids, ["thread", "thread#"]):
+        config, checkpoint, metadata, versions = Conversation(saver, thread).change(text=checkpoint_id)
+        config = saver.put(config, {**checkpoint, "id": checkpoint_id}, metadata, versions)
+        for task_id in ids:
+            saver.put_writes(config, [("text", f"{checkpoint_id} {task_id}")], task_id)
+
+    for checkpoint_id in ids:
+        found = saver.get_tuple(thread_config("thread", "", checkpoint_id))
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"text": checkpoint_id}
+        assert found.pending_writes == [(each, "text", f"{checkpoint_id} {each}") for each in sorted(ids)]
+    listed = [each.checkpoint["id"] for each in saver.list(thread_config("thread"))]
+    assert listed == sorted(ids, reverse=True)
+
+
+# I2
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
+@pytest.mark.parametrize("name", THREADS)
+async def test_i2_what_an_earlier_release_stored_is_read_as_it_was(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, version: int, name: str
+) -> None:
+    """Stored data outlives the code: every format version that was ever released is read exactly."""
+    store, options = THREADS[name]
+    for item in read_items(version, name):
+        client.put_item(TableName=table_name, Item=item)
+    saver = make_saver(**options())
+    expected = InMemorySaver(serde=saver.serde)
+    store(expected)
+
+    kept = {str(each.config): each for each in expected.list(None)}
+    found = {str(each.config): each for each in saver.list(None)}
+    assert kept
+    assert found.keys() == kept.keys()
+    for place, each in found.items():
+        assert described(each) == described(kept[place])
+        assert saver.get_tuple(each.config) == each
+        channels = ["log", "text", "list"]
+        history = saver.get_delta_channel_history(config=each.config, channels=channels)
+        assert history == expected.get_delta_channel_history(config=each.config, channels=channels)
+
+
+async def test_i2_a_thread_of_an_earlier_release_can_be_continued(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    """A newer release goes on with an older release's thread, copies it and deletes it."""
+    for item in read_items(1, "segmented"):
+        client.put_item(TableName=table_name, Item=item)
+    saver = make_saver()
+    newest = saver.get_tuple(thread_config("segmented"))
+    assert newest is not None
+    conversation = Conversation(saver, "segmented")
+    conversation.config = newest.config
+    conversation.values = dict(newest.checkpoint["channel_values"])
+    conversation.versions = dict(newest.checkpoint["channel_versions"])
+    config, checkpoint, metadata, versions = conversation.change(more="and more")
+    saver.put(config, {**checkpoint, "id": "2"}, metadata, versions)
+    saver.copy_thread("segmented", "copy")
+    saver.delete_thread("segmented")
+
+    again = stored_values(make_saver(), thread_config("copy"))
+    assert again == {**newest.checkpoint["channel_values"], "more": "and more"}
+    saver.delete_thread("copy")
+    assert all_items(client, table_name) == []
+
+
+async def test_i2_a_newer_format_is_refused_by_name(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    """A release never guesses at what a newer one stored."""
+    config = Conversation(make_saver(), "thread").put(text="x")
+    head = all_items(client, table_name, begins="C#")[0]
+    newer = {**head, "v": {"N": str(FORMAT_VERSION + 1)}}
+    client.put_item(TableName=table_name, Item=newer)
+
+    with pytest.raises(CheckpointFormatError, match=r"C#.* has format version"):
+        make_saver().get_tuple(config)
+
+
+# I3
+
+
+def _binary_attributes(item: Any) -> Iterator[tuple[str, bytes]]:
+    return ((name, value["B"]) for name, value in item.items() if "B" in value)
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("name", THREADS)
+async def test_i3_no_flipped_byte_gives_a_wrong_answer(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, name: str
+) -> None:
+    """Damage to anything that is stored in binary is an error, or has no effect; it never changes an answer."""
+    _, options = THREADS[name]
+    stored = read_items(1, name)
+    for item in stored:
+        client.put_item(TableName=table_name, Item=item)
+    saver = make_saver(**options())
+    right = {str(each.config): each for each in saver.list(None)}
+    assert right
+    found_damage = set()
+    for item in stored:
+        for attribute, data in _binary_attributes(item):
+            for position in sorted({0, 1, 3, len(data) // 2, len(data) - 1} & set(range(len(data)))):
+                damaged = bytearray(data)
+                damaged[position] ^= 0x41
+                client.put_item(TableName=table_name, Item={**item, attribute: {"B": bytes(damaged)}})
+                if _differs(saver, right):
+                    found_damage.add(attribute)
+        client.put_item(TableName=table_name, Item=item)
+    # An epoch decides nothing that a reader of a complete checkpoint sees.
+    everything = {attribute for item in stored for attribute, _ in _binary_attributes(item)}
+    assert found_damage == everything - {"epoch", "entered"}
+
+
+def _differs(saver: DynamoDBSaver, right: dict[str, Any]) -> bool:
+    """Whether damage is reported. A list of the table may not hold a wrong answer before it."""
+    seen = {}
+    try:
+        for each in saver.list(None):
+            seen[str(each.config)] = each
+    except (CheckpointCorruptionError, CheckpointFormatError):
+        assert seen.items() <= right.items()
+        return True
+    assert seen == right
+    return False
+
+
+# I4
+
+
+class _LineBreaksError(ConnectionError):
+    """What a client raises when it does not hear from AWS."""
+
+
+class _FailingClient:
+    """A client whose request at one position fails, before or after it was carried out."""
+
+    def __init__(self, client: Any, position: int, *, carried_out: bool) -> None:
+        self._client = client
+        self._left = position
+        self._carried_out = carried_out
+        self.failed = False
+
+    def __getattr__(self, method: str) -> Any:
+        def send(**params: Any) -> Any:
+            self._left -= 1
+            if self._left >= 0 or self.failed:
+                return getattr(self._client, method)(**params)
+            self.failed = True
+            if self._carried_out:
+                getattr(self._client, method)(**params)
+            raise _LineBreaksError(method)
+
+        return send
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("carried_out", [False, True], ids=["request-lost", "response-lost"])
+@pytest.mark.parametrize("namespace", ["", "namespace"])
+async def test_i4_a_put_that_fails_leaves_the_old_checkpoint_or_the_new_one(
+    make_saver: MakeSaver, client: DynamoDBClient, namespace: str, *, carried_out: bool
+) -> None:
+    """Dependencies first, head last: wherever a put breaks off, a reader finds a whole checkpoint."""
+    outcomes = set()
+    for position in itertools.count():
+        thread = f"thread-{position}"
+        old = Conversation(make_saver(client=client), thread, namespace)
+        old.put(big=BIG, step=0)
+        before = dict(old.values)
+        failing = _FailingClient(client, position, carried_out=carried_out)
+        old.saver = make_saver(client=failing)
+        try:
+            old.put(big=[*BIG[50:], *BIG], step=1)
+        except _LineBreaksError:
+            pass
+        else:
+            assert not failing.failed
+            break
+        after = stored_values(make_saver(client=client), thread_config(thread, namespace))
+        assert after in (before, old.values)
+        outcomes.add(after == before)
+    assert outcomes == {True, False}, "the put failed before its commit and after it"
+
+
+# I5
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("deletion", ["delete_thread", "prune", "delete_for_runs"])
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+async def test_i5_a_put_that_meets_a_deletion_is_acknowledged_whole(
+    make_saver: MakeSaver, deletion: str, *, warm: bool
+) -> None:
+    """Whatever is deleted while a put goes on, a checkpoint that was acknowledged has all of its parts."""
+    other = make_saver()
+    deletions: dict[str, Callable[[str], None]] = {
+        "delete_thread": other.delete_thread,
+        "prune": lambda thread: other.prune([thread]),
+        "delete_for_runs": lambda thread: other.delete_for_runs([thread]),
+    }
+    for position in itertools.count():
+        thread = f"thread-{position}"
+        saver = make_saver()
+        conversation = Conversation(saver, thread)
+        for step in range(2):
+            config, checkpoint, metadata, versions = conversation.change(big=[*BIG, step], step=step)
+            metadata["run_id"] = thread
+            conversation.config = saver.put(config, checkpoint, metadata, versions)
+        arguments = conversation.change(step=2)
+        delete = partial(deletions[deletion], thread)
+        rounds = _put_with(saver if warm else make_saver(), arguments, position, delete)
+        if position >= rounds:
+            assert position >= 2, "the put was interrupted before its commit and after it"
+            return
+        found = make_saver().get_tuple(thread_config(thread))
+        assert found is not None
+        assert found.checkpoint["id"] == arguments[1]["id"]
+        assert found.checkpoint["channel_values"] == conversation.values
+
+
+def _put_with(
+    saver: DynamoDBSaver, arguments: tuple[Any, ...], position: int, interfere: Callable[[], None]
+) -> int:
+    """Put by hand, with something else between two rounds of its requests; return how many rounds it took."""
+    operation = put(saver._table, saver._codec, *arguments)
+    outcomes: Any = None
+    for done in itertools.count():
+        try:
+            steps = operation.send(outcomes)
+        except StopIteration:
+            return done
+        if done == position:
+            interfere()
+        outcomes = saver._blocking._perform(steps)
+    raise AssertionError
+
+
+# I6
+
+
+async def test_i6_an_expired_thread_is_gone_and_an_unexpired_one_is_whole(make_saver: MakeSaver) -> None:
+    """Until a checkpoint expires nothing that it needs does; then it is gone, and shows no older state instead."""
+    now = 1_700_000_000.0
+
+    def open_saver(ttl_seconds: int | None) -> DynamoDBSaver:
+        saver = make_saver(ttl_seconds=ttl_seconds)
+        saver._table = dataclasses.replace(saver._table, clock=lambda: now)
+        return saver
+
+    conversation = Conversation(open_saver(None), "thread")
+    conversation.put(big=BIG, step=0)
+    conversation.saver = open_saver(100)
+    config = conversation.put(step=1)
+    now += 99
+    assert stored_values(open_saver(100), config) == {"big": BIG, "step": 1}
+    now += 1
+    assert open_saver(100).get_tuple(config) is None
+    assert open_saver(100).get_tuple(thread_config("thread")) is None
+    assert list(open_saver(None).list(thread_config("thread"))) == []
