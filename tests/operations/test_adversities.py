@@ -144,7 +144,7 @@ def test_a_deletion_does_not_vouch_for_what_took_a_heads_place_after_it_was_read
 
     stamps = 0
     for steps, go_on in _rounds(saver, prune(saver._table, saver._codec, ["t"], "keep_latest", None)):
-        if _params(steps).get("UpdateExpression") == "SET #epoch = :new":
+        if _params(steps).get("UpdateExpression") == "SET #a0 = :new":
             stamps += 1
             client.put_item(TableName=table_name, Item={**before, "body": {"B": b"of another attempt"}})
         go_on()

@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, writ
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 DELTA = "delta"
+RESUME = "__resume__"
 
 WritesKey = tuple[str, str, str, str]
 
@@ -40,6 +41,8 @@ class Record:
     began: Moment | None = None
     ended: Moment | None = None
     acknowledged: bool = False
+    ttl_seconds: int | None = None
+    """The option of the saver that was called."""
     clean: bool = True
     """No attempt of it failed, so that nothing of it can still be under way after it has ended."""
 
@@ -64,6 +67,8 @@ class Put(Record):
     versions: Mapping[str, int] = field(default_factory=dict)
     """For each channel the length of the log when it was set."""
     run_id: str = ""
+    cloned: bool = False
+    """Whether it has another one's values and versions, none of them new, as LangGraph's `__copy__` makes it."""
     delta: bool = False
     """Whether it has a delta channel, so that older ones are needed to rebuild it."""
 
@@ -83,6 +88,13 @@ class Writes(Record):
     task_id: str = ""
     task_path: str = ""
     writes: Sequence[tuple[str, Any]] = ()
+
+
+@dataclass
+class Answer(Record):
+    """A special write of a task, which takes the place of the one before."""
+
+    value: Any = None
 
 
 @dataclass
@@ -109,10 +121,12 @@ class Ledger:
 
     puts: dict[tuple[str, str, str], Put] = field(default_factory=dict)
     writes: dict[WritesKey, Writes] = field(default_factory=dict)
+    answers: dict[WritesKey, list[Answer]] = field(default_factory=dict)
     deletions: list[Deletion] = field(default_factory=list)
     copies: dict[str, Copy] = field(default_factory=dict)
     index_lags: bool = False
-    ttl_seconds: int | None = None
+    one_ttl: bool = True
+    """Whether all savers have the same; otherwise what is put may live for longer than its saver's."""
     now: Callable[[], float] = lambda: 0.0
 
     # What was put, and what of it was copied.
@@ -133,7 +147,13 @@ class Ledger:
             and not self._may_expire_by(original, copy.ended)
         )
         return replace(
-            original, thread=thread, began=copy.began, ended=copy.ended, acknowledged=whole, clean=copy.clean
+            original,
+            thread=thread,
+            began=copy.began,
+            ended=copy.ended,
+            acknowledged=whole,
+            clean=copy.clean,
+            ttl_seconds=copy.ttl_seconds,
         )
 
     def writes_at(self, thread: str, namespace: str, checkpoint_id: str) -> dict[str, Writes]:
@@ -215,15 +235,26 @@ class Ledger:
 
     def _may_expire_by(self, put: Put, moment: Moment | None) -> bool:
         """Tell whether a checkpoint may count as gone at some moment. Expiries are whole seconds."""
-        if self.ttl_seconds is None or put.began is None:
-            return False
-        return moment is None or moment.seconds >= int(put.began.seconds) + self.ttl_seconds
+        ends_at = self._ends_at(put, put.thread, lifetimes=1)
+        return ends_at is not None and (moment is None or moment.seconds >= ends_at)
+
+    def _ends_at(self, record: Record, thread: str, lifetimes: int) -> int | None:
+        """Tell when something of a thread may expire at the soonest: a prune gives what it keeps its own ttl."""
+        prunes = (each for each in self.deletions if each.kind == "prune" and thread in each.threads)
+        return min(
+            (
+                int(each.began.seconds) + lifetimes * each.ttl_seconds
+                for each in (record, *prunes)
+                if each.began is not None and each.ttl_seconds is not None
+            ),
+            default=None,
+        )
 
     def has_expired(self, put: Put, moment: Moment) -> bool:
         """Tell whether a checkpoint counted as gone at some moment."""
-        if self.ttl_seconds is None or put.ended is None:
+        if put.ttl_seconds is None or put.ended is None or not self.one_ttl:
             return False
-        return moment.seconds >= put.ended.seconds + self.ttl_seconds
+        return moment.seconds >= put.ended.seconds + put.ttl_seconds
 
     # What a reader may see.
 
@@ -354,22 +385,27 @@ class Ledger:
             for deletion in self.deleters(ancestor)
         )
 
-    def _may_have_lost(self, put: Put, writes: Writes) -> bool:
+    def _may_have_lost(self, put: Put, writes: Record) -> bool:
         """Tell whether acknowledged writes may have gone: with their checkpoint, or two ttls after they were put."""
-        put_at = (writes.began or START).seconds
-        if self.ttl_seconds is not None and self.now() >= int(put_at) + 2 * self.ttl_seconds:
+        ends_at = self._ends_at(writes, put.thread, lifetimes=2)
+        if ends_at is not None and self.now() >= ends_at:
             return True
         return any(not each.over_before(writes.began or START) for each in self.deleters(put))
 
     def _check_writes(self, put: Put, seen: CheckpointTuple, began: Moment) -> None:
         found: dict[str, list[tuple[str, Any]]] = {}
+        answers: dict[str, Any] = {}
         for task_id, channel, value in seen.pending_writes or ():
-            found.setdefault(task_id, []).append((channel, value))
+            if channel == RESUME:
+                answers[task_id] = value
+            else:
+                found.setdefault(task_id, []).append((channel, value))
         expected = self.writes_at(*put.place, put.checkpoint_id)
         for task_id, pairs in found.items():
             if task_id not in expected or pairs != list(expected[task_id].writes):
                 raise Violation(f"{put.checkpoint_id} has writes of {task_id} that nobody put: {pairs}")
         for task_id, writes in expected.items():
+            self._check_answer(put, task_id, answers.get(task_id), began)
             if task_id in found or not writes.acknowledged_before(began):
                 continue
             if not self._may_have_lost(put, writes):
@@ -377,6 +413,20 @@ class Ledger:
         order = list(found)
         if order != sorted(order, key=lambda task_id: writes_sort_key(expected[task_id].task_path, task_id)):
             raise Violation(f"{put.checkpoint_id} has its writes in the order {order}")
+
+    def _check_answer(self, put: Put, task_id: str, seen: Any, began: Moment) -> None:
+        """Check the special write of a task: it was put, and as the last one that was acknowledged, or later."""
+        copy = self.copies.get(put.thread)
+        thread = put.thread if copy is None else copy.source
+        answers = self.answers.get((thread, put.namespace, put.checkpoint_id, task_id), [])
+        found = next((each for each in answers if each.value == seen), None)
+        if seen is not None and found is None:
+            raise Violation(f"{put.checkpoint_id} has an answer of {task_id} that nobody put: {seen}")
+        for answer in answers if copy is None else ():
+            if not answer.acknowledged_before(began) or self._may_have_lost(put, answer):
+                continue
+            if found is None or found.over_before(answer.began or START):
+                raise Violation(f"{put.checkpoint_id} has {seen} of {task_id} in place of {answer.value}")
 
 
 def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._operations import collect, draft, put, put_writes, threads
-from langgraph.checkpoint.dynamodb._operations.collect import Choice, Inventory
+from langgraph.checkpoint.dynamodb._operations.collect import Choice
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
+from langgraph.checkpoint.dynamodb._operations.threads import Claim
+from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 
@@ -28,7 +32,7 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return True
 
-    def look_late(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes | None]:
+    def look_late(table: Table, at: Partition, epoch: bytes | None) -> Op[ThreadEntry | None]:
         yield from store(table, *left.pop(table))
         return (yield from look(table, at, epoch))
 
@@ -36,9 +40,9 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(put, "look_at_thread", look_late)
 
 
-def _look_away(_table: Table, _at: Partition, epoch: bytes | None) -> Op[bytes | None]:
+def _look_away(table: Table, _at: Partition, epoch: bytes | None) -> Op[ThreadEntry | None]:
     yield from ()
-    return epoch
+    return None if epoch is None else ThreadEntry(epoch, table.ttl_seconds)
 
 
 def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
@@ -53,13 +57,11 @@ def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
 
 def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:
     """Let a deletion take what `left_over` says, before the epoch moves, for what is left after that."""
-    delete, take = collect._delete_checkpoints, collect.take_inventory
+    delete, take = collect._delete_checkpoints, take_inventory
     left: Inventories = {}
 
-    def delete_and_note(
-        table: Table, codec: Any, before: Sequence[Inventory], gone: Choice, epoch: bytes
-    ) -> Op[None]:
-        yield from delete(table, codec, before, gone, epoch)
+    def delete_and_note(table: Table, codec: Any, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+        yield from delete(table, codec, before, gone)
         for each in (yield from left_over(take, table, codec, before, gone)):
             left[table, each.at.pk] = each
 
@@ -80,13 +82,10 @@ def no_reread(patch: pytest.MonkeyPatch) -> None:
     ) -> Op[Sequence[Inventory]]:
         yield from ()
         return [
-            Inventory(
-                each.at,
-                {name: head for name, head in each.heads.items() if name not in gone[each.at.pk]},
-                {name: some for name, some in each.writes.items() if name not in gone[each.at.pk]},
-                each.segments,
-                each.entries,
-                each.indexes,
+            replace(
+                each,
+                heads={name: head for name, head in each.heads.items() if name not in gone[each.at.pk]},
+                writes={name: some for name, some in each.writes.items() if name not in gone[each.at.pk]},
             )
             for each in before
         ]
@@ -108,29 +107,22 @@ def reread_before_the_epoch_moves(patch: pytest.MonkeyPatch) -> None:
 def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     """All deletions of a thread take the same claim, so that none keeps another one out."""
     anyone = b"anyone"
-    take, end, begin, release = (
-        threads.take_claim,
-        threads.end_epoch,
-        threads.begin_epoch,
-        threads.release,
-    )
+    try_claim, take, end, settle = threads._try_claim, threads.take_claim, threads.end_epoch, threads.settle
 
-    def take_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
-        return (yield from take(table, root, anyone))
+    def try_any(table: Table, root: Partition, _token: bytes, delay_seconds: float) -> Op[Item | None]:
+        return (yield from try_claim(table, root, anyone, delay_seconds))
 
-    def end_any(table: Table, root: Partition, _claim: bytes, _epoch: bytes) -> Op[None]:
+    def take_any(table: Table, root: Partition) -> Op[Claim]:
+        return replace((yield from take(table, root)), token=anyone)
+
+    def end_any(table: Table, claim: Claim) -> Op[bytes]:
         # Another deletion may have let go of it.
-        epoch = yield from take(table, root, anyone)
-        yield from end(table, root, anyone, epoch)
+        return (yield from end(table, (yield from take_any(table, claim.root))))
 
-    def begin_any(table: Table, root: Partition, _claim: bytes) -> Op[bytes]:
-        yield from take(table, root, anyone)
-        return (yield from begin(table, root, anyone))
+    def settle_any(table: Table, claim: Claim, **options: bool) -> Op[None]:
+        yield from settle(table, (yield from take_any(table, claim.root)), **options)
 
-    def release_any(table: Table, root: Partition, _claim: bytes, **options: bool) -> Op[None]:
-        yield from release(table, root, anyone, **options)
-
+    patch.setattr(threads, "_try_claim", try_any)
     patch.setattr(collect, "take_claim", take_any)
     patch.setattr(collect, "end_epoch", end_any)
-    patch.setattr(collect, "begin_epoch", begin_any)
-    patch.setattr(collect, "release", release_any)
+    patch.setattr(collect, "settle", settle_any)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, Process, Weather
-from tests.simulation.world import Flow, World
+from tests.simulation.world import OWN_RUN, Flow, World
 
 WEATHERS = (
     FAIR,
@@ -19,6 +19,8 @@ WEATHERS = (
     Weather(stale=0.3, torn=0.5),
     Weather(pause=0.01),
     Weather(pause=0.03, removal=0.1),
+    Weather(still=0.01, pause=0.01),
+    Weather(still=0.02, pause=0.005, crash=0.005, removal=0.05),
     Weather(
         crash=0.005,
         lost_request=0.01,
@@ -35,17 +37,18 @@ PATIENCE = (0.0, 0.7, 0.9, 0.97)
 TRIES = 2
 ACTORS_MAX = 8
 # A thread with such a ttl outlives some of the simulator's pauses.
-TTLS_SECONDS = (None, 3000)
+TTLS_SECONDS: Sequence[Sequence[int | None]] = ((None,), (3000,), (None, 3000, 9000))
 
 
 def random_run(choices: Choices) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
     weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
-    ttl_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
-    world = World(choices, weather, ttl_seconds=ttl_seconds, delta=choices.pick(2) == 1)
+    ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
+    world = World(choices, weather, ttls_seconds=ttls_seconds, delta=choices.pick(2) == 1)
     warm = world.simulator.process()
     namespace = ("", "inner")[choices.pick(2)]
-    world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace))
+    run_id = ("run", OWN_RUN)[choices.pick(2)]
+    world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace, run_id=run_id))
     flows = [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(ACTORS_MAX - 1))]
     world.together(flows, warm if choices.pick(2) else None)
     world.simulator.weather = replace(weather, crash=0.0)
@@ -57,7 +60,7 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
     namespace = usual if choices.pick(3) else ("", "inner")[choices.pick(2)]
     back = choices.pick(3)
     kept = 1 + choices.pick(2)
-    run_id = ("run", "other")[choices.pick(2)]
+    run_id = ("run", "other", OWN_RUN)[choices.pick(3)]
     flows: Sequence[Callable[[Process], Flow]] = (
         lambda process: world.copy_thread(process, "one", "two"),
         lambda process: world.flush(process, ("one", namespace), run_id=run_id, tries=TRIES),
@@ -68,6 +71,9 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
         lambda process: world.delete_thread(process, "one", tries=TRIES),
         lambda process: world.prune(process, "one", kept, tries=TRIES),
         lambda process: world.delete_for_runs(process, run_id, tries=TRIES),
+        lambda process: world.clone(process, ("one", namespace), run_id=run_id, tries=TRIES),
+        lambda process: world.undo(process, ("one", namespace), 1 + back, tries=TRIES),
+        lambda process: world.answers(process, ("one", namespace), 1 + back, tries=TRIES),
         lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
         lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
     )

@@ -31,6 +31,8 @@ IN_FLIGHT_SECONDS_MAX = 60.0
 # The first one makes a lease run out, the second one a put start again, the third one lets unnamed segments count as
 # orphans. With a ttl, a checkpoint lives through some of the second and none of the third.
 PAUSES_SECONDS = (130.0, 1300.0, 4000.0)
+# For so long an actor stands still while the others go on: past a claim, past an upload, past what counts as an orphan.
+STILLS_SECONDS = (200.0, 2000.0, 5000.0)
 
 _READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
 
@@ -59,6 +61,8 @@ class Weather:
     """Per read: it takes time, and sees its items at different moments between its request and its answer."""
     pause: float = 0.0
     """Per move: long enough passes for leases to run out."""
+    still: float = 0.0
+    """Per move: the actor that would move stands still instead, for minutes, wherever it is."""
     removal: float = 0.0
     """Per move: DynamoDB removes one of the items that have expired."""
     patience: float = 0.0
@@ -116,6 +120,7 @@ class Actor:
     """What it has written so far."""
     finished: bool = False
     failure: Exception | None = None
+    wakes_at: float = 0.0
 
     @property
     def waits(self) -> bool:
@@ -131,7 +136,7 @@ class Simulator:
         choices: Choices,
         weather: Weather = FAIR,
         *,
-        ttl_seconds: int | None = None,
+        ttls_seconds: Sequence[int | None] = (None,),
         switches_max: int | None = None,
     ) -> None:
         """Start with an empty table.
@@ -139,7 +144,7 @@ class Simulator:
         Args:
             choices: What decides.
             weather: How likely each kind of bad luck is.
-            ttl_seconds: The savers' option.
+            ttls_seconds: The savers' option: each process has one of these.
             switches_max: How often another actor may come in while one could go on. With it, a round is one move:
                 races are then few enough to be tried one and all.
         """
@@ -155,7 +160,7 @@ class Simulator:
         self.model.faults.index_lag = self._missed
         self.model.faults.reading_moment = self._moment
         self.model.faults.unprocessed = self._unprocessed
-        self._ttl_seconds = ttl_seconds
+        self._ttls_seconds = ttls_seconds
         self._processes = 0
         self._last: Actor | None = None
         self.actors: list[Actor] = []
@@ -179,7 +184,7 @@ class Simulator:
         table = Table(
             TABLE,
             Memory(MEMORY_BYTES),
-            ttl_seconds=self._ttl_seconds,
+            ttl_seconds=self._ttls_seconds[self.choices.pick(len(self._ttls_seconds))],
             clock=self.clock,
             rng=random.Random(name),
         )
@@ -234,7 +239,6 @@ class Simulator:
     def move(self) -> bool:
         """Let one thing happen; False when there is nothing left to happen."""
         living = [actor for actor in self.actors if not actor.finished and actor.process.alive]
-        arriving = len(self.in_flight)
         if not living:
             return False
         self.moves += 1
@@ -243,24 +247,35 @@ class Simulator:
             self._pause(PAUSES_SECONDS[self.choices.pick(len(PAUSES_SECONDS))])
         if self.weather.removal and self.choices.chance(self.weather.removal):
             self._remove_expired()
-        if self._switches_left is not None:
-            self._turn(living)
-            return True
-        if self._last in living and not self.choices.chance(1 - self.weather.patience):
-            chosen = living.index(self._last)
+        awake = [actor for actor in living if actor.wakes_at <= self.now]
+        if not awake:
+            self._pause(min(actor.wakes_at for actor in living) - self.now)
+        elif self._switches_left is not None:
+            self._turn(awake)
         else:
-            chosen = self.choices.pick(len(living) + arriving)
-        if chosen >= len(living):
-            self._arrive(self.in_flight.pop(chosen - len(living))[1])
-            return True
-        actor = self._last = living[chosen]
+            self._move_one(awake)
+        return True
+
+    def _move_one(self, awake: list[Actor]) -> None:
+        """Let one of the actors move, or a request arrive whose sender has given it up."""
+        if self._last in awake and not self.choices.chance(1 - self.weather.patience):
+            chosen = awake.index(self._last)
+        else:
+            chosen = self.choices.pick(len(awake) + len(self.in_flight))
+        if chosen >= len(awake):
+            self._arrive(self.in_flight.pop(chosen - len(awake))[1])
+            return
+        actor = self._last = awake[chosen]
         if self.choices.chance(self.weather.crash):
             self.kill(actor.process)
+        elif self.choices.chance(self.weather.still):
+            seconds = STILLS_SECONDS[self.choices.pick(len(STILLS_SECONDS))]
+            self.log.append(f"{actor.name} stands still for {seconds:.0f} s")
+            actor.wakes_at = self.now + seconds
         elif actor.waits:
             self._take_effect(actor)
         else:
             self._resume(actor)
-        return True
 
     def _turn(self, living: list[Actor]) -> None:
         """Let one actor's whole round take effect, and let it ask for the next one."""

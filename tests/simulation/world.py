@@ -6,13 +6,14 @@ import importlib
 import pkgutil
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions
+from langgraph.checkpoint.base import ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
@@ -35,7 +36,19 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
-from tests.simulation.ledger import DELTA, START, Copy, Deletion, Ledger, Put, Record, Violation, Writes
+from tests.simulation.ledger import (
+    DELTA,
+    RESUME,
+    START,
+    Answer,
+    Copy,
+    Deletion,
+    Ledger,
+    Put,
+    Record,
+    Violation,
+    Writes,
+)
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, Actor, Process, Simulator, Weather, collected, keys_of
 
@@ -53,7 +66,9 @@ SMALL_LIMITS = {
     "_SEGMENTS_AT_ONCE": 3,
 }
 TEXT_BYTES = 60
+SMALL_BYTES = 20
 NOTHING: Mapping[str, Any] = {}
+OWN_RUN = "a run for each"
 # Of the checkpoints that a list has shown, every so many are also read by their ids.
 READ_EVERY = 3
 # Every so many checkpoints hold a snapshot of the delta channel.
@@ -98,7 +113,7 @@ class World:
         weather: Weather = FAIR,
         *,
         switches_max: int | None = None,
-        ttl_seconds: int | None = None,
+        ttls_seconds: Sequence[int | None] = (None,),
         delta: bool = False,
     ) -> None:
         """Start with an empty table.
@@ -107,11 +122,13 @@ class World:
             choices: What decides.
             weather: How likely each kind of bad luck is.
             switches_max: See `Simulator`.
-            ttl_seconds: The savers' option.
+            ttls_seconds: The savers' option: each process has one of these.
             delta: Whether the checkpoints have a delta channel.
         """
-        self.simulator = Simulator(choices, weather, switches_max=switches_max, ttl_seconds=ttl_seconds)
-        self.ledger = Ledger(index_lags=weather.stale > 0, ttl_seconds=ttl_seconds, now=self.simulator.clock)
+        self.simulator = Simulator(choices, weather, switches_max=switches_max, ttls_seconds=ttls_seconds)
+        self.ledger = Ledger(
+            index_lags=weather.stale > 0, one_ttl=len(ttls_seconds) == 1, now=self.simulator.clock
+        )
         self.simulator.nobody_waits = self._note_unwatched
         self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
@@ -137,6 +154,7 @@ class World:
         renew = parent is None or parent.run_id != run_id
         pending = latest.pending_writes or [] if latest else []
         applied = {channel: value for _, channel, value in pending if channel == "b"}
+        _use_up(latest)
         yield from self.go_on(
             process,
             (thread, namespace),
@@ -163,6 +181,29 @@ class World:
         parent = puts[-1 - back % len(puts)] if puts else None
         yield from self.go_on(process, place, parent, length, run_id=run_id, tries=tries)
 
+    def clone(self, process: Process, place: tuple[str, str], *, run_id: str = "run", tries: int = 1) -> Flow:
+        """Run from a checkpoint, which changes what was read of it, and copy its child to a sibling of that."""
+        children = [each for each in self.ledger.puts.values() if each.place == place and each.parent_id]
+        if not children or self._delta:
+            return
+        child = max(children, key=_checkpoint_id)
+        parent = yield from get_tuple(process.table, _CODEC, config(*place, child.parent_id))
+        if parent is not None:
+            parent.checkpoint["channel_versions"].update(child.versions)
+        self._checkpoints += 1
+        checkpoint_id = f"{self._checkpoints:04}"
+        record = replace(
+            child,
+            checkpoint_id=checkpoint_id,
+            run_id=run_id,
+            cloned=True,
+            began=None,
+            ended=None,
+            acknowledged=False,
+        )
+        self.ledger.puts[(*place, checkpoint_id)] = record
+        yield from self.repeated(record, partial(self.put, process, record), tries)
+
     def go_on(
         self,
         process: Process,
@@ -177,10 +218,14 @@ class World:
     ) -> Flow:
         """Put checkpoints, each the child of the one before, and writes of one task for each.
 
-        `renew` lets the first of them have another large text than its parent, and `applied` what was pending.
+        `renew` lets the first of them have another large text than its parent, and `applied` what was pending. With
+        `OWN_RUN` each of them is of a run of its own.
         """
-        for _ in range(length):
-            record = self.next_put(*place, parent, run_id, renew=renew, applied=applied)
+        for number in range(length):
+            own = f"run of {self._checkpoints + 1}" if run_id == OWN_RUN else run_id
+            record = self.next_put(
+                *place, parent, own, renew=renew or (number > 0 and own != run_id), applied=applied
+            )
             renew, applied = False, NOTHING
             yield from self.repeated(record, partial(self.put, process, record), tries)
             writes = self.next_writes(record)
@@ -223,11 +268,14 @@ class World:
         return record
 
     def next_writes(self, record: Put, task_id: str = "task") -> Writes:
-        """Make writes of one task that belong to a checkpoint; every other time it writes what it was given as well."""
+        """Make writes of one task that belong to a checkpoint.
+
+        Every other time it writes what it was given as well, and now and then so little that it needs no segment.
+        """
         given = record.values.items() if int(record.checkpoint_id) % 2 else ()
-        values = [
-            ("a", text(record.checkpoint_id, task_id)),
-            ("b", text(record.checkpoint_id, task_id, "b") * 3),
+        values = [("a", text(record.checkpoint_id, task_id)[:SMALL_BYTES])]
+        values += [
+            *([("b", text(record.checkpoint_id, task_id, "b") * 3)] if int(record.checkpoint_id) % 3 else []),
             *((channel, value) for channel, value in given if channel in ("log", "big")),
             *([(DELTA, text(record.checkpoint_id, task_id, DELTA))] if self._delta else []),
         ]
@@ -248,6 +296,7 @@ class World:
         latest = yield from get_tuple(process.table, _CODEC, config(*place))
         self.ledger.check_latest(place, latest, began)
         parent = None if latest is None else self.ledger.puts[(*place, latest.checkpoint["id"])]
+        _use_up(latest)
         record = self.next_put(*place, parent, run_id)
         writes = self.next_writes(record)
         writes.began = self.simulator.moment
@@ -259,6 +308,7 @@ class World:
     def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
         """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""
         record = self.ledger.puts[writes.thread, writes.namespace, writes.checkpoint_id]
+        record.ttl_seconds = writes.ttl_seconds = process.table.ttl_seconds
         held = [
             (config(*record.place, each), writes.writes, writes.task_id, writes.task_path)
             for each in ("0000", record.checkpoint_id)
@@ -266,8 +316,13 @@ class World:
         yield from put_with_writes(process.table, _CODEC, *self._put_arguments(record), held)
 
     def put(self, process: Process, record: Put) -> Op[Any]:
-        """Store a checkpoint."""
-        yield from put(process.table, _CODEC, *self._put_arguments(record))
+        """Store a checkpoint, and let its caller use what it gave for something else afterwards."""
+        record.ttl_seconds = process.table.ttl_seconds
+        arguments = self._put_arguments(record)
+        yield from put(process.table, _CODEC, *arguments)
+        _, *used_up = arguments
+        for each in used_up:
+            each.clear()
 
     def _put_arguments(self, record: Put) -> tuple[RunnableConfig, Any, Any, ChannelVersions]:
         length = len(record.values["log"])
@@ -281,18 +336,52 @@ class World:
             "versions_seen": {},
             "updated_channels": None,
         }
-        new: ChannelVersions = {name: number for name, number in versions.items() if number == length}
+        new: ChannelVersions = {}
+        if not record.cloned:
+            new = {name: number for name, number in versions.items() if number == length}
         metadata: Any = {"source": "loop", "step": length, "run_id": record.run_id}
         if record.delta:
-            versions[DELTA] = new[DELTA] = length
+            versions[DELTA] = length
+            new |= {} if record.cloned else {DELTA: length}
             if DELTA not in record.values:
                 metadata["counters_since_delta_snapshot"] = {DELTA: (length, length)}
         return config(record.thread, record.namespace, record.parent_id), checkpoint, metadata, new
 
     def put_writes(self, process: Process, record: Writes) -> Op[None]:
         """Store a task's writes."""
+        record.ttl_seconds = process.table.ttl_seconds
         at = config(record.thread, record.namespace, record.checkpoint_id)
         yield from put_writes(process.table, _CODEC, at, record.writes, record.task_id, record.task_path)
+
+    def answers(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
+        """Answer the newest checkpoint's task, and change the answer: special writes, which replace each other."""
+        began = self.simulator.moment
+        latest = yield from get_tuple(process.table, _CODEC, config(*place))
+        self.ledger.check_latest(place, latest, began)
+        key = (*place, latest.checkpoint["id"] if latest else "", "task")
+        for number in range(times):
+            if key not in self.ledger.writes:
+                return
+            answers = self.ledger.answers.setdefault(key, [])
+            record = Answer(value=text(key, len(answers)) * (1 if number else 4))
+            answers.append(record)
+            yield from self.repeated(record, partial(self._answer, process, key, record), tries)
+
+    def _answer(self, process: Process, key: tuple[str, str, str, str], record: Answer) -> Op[None]:
+        record.ttl_seconds = process.table.ttl_seconds
+        at, writes = config(*key[:3]), [(RESUME, record.value)]
+        yield from put_writes(process.table, _CODEC, at, writes, key[3], "~" + key[3])
+
+    def undo(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
+        """Take back the newest run, and the one before."""
+        for _ in range(times):
+            began = self.simulator.moment
+            latest = yield from get_tuple(process.table, _CODEC, config(*place))
+            self.ledger.check_latest(place, latest, began)
+            if latest is None:
+                return
+            run_id = self.ledger.puts[(*place, latest.checkpoint["id"])].run_id
+            yield from self.delete_for_runs(process, run_id, tries)
 
     def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Delete a thread."""
@@ -301,7 +390,9 @@ class World:
 
     def prune(self, process: Process, thread: str, kept: int = 1, tries: int = 1) -> Flow:
         """Keep only a thread's newest checkpoints."""
-        record = self._deletion(Deletion(kind="prune", threads=[thread], kept=kept))
+        record = self._deletion(
+            Deletion(kind="prune", threads=[thread], kept=kept, ttl_seconds=process.table.ttl_seconds)
+        )
         yield from self.repeated(
             record, lambda: prune(process.table, _CODEC, [thread], "keep_last", kept), tries
         )
@@ -313,7 +404,10 @@ class World:
 
     def copy_thread(self, process: Process, source: str, target: str) -> Flow:
         """Copy a thread."""
-        record = self.ledger.copies.setdefault(target, Copy(source=source, target=target))
+        ttl_seconds = process.table.ttl_seconds
+        record = self.ledger.copies.setdefault(
+            target, Copy(source=source, target=target, ttl_seconds=ttl_seconds)
+        )
         yield from self.repeated(record, lambda: copy_thread(process.table, _CODEC, source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
@@ -508,6 +602,16 @@ class World:
             self.alone(self.conversation(process, thread, 2, namespace=namespace))
         for thread in dict.fromkeys(thread for thread, _ in places):
             self.alone(self.read_everything(self.simulator.process(), thread))
+
+
+def _use_up(found: CheckpointTuple | None) -> None:
+    """Change what a read gave, as LangGraph's loop does while it runs."""
+    if found is not None:
+        versions = found.checkpoint["channel_versions"]
+        versions.update(dict.fromkeys(versions, 999))
+        found.checkpoint["channel_values"].clear()
+        dict(found.metadata).clear()
+        (found.pending_writes or []).clear()
 
 
 def _key_of(item: Mapping[str, Any]) -> tuple[str, str]:

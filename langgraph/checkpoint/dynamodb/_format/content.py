@@ -141,6 +141,24 @@ def pending_writes(
     ]
 
 
+Roster = Mapping[str, bytes]
+"""Checkpoint ids to the digests of their heads."""
+
+
+def pack_roster(roster: Roster) -> bytes:
+    """Serialize the heads that count though they have an earlier epoch than their thread."""
+    return _pack(sorted(roster.items()))
+
+
+def read_roster(codec: Codec, item: Item) -> Roster:
+    """Read a roster."""
+
+    def load(data: Any) -> Roster:
+        return dict(_row(row, str, bytes) for row in data)
+
+    return _parse(item, codec.open(items.binary(item, items.HEADS), item), load)
+
+
 def _raw(codec: Codec, item: Item, part: items.Part, contents: Contents) -> bytes:
     if not part.own:
         return codec.open(part.sealed, item)

@@ -1,11 +1,12 @@
 """Keys and item shapes: the only module that names an attribute or builds a key.
 
-Five kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
+Six kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
 and the escape itself never come from data, and escaped text sorts as the text does.
 
     checkpoint head   PK esc(thread)#esc(namespace)   SK C#esc(checkpoint)#
     pending writes    PK the same                     SK C#esc(checkpoint)#W#esc(task)
     segment           PK the same                     SK S#<id in hexadecimal>
+    roster            PK the same                     SK R
     namespace entry   PK esc(thread)#                 SK N#esc(namespace)
     thread item       PK esc(thread)#                 SK T
 """
@@ -41,10 +42,14 @@ METADATA = "metadata"
 SEALED_METADATA = "sealed_metadata"
 BODY = "body"
 EPOCH = "epoch"
+PREVIOUS = "previous"
 IDLE = "idle"
+TTL_SECONDS = "ttl_seconds"
 ENTERED = "entered"
 READABLE_UNTIL = "readable_until"
 CREATED_AT = "created_at"
+HEADS = "heads"
+ORDER = "order"
 DATA = "data"
 WRITES = "writes"
 SPECIAL_WRITES = {index: f"special_{-index}" for index in WRITES_IDX_MAP.values()}
@@ -54,6 +59,7 @@ CLAIMED_UNTIL = "claimed_until"
 CHECKPOINTS = "C#"
 AFTER_CHECKPOINTS = "C$"
 NAMESPACES = "N#"
+ROSTER = "R"
 SEGMENTS = "S#"
 THREAD = "T"
 
@@ -259,6 +265,27 @@ def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
             yield name, part
 
 
+def epoch_name(name: str) -> str:
+    """The attribute that says under which epoch a part was stored: a task's writes may come under different ones."""
+    return EPOCH if name in (BODY, SEALED_METADATA) else f"{name}_epoch"
+
+
+EPOCHS = tuple(dict.fromkeys(map(epoch_name, PARTS)))
+
+
+def epoch_of(item: Item, name: str) -> dict[str, Any] | None:
+    """The epoch under which a part of an item was stored; writes from before have one for all of theirs."""
+    return item.get(epoch_name(name), item.get(EPOCH))
+
+
+def head_digest(head: Item) -> bytes:
+    """What tells a head apart from one that takes its place; its parent and its epoch may change."""
+    parts = (head.get(name, {}).get("B", b"") for name in (BODY, SEALED_METADATA))
+    return blake2b(
+        b"".join(len(each).to_bytes(4, "big") + bytes(each) for each in parts), digest_size=8
+    ).digest()
+
+
 def named_ids(some: Iterable[Item]) -> set[bytes]:
     """Every segment that heads and writes items name."""
     return {each for item in some for _, part in parts_of(item) for each in part.ids}
@@ -305,6 +332,19 @@ def head_item(
     if run_id is not None:
         item[RUN_ID] = {"S": run_id}
     return item
+
+
+def thread_item(at: Partition, epoch: bytes, ttl_seconds: int | None, expires_at: int | None) -> Item:
+    """Build the item of a thread whose first epoch begins."""
+    item: Item = {**key(at.root, THREAD), EPOCH: {"B": epoch}}
+    if ttl_seconds is not None:
+        item[TTL_SECONDS] = {"N": str(ttl_seconds)}
+    return with_expiry(item, expires_at)
+
+
+def roster_item(at: Partition, data: bytes, expires_at: int | None) -> Item:
+    """Build a roster: the heads of a namespace that count though they have an earlier epoch than the thread."""
+    return with_expiry({**key(at.pk, ROSTER), HEADS: {"B": data}}, expires_at)
 
 
 def segment_item(at: Partition, segment_id: bytes, data: bytes, now: float) -> Item:

@@ -59,6 +59,9 @@ UPLOAD_SECONDS_MAX = 900
 # A deletion's claim on its thread; a process that dies keeps others out for this long.
 CLAIM_SECONDS = 120
 
+# How many older checkpoints of a namespace a deletion vouches for; a roster of so many has some 100 KB.
+ROSTER_HEADS_MAX = 4096
+
 # Serialisation of more than this leaves the event loop for a thread.
 THREADED_WORK_BYTES = 64 * 1024
 # Parallel requests of one operation under the blocking driver, and connections per client.

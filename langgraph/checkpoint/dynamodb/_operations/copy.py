@@ -28,7 +28,13 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     Segments,
     load,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import look_at_thread, namespaces, take_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import (
+    lasting,
+    look_at_thread,
+    namespaces,
+    take_epoch,
+)
+from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
@@ -44,19 +50,19 @@ def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread
         msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
     within = yield from namespaces(table, source)
-    epoch: bytes | None = None
+    thread: ThreadEntry | None = None
     for _ in range(ATTEMPTS_MAX):
-        if epoch is None:
-            epoch = yield from take_epoch(table, target)
-        complete = True
+        if thread is None:
+            thread = yield from take_epoch(table, target)
+        begun, complete = thread, True
         for at in within:
-            copy = _Copy(table, codec, at, items.partition(target_thread_id, at.namespace), epoch)
+            to = items.partition(target_thread_id, at.namespace)
+            copy = _Copy(lasting(table, begun), codec, at, to, begun.epoch)
             complete = (yield from copy.run()) and complete
-        seen = yield from look_at_thread(table, target, epoch)
-        if complete and seen == epoch:
-            table.memory.remember_thread(target.root, epoch)
+        thread = yield from look_at_thread(lasting(table, begun), target, begun.epoch)
+        unchanged = thread is not None and thread.epoch == begun.epoch
+        if complete and unchanged and lasting(table, thread) == lasting(table, begun):
             return
-        epoch = seen
     msg = (
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -172,6 +178,5 @@ class _Copy:
         for name, part in items.parts_of(item):
             own, refs = map(self._new_id, part.own), map(self._new_id, part.refs)
             copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute(items.sort_key(item))
-        if items.EPOCH in item:
-            copy[items.EPOCH] = {"B": self._epoch}
+        copy |= {name: {"B": self._epoch} for name in items.EPOCHS if name in item}
         return copy

@@ -9,14 +9,9 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
-from langgraph.checkpoint.dynamodb._operations.collect import (
-    Choice,
-    Inventory,
-    collect,
-    collect_all,
-    own_segments,
-)
+from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors, delta_counters
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, own_segments
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
@@ -39,8 +34,7 @@ def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[No
     ])  # fmt: skip
     threads = {items.parse_partition(items.partition_key(item)).thread_id for page in pages for item in page}
 
-    def choose(before: Sequence[Inventory], epoch: bytes) -> Op[Choice]:
-        del epoch
+    def choose(before: Sequence[Inventory]) -> Op[Choice]:
         yield from ()
         return {
             each.at.pk: {name for name, head in each.heads.items() if items.text(head, RUN_ID) in wanted}
@@ -58,14 +52,14 @@ def prune(
     wanted = _checked_ids(thread_ids, "thread_ids")
     count = _checked_count(strategy, keep_last)
 
-    def choose(before: Sequence[Inventory], epoch: bytes) -> Op[Choice]:
-        return (yield from _choose_old(table, codec, before, epoch, count))
+    def choose(before: Sequence[Inventory]) -> Op[Choice]:
+        return (yield from _choose_old(table, codec, before, count))
 
     for thread_id in wanted:
         if count == 0:
             yield from delete_thread(table, codec, thread_id)
         else:
-            yield from collect(table, codec, thread_id, choose)
+            yield from collect(table, codec, thread_id, choose, adopt=True)
 
 
 def _checked_ids(ids: Sequence[str], name: str) -> list[str]:
@@ -95,11 +89,9 @@ def _checked_count(strategy: str, keep_last: int | None) -> int:
     return counts[strategy]
 
 
-def _choose_old(
-    table: Table, codec: Codec, before: Sequence[Inventory], epoch: bytes, count: int
-) -> Op[Choice]:
+def _choose_old(table: Table, codec: Codec, before: Sequence[Inventory], count: int) -> Op[Choice]:
     """All but the newest checkpoints and what their delta channels are rebuilt from."""
-    kept = {each.at.pk: _newest(each, epoch, count) for each in before}
+    kept = {each.at.pk: _newest(each, count) for each in before}
     root = before[0]
     chosen: Choice = {}
     for inventory in before:
@@ -113,16 +105,16 @@ def _choose_old(
     return chosen
 
 
-def _newest(inventory: Inventory, epoch: bytes, count: int) -> set[str]:
-    """The newest checkpoints, so many that are whole, and one of the thread's epoch, which is certain to count.
+def _newest(inventory: Inventory, count: int) -> set[str]:
+    """The newest checkpoints, so many that count, and all above and between them, whose puts may be under way.
 
-    Those above and between them stay too: their puts may be under way.
+    Where fewer count, as in threads of which an earlier release deleted something, whole ones do as well.
     """
-    certain = inventory.newest(epoch, inventory.heads)
-    descending = sorted(inventory.heads, reverse=True)
-    kept = list(islice(filter(inventory.is_whole, descending), count))
-    oldest = min([*kept, certain] if certain else kept, default="")
-    return {each for each in descending if each >= oldest}
+    certain = sorted(inventory.counted, reverse=True)[:count]
+    if len(certain) < count:
+        whole = filter(inventory.is_whole, sorted(inventory.heads, reverse=True))
+        certain += islice(whole, count)
+    return {each for each in inventory.heads if each >= min(certain, default="")}
 
 
 def _started_from(table: Table, codec: Codec, inventory: Inventory, keep: set[str]) -> Op[str | None]:

@@ -41,6 +41,7 @@ from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.reads import History, checkpoint_id_in, config_of, target
 from langgraph.checkpoint.dynamodb._operations.threads import (
+    lasting,
     lives_shorter,
     look_at_thread,
     renew,
@@ -48,7 +49,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     renew_segments,
     take_epoch,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
@@ -113,14 +114,17 @@ def put(
         parent = table.memory.checkpoint(at.pk, request.parent_id)
         parent = parent or (yield from read_entry(table, codec, at, request.parent_id))
         parent = parent or (yield from _newest_parts(table, codec, at))
-    remembered = parent or table.memory.thread(at.root)
+    thread = table.memory.thread(at.root)
+    remembered = parent or thread
     epoch = None if remembered is None else remembered.epoch
     for _ in range(ATTEMPTS_MAX):
-        epoch, seen = yield from _attempt(table, codec, request, parent, epoch)
-        if seen == epoch:
+        lasts = lasting(table, thread)
+        epoch, thread = yield from _attempt(lasts, codec, request, parent, epoch)
+        if thread is None or thread.epoch != epoch:
+            epoch = None if thread is None else thread.epoch
+            request, parent = yield from _read_again(table, codec, request)
+        elif lasting(table, thread) == lasts:
             return config_of(at, checkpoint_id)
-        epoch = seen
-        request, parent = yield from _read_again(table, codec, request)
     msg = (
         f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -159,18 +163,18 @@ def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Ent
 
 def _attempt(
     table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
-) -> Op[tuple[bytes, bytes | None]]:
+) -> Op[tuple[bytes, ThreadEntry | None]]:
     """Store the checkpoint under an epoch, or under the thread's if that is not known.
 
     Returns:
-        The epoch that it was stored under, and the thread's epoch seen after the commit.
+        The epoch that it was stored under, and the thread as it was seen after the commit.
     """
     started_at = table.clock()
     # What cannot be serialized fails here, before anything is stored.
     compose = partial(_compose, table, codec, request, parent, epoch)
     head = yield from work(compose, _size(request, parent))
     if epoch is None:
-        epoch = yield from take_epoch(table, request.at)
+        epoch = (yield from take_epoch(table, request.at)).epoch
     if not (yield from store_draft(table, request.at, head.draft, epoch, items.ends_at(head.item))):
         return epoch, None
     if request.store_writes is not None:
@@ -181,8 +185,7 @@ def _attempt(
         return epoch, None
     yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, request.at, epoch)
-    if seen == epoch:
-        table.memory.remember_thread(request.at.root, epoch)
+    if seen is not None and seen.epoch == epoch:
         entry = Entry(
             epoch,
             dict(request.checkpoint["channel_versions"]),

@@ -8,6 +8,7 @@ a call that finds the group there already adds what it lacks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,11 +30,11 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Segments,
     checkpoint_id_in,
-    is_whole,
+    lost_parts,
     read_segments,
     target,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import look_at_thread, take_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import lasting, look_at_thread, take_epoch
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -57,47 +58,62 @@ def put_writes(
     if not writes:
         return
     size = sum(rough_bytes(value) for _, value in writes)
-    regular, special = yield from work(partial(_serialize, codec, writes, task_path), size)
-    head = table.memory.checkpoint(at.pk, checkpoint_id)
-    remembered = table.memory.thread(at.root) or head
+    call = _Call(*(yield from work(partial(_serialize, codec, writes, task_path), size)), order=_now(table))
+    head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
+    table = lasting(table, thread)
+    remembered = thread or head
     epoch = None if remembered is None else remembered.epoch
-    old: Item = {}
     for _ in range(MERGE_ATTEMPTS_MAX):
-        size = sum(len(write.data) for write in (*regular.values(), *special.values()))
         # What may take the place of acknowledged writes is not to need what a deletion may be removing.
-        base = None if special or old or size <= INLINE_STATE_BYTES_MAX else _safe(head, epoch)
+        reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
+        base = _safe(head, epoch) if reuses else None
         draft = Draft(table, codec, at, sk, base)
         # Taken before the segments', which so live as long, however late the update comes.
         expires_at = table.expires_at(2)
-        parts = yield from work(partial(_parts, draft, regular, special, base), size)
+        parts = yield from work(partial(_parts, draft, call, base), call.size_bytes)
         # Whether they depend on more than their item: on segments, or on their namespace's entry.
         needs_look = bool(draft.chunks or at.namespace)
         if needs_look:
             epoch = yield from _store_dependencies(table, at, draft, epoch, expires_at)
             if epoch is None:
                 continue
-        found = yield from _update_writes(
-            table, items.key(at.pk, sk), parts, old, epoch if draft.chunks else None, expires_at
-        )
-        if found is None:
-            if not needs_look:
-                return
-            seen = yield from look_at_thread(table, at, epoch)
-            if seen == epoch:
-                return
-            # A deletion came between: write again what it may have removed before the update named it.
-            epoch = seen
-        else:
-            # The task has a group of writes already: add to it what it lacks.
-            old = found
-            regular, epoch = yield from _merge(table, codec, at, old, regular, epoch)
-            if not regular and not special:
-                return
+        found = yield from _update_writes(table, items.key(at.pk, sk), parts, call, epoch, expires_at)
+        if found is not None:
+            # The task has writes already: add to them what they lack.
+            epoch = yield from _merge(table, codec, at, call, parts, found, epoch)
+            continue
+        if not needs_look:
+            return
+        thread = yield from look_at_thread(table, at, epoch)
+        if thread is not None and thread.epoch == epoch:
+            return
+        # A deletion came between: write again what it may have removed before the update named it.
+        epoch = None if thread is None else thread.epoch
     msg = (
         f"writes of task {task_id!r} of thread {at.thread_id!r} could not be stored: other calls for the same task"
         f" interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
     raise ThreadBusyError(msg)
+
+
+@dataclass
+class _Call:
+    """What is still to be stored, by index, and what the task had when it was last read."""
+
+    regular: Mapping[int, Write]
+    special: Mapping[int, Write]
+    order: int
+    """Of two calls with special writes the later one has the higher; a request of the earlier one may arrive last."""
+    old: Item = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes the writes have, serialized."""
+        return sum(len(write.data) for write in (*self.regular.values(), *self.special.values()))
+
+
+def _now(table: Table) -> int:
+    return int(table.clock() * 1000)
 
 
 def _serialize(
@@ -120,16 +136,14 @@ def _safe(head: Entry | None, epoch: bytes | None) -> Entry | None:
     return head if head is not None and head.epoch == epoch else None
 
 
-def _parts(
-    draft: Draft, regular: Mapping[int, Write], special: Mapping[int, Write], base: Entry | None
-) -> dict[str, Part]:
+def _parts(draft: Draft, call: _Call, base: Entry | None) -> dict[str, Part]:
     """The attributes of the writes: the regular ones as a group, each special one beside it."""
     parts = {
         items.SPECIAL_WRITES[index]: draft.part(pack_writes([write]), WRITES_BYTES_MAX)
-        for index, write in special.items()
+        for index, write in call.special.items()
     }
-    if regular:
-        group = [regular[index] for index in sorted(regular)]
+    if call.regular:
+        group = [call.regular[index] for index in sorted(call.regular)]
         before = None
         if base is not None:
             before = [base.values[each.channel] for each in group if each.channel in base.values]
@@ -144,8 +158,7 @@ def _store_dependencies(
 
     Writes may come before the first checkpoint of their namespace.
     """
-    epoch = epoch or (yield from take_epoch(table, at))
-    table.memory.remember_thread(at.root, epoch)
+    epoch = epoch or (yield from take_epoch(table, at)).epoch
     return epoch if (yield from store_draft(table, at, draft, epoch, ends_at)) else None
 
 
@@ -153,11 +166,17 @@ def _update_writes(
     table: Table,
     key: Item,
     parts: Mapping[str, Part],
-    old: Item,
+    call: _Call,
     epoch: bytes | None,
     expires_at: int | None,
 ) -> Op[Item | None]:
-    """Set parts of a task's writes; return the item instead if its regular writes are not those of `old`."""
+    """Set parts of a task's writes.
+
+    Returns:
+        The task's item instead, if its regular writes are not those of `call.old`, or its special ones came later.
+    """
+    if not parts:
+        return None
     sets = ["#created = :created"]
     names = {"#created": items.CREATED_AT}
     values: Item = {":created": {"N": str(int(table.clock()))}}
@@ -165,39 +184,76 @@ def _update_writes(
         sets.append(f"#p{position} = :p{position}")
         names[f"#p{position}"] = name
         values[f":p{position}"] = part.attribute(items.sort_key(key))
-    if epoch is not None:
-        sets.append("#epoch = :epoch")
-        names["#epoch"] = items.EPOCH
-        values[":epoch"] = {"B": epoch}
+        if part.ids and epoch is not None:
+            sets.append(f"#e{position} = :epoch")
+            names[f"#e{position}"] = items.epoch_name(name)
+            values[":epoch"] = {"B": epoch}
     if expires_at is not None:
         # The first call's expiry stays: its segments live no longer.
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")
         names["#expiry"] = TTL_ATTRIBUTE
         values[":expiry"] = {"N": str(expires_at)}
-    conditions: dict[str, str] = {}
+    conditions = list[str]()
     if items.WRITES in parts:
         names["#writes"] = items.WRITES
-        conditions["condition"] = "attribute_not_exists(#writes)"
-        conditions["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        if items.WRITES in old:
-            conditions["condition"] = "#writes = :old"
-            values[":old"] = old[items.WRITES]
-    update = table.update(key, "SET " + ", ".join(sets), names=names, values=values, **conditions)
+        conditions.append("#writes = :old" if items.WRITES in call.old else "attribute_not_exists(#writes)")
+        values |= {":old": call.old[items.WRITES]} if items.WRITES in call.old else {}
+    if call.special:
+        sets.append("#order = :order")
+        names["#order"] = items.ORDER
+        values[":order"] = {"N": str(call.order)}
+        conditions.append("(attribute_not_exists(#order) OR #order < :order)")
+    update = table.update(
+        key,
+        "SET " + ", ".join(sets),
+        condition=" AND ".join(conditions),
+        names=names,
+        values=values,
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
+    )
     return (yield from in_the_way(update))
 
 
 def _merge(
-    table: Table, codec: Codec, at: Partition, old: Item, regular: dict[int, Write], epoch: bytes | None
-) -> Op[tuple[dict[int, Write], bytes | None]]:
-    """Add regular writes to those that the task has; none are left where it has them all. With the thread's epoch."""
-    stored = yield from _stored_writes(table, codec, at, old)
-    part = items.parse_part(old, items.WRITES)
+    table: Table,
+    codec: Codec,
+    at: Partition,
+    call: _Call,
+    parts: Mapping[str, Part],
+    found: Item,
+    epoch: bytes | None,
+) -> Op[bytes | None]:
+    """Leave in the call what the task lacks, with the regular writes that it has; return the thread's epoch."""
+    call.old = found
+    if call.regular:
+        epoch = yield from _merge_regular(table, codec, at, call, epoch)
+    order = items.number(found, items.ORDER)
+    if call.special and order is not None and order >= call.order:
+        sk = items.sort_key(found)
+        special = [name for name in parts if name != items.WRITES]
+        if order == call.order and all(found.get(name) == parts[name].attribute(sk) for name in special):
+            # This very request was carried out, and its answer lost.
+            call.special = {}
+        else:
+            call.order = order + 1
+    return epoch
+
+
+def _merge_regular(
+    table: Table, codec: Codec, at: Partition, call: _Call, epoch: bytes | None
+) -> Op[bytes | None]:
+    """Add to the call's regular writes those that the task has; none are left where it has them all."""
+    stored = yield from _stored_writes(table, codec, at, call.old)
+    part = items.parse_part(call.old, items.WRITES)
     safe = part is None or not part.own
     if not safe:
         # A deletion may still be about to remove what they need, unless they are of the thread's epoch.
-        epoch = yield from look_at_thread(table, at, epoch)
-        safe = old.get(items.EPOCH) == {"B": epoch}
-    return ({**regular, **stored} if regular.keys() - stored.keys() or not safe else {}), epoch
+        thread = yield from look_at_thread(table, at, epoch)
+        epoch = None if thread is None else thread.epoch
+        safe = epoch is not None and items.epoch_of(call.old, items.WRITES) == {"B": epoch}
+    lacks = call.regular.keys() - stored.keys() or not safe
+    call.regular = {**call.regular, **stored} if lacks else {}
+    return epoch
 
 
 def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[dict[int, Write]]:
@@ -208,7 +264,7 @@ def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[d
     known = Segments()
     yield from read_segments(table, codec, at.pk, part.own, known)
     try:
-        if not (yield from is_whole(table, old, known, (items.WRITES,))):
+        if (yield from lost_parts(table, old, known, (items.WRITES,))):
             # A deletion took its segments before it was acknowledged: as if it were not there.
             return {}
     except ChangedMeanwhileError:

@@ -6,7 +6,7 @@ segments are still missing, the thread's epoch says whether the checkpoint was e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -238,48 +238,51 @@ def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group 
     missing = yield from read_segments(table, codec, pk, group.ids(), known)
     if not missing:
         return group
-    if not (yield from is_whole(table, group.head, known)):
+    if (yield from lost_parts(table, group.head, known)):
         return None
     whole = []
     for item in group.writes:
-        if (yield from is_whole(table, item, known)):
-            whole.append(item)
-        else:
-            lost = [name for name, part in items.parts_of(item) if _missing(known, part.ids)]
-            whole.append({name: value for name, value in item.items() if name not in lost})
+        lost = yield from lost_parts(table, item, known)
+        whole.append({name: value for name, value in item.items() if name not in lost})
     return Group(group.head, whole)
 
 
-def is_whole(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[bool]:
-    """Whether the segments that a head or writes item names were all found; False where it was never acknowledged.
+def lost_parts(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[set[str]]:
+    """The parts of a head or writes item of which segments were not found: they were never acknowledged.
 
     Raises:
-        CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
-        ChangedMeanwhileError: It has changed, or expired.
+        CheckpointCorruptionError: One was, under the thread's epoch, and has not changed: the table is damaged.
+        ChangedMeanwhileError: One has changed, or expired.
     """
-    parts = [part for name, part in items.parts_of(item) if name in names]
-    missing = [each for part in parts for each in _missing(known, part.ids)]
-    if missing:
-        yield from judge(table, item, missing, names)
-    return not missing
+    missing = {name: _missing(known, part.ids) for name, part in items.parts_of(item) if name in names}
+    lost = {name: ids for name, ids in missing.items() if ids}
+    if lost:
+        yield from judge(table, item, lost)
+    return set(lost)
 
 
-def judge(table: Table, item: Item, missing: Sequence[bytes], names: Sequence[str] = items.PARTS) -> Op[None]:
-    """Say why segments that an item names are missing; return where it was never acknowledged.
+def judge(table: Table, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[None]:
+    """Say why segments that parts of an item name are missing; return where the parts were never acknowledged.
 
     Raises:
-        CheckpointCorruptionError: It was, under the thread's epoch, and has not changed: the table is damaged.
-        ChangedMeanwhileError: It has changed, or expired.
+        CheckpointCorruptionError: One was, under the thread's epoch, and has not changed: the table is damaged.
+        ChangedMeanwhileError: One has changed, or expired.
     """
     at = items.parse_partition(items.partition_key(item))
     again = yield from table.get(at.pk, items.sort_key(item))
-    if again is None or any(again.get(name) != item.get(name) for name in names):
+    if again is None or any(again.get(name) != item.get(name) for name in lost):
         raise ChangedMeanwhileError
     if items.is_expired(again, table.clock(), as_ancestor=True):
         # It was there when the reader began, which then stood still; what it names may have expired too.
         raise ChangedMeanwhileError
     thread = yield from table.get(at.root, items.THREAD)
-    if thread is None or thread.get(items.EPOCH) != item.get(items.EPOCH):
+    missing = [
+        each
+        for name, ids in lost.items()
+        if thread is not None and thread.get(items.EPOCH) == items.epoch_of(again, name)
+        for each in ids
+    ]
+    if not missing:
         return
     segments = ", ".join(items.segment_sk(each) for each in missing[:3])
     msg = (

@@ -6,13 +6,19 @@ new one. The thread item also keeps deletions of one thread apart, by a claim th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import (
+    ATTEMPTS_MAX,
+    BACKOFF_SECONDS_TOTAL,
+    CLAIM_SECONDS,
+    ORPHAN_SECONDS,
+)
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table, in_the_way, unless_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
@@ -21,14 +27,24 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 
 def lives_shorter(expires_at: int | None, than: int | None) -> bool:
-    """Whether something expires before something else does; None never expires."""
+    """Whether something expires before something else does; None never expires. Serves ttls as well."""
     return expires_at is not None and (than is None or expires_at < than)
 
 
+def lasting(table: Table, thread: ThreadEntry | None) -> Table:
+    """The table with the longest ttl that any saver has used in a thread, as all that is stored in it must have.
+
+    Otherwise a checkpoint would go before an older one, which would then pass for the newest.
+    """
+    if thread is None or not lives_shorter(table.ttl_seconds, thread.ttl_seconds):
+        return table
+    return replace(table, ttl_seconds=thread.ttl_seconds)
+
+
 def renew(table: Table, at: Item, expires_at: int | None) -> Op[bool]:
-    """Let an item live until then; False where it does not exist any more. Never makes an item."""
+    """Let an item live until then, or longer; False where it does not exist any more. Never makes an item."""
     expression = "REMOVE #expiry" if expires_at is None else "SET #expiry = :expiry"
-    return (yield from _renew(table, at, expression, {"#expiry": TTL_ATTRIBUTE}, expires_at))
+    return (yield from _renew(table, at, expression, expires_at, {}, {}))
 
 
 def renew_segments(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[bool]:
@@ -39,100 +55,134 @@ def renew_segments(table: Table, at: Partition, ids: Iterable[bytes], expires_at
 
 def renew_ancestor(table: Table, head: Item, expires_at: int | None) -> Op[None]:
     """Keep a head that a checkpoint is rebuilt from in the table until then, but readable no longer."""
-    expression = (
-        "REMOVE #expiry, #until"
-        if expires_at is None
-        else "SET #until = if_not_exists(#until, #expiry), #expiry = :expiry"
+    expression = "SET #until = if_not_exists(#until, #expiry)" + (
+        " REMOVE #expiry" if expires_at is None else ", #expiry = :expiry"
     )
     at = items.key(items.partition_key(head), items.sort_key(head))
-    names = {"#expiry": TTL_ATTRIBUTE, "#until": items.READABLE_UNTIL}
-    yield from _renew(table, at, expression, names, expires_at)
+    yield from _renew(table, at, expression, expires_at, {"#until": items.READABLE_UNTIL}, {})
 
 
 def _renew(
-    table: Table, at: Item, expression: str, names: dict[str, str], expires_at: int | None
+    table: Table, at: Item, expression: str, expires_at: int | None, names: Mapping[str, str], values: Item
 ) -> Op[bool]:
-    response = yield from unless_condition_failed(
+    # What has no expiry lives for ever; a longer one is that of another saver, or of a later call.
+    condition = "attribute_exists(#expiry)"
+    if expires_at is not None:
+        condition = "#expiry < :expiry"
+        values = {":expiry": {"N": str(expires_at)}, **values}
+    other = yield from in_the_way(
         table.update(
             at,
             expression,
-            condition="attribute_exists(#pk)",
-            names={**names, "#pk": PARTITION_KEY},
-            values={} if expires_at is None else {":expiry": {"N": str(expires_at)}},
+            condition=condition,
+            names={"#expiry": TTL_ATTRIBUTE, **names},
+            values=values,
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
     )
-    return response is not None
+    return other is None or bool(other)
 
 
 # The epoch
 
 
-def take_epoch(table: Table, at: Partition) -> Op[bytes]:
-    """The thread's epoch, made if the thread has none; an idle one begins."""
-    expires_at = table.expires_at(2)
-    response = yield from table.update(
-        items.key(at.root, items.THREAD),
-        "SET #epoch = if_not_exists(#epoch, :epoch)"
-        + (" REMOVE #expiry, #idle" if expires_at is None else ", #expiry = :expiry REMOVE #idle"),
-        names={"#epoch": items.EPOCH, "#idle": items.IDLE, "#expiry": TTL_ATTRIBUTE},
-        values={
-            ":epoch": {"B": table.rng.randbytes(8)},
-            **({} if expires_at is None else {":expiry": {"N": str(expires_at)}}),
-        },
-        ReturnValues="ALL_NEW",
+def take_epoch(table: Table, at: Partition) -> Op[ThreadEntry]:
+    """The thread with its epoch, which is made if the thread has none; an idle one begins."""
+    made = items.thread_item(at, table.rng.randbytes(8), table.ttl_seconds, table.expires_at(2))
+    for _ in range(ATTEMPTS_MAX):
+        other = yield from in_the_way(
+            table.send(
+                "put_item",
+                Item=made,
+                ConditionExpression="attribute_not_exists(#pk)",
+                ExpressionAttributeNames={"#pk": PARTITION_KEY},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        )
+        thread = made if other is None else other
+        if items.IDLE not in thread or (yield from _begin(table, at, items.binary(thread, items.EPOCH))):
+            return _remembered(table, at, thread)
+    msg = f"thread {at.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; try again"
+    raise ThreadBusyError(msg)
+
+
+def _begin(table: Table, at: Partition, epoch: bytes) -> Op[bool]:
+    """Begin an epoch that was idle when it was read; False where it has ended since."""
+    response = yield from unless_condition_failed(
+        table.update(
+            items.key(at.root, items.THREAD),
+            "REMOVE #idle",
+            condition="#epoch = :epoch",
+            names={"#epoch": items.EPOCH, "#idle": items.IDLE},
+            values={":epoch": {"B": epoch}},
+            ReturnValues="UPDATED_NEW",
+        )
     )
-    return items.binary(response["Attributes"], items.EPOCH)
+    return response is not None
 
 
-def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[bytes | None]:
-    """The thread's epoch now, None where the thread has none that has begun; keeps the thread item alive."""
-    thread = yield from table.get(at.root, items.THREAD)
-    if thread is None or items.IDLE in thread:
+def look_at_thread(table: Table, at: Partition, epoch: bytes | None) -> Op[ThreadEntry | None]:
+    """The thread now, None where it has no epoch that has begun; its item is kept alive if that is the one given."""
+    item = yield from table.get(at.root, items.THREAD)
+    if item is None or items.IDLE in item:
         return None
-    seen = items.binary(thread, items.EPOCH)
-    if seen == epoch and lives_shorter(items.number(thread, TTL_ATTRIBUTE), table.expires_at()):
-        yield from renew(table, items.key(at.root, items.THREAD), table.expires_at(2))
-    return seen
+    thread = _remembered(table, at, item)
+    if thread.epoch == epoch:
+        yield from _keep_alive(lasting(table, thread), at, item)
+    return thread
+
+
+def _remembered(table: Table, at: Partition, item: Item) -> ThreadEntry:
+    """A thread item as this process remembers it from now on."""
+    ttl_seconds = items.number(item, items.TTL_SECONDS)
+    if ttl_seconds is None and TTL_ATTRIBUTE in item:
+        # It was made before threads kept their ttl.
+        ttl_seconds = table.ttl_seconds
+    return table.memory.remember_thread(at.root, items.binary(item, items.EPOCH), ttl_seconds)
+
+
+def _keep_alive(table: Table, at: Partition, thread: Item) -> Op[None]:
+    """Let the thread item live longer than what was just stored, and say how long that lives."""
+    expires_at, ttl = items.number(thread, TTL_ATTRIBUTE), items.number(thread, items.TTL_SECONDS)
+    if not lives_shorter(expires_at, table.expires_at()) and not lives_shorter(ttl, table.ttl_seconds):
+        return
+    key, names = items.key(at.root, items.THREAD), {"#ttl": items.TTL_SECONDS}
+    if table.ttl_seconds is None:
+        yield from _renew(table, key, "REMOVE #expiry, #ttl", None, names, {})
+    else:
+        expression, value = "SET #expiry = :expiry, #ttl = :ttl", {"N": str(table.ttl_seconds)}
+        yield from _renew(table, key, expression, table.expires_at(2), names, {":ttl": value})
 
 
 # The claim
 
 
-def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
-    """Keep other collections of the thread out, waiting for one that is under way; return the thread's epoch."""
-    waited, attempt = 0.0, 0
-    expires_at = table.expires_at(2)
+@dataclass(frozen=True)
+class Claim:
+    """A deletion's claim on a thread, and the epochs whose heads it knows to count."""
+
+    root: Partition
+    token: bytes
+    epoch: bytes
+    previous: frozenset[bytes]
+
+    @property
+    def epochs(self) -> frozenset[bytes]:
+        """The thread's epoch when it was claimed, and those that deletions ended which then took no segments."""
+        return self.previous | {self.epoch}
+
+
+def take_claim(table: Table, root: Partition) -> Op[Claim]:
+    """Keep other collections of the thread out, waiting for one that is under way."""
+    waited, attempt, token = 0.0, 0, table.rng.randbytes(8)
     while waited <= BACKOFF_SECONDS_TOTAL:
         delay = table.backoff(attempt)
         waited += delay
         attempt += 1
-        response = yield from unless_condition_failed(
-            table.update(
-                items.key(root.pk, items.THREAD),
-                "SET #claim = :claim, #until = :until, #epoch = if_not_exists(#epoch, :epoch)"
-                # The thread may have expired; its item is not to go while it keeps the claim.
-                + ("" if expires_at is None else ", #expiry = :expiry"),
-                # The last part holds when a request took effect but its answer was lost and it is sent again.
-                condition="attribute_not_exists(#claim) OR #until < :now OR #claim = :claim",
-                names={
-                    "#claim": items.CLAIM,
-                    "#until": items.CLAIMED_UNTIL,
-                    "#epoch": items.EPOCH,
-                    **({} if expires_at is None else {"#expiry": TTL_ATTRIBUTE}),
-                },
-                values={
-                    ":claim": {"B": claim},
-                    ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
-                    ":now": {"N": str(int(table.clock()))},
-                    ":epoch": {"B": table.rng.randbytes(8)},
-                    **({} if expires_at is None else {":expiry": {"N": str(expires_at)}}),
-                },
-                ReturnValues="ALL_NEW",
-                delay_seconds=delay,
-            )
-        )
-        if response is not None:
-            return items.binary(response["Attributes"], items.EPOCH)
+        thread = yield from _try_claim(table, root, token, delay)
+        if thread is not None:
+            previous = thread.get(items.PREVIOUS, {}).get("BS", ())
+            return Claim(root, token, items.binary(thread, items.EPOCH), frozenset(map(bytes, previous)))
     msg = (
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"
@@ -140,27 +190,63 @@ def take_claim(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
     raise ThreadBusyError(msg)
 
 
-def end_epoch(table: Table, root: Partition, claim: bytes, epoch: bytes) -> Op[None]:
-    """Give the thread a new epoch that is idle, and prolong the claim, if it still holds.
+def _try_claim(table: Table, root: Partition, token: bytes, delay_seconds: float) -> Op[Item | None]:
+    """Claim the thread item, which is made where there is none; return it, or None where another one holds it."""
+    now = int(table.clock())
+    response = yield from unless_condition_failed(
+        table.update(
+            items.key(root.pk, items.THREAD),
+            "SET #claim = :claim, #until = :until",
+            # The last part holds when a request took effect but its answer was lost and it is sent again.
+            condition="attribute_exists(#epoch) AND (attribute_not_exists(#claim) OR #until < :now OR #claim = :claim)",
+            names={"#epoch": items.EPOCH, "#claim": items.CLAIM, "#until": items.CLAIMED_UNTIL},
+            values={
+                ":claim": {"B": token},
+                ":until": {"N": str(now + CLAIM_SECONDS)},
+                ":now": {"N": str(now)},
+            },
+            ReturnValues="ALL_NEW",
+            delay_seconds=delay_seconds,
+        )
+    )
+    if response is None:
+        if (yield from table.get(root.pk, items.THREAD)) is None:
+            # Whoever stores something gives it a ttl; the item alone says of none.
+            yield from take_epoch(replace(table, ttl_seconds=0), root)
+        return None
+    thread: Item = response["Attributes"]
+    # The thread may have expired; its item is not to go while it keeps the claim.
+    expires_at = now + ORPHAN_SECONDS
+    if lives_shorter(items.number(thread, TTL_ATTRIBUTE), expires_at):
+        is_there = yield from renew(table, items.key(root.pk, items.THREAD), expires_at)
+        return thread if is_there else None
+    return thread
+
+
+def end_epoch(table: Table, claim: Claim) -> Op[bytes]:
+    """Give the thread a new epoch that is idle, and prolong the claim, if it still holds; return the new epoch.
 
     The epoch begins when the deletion or a put needs one; `release` tells by it whether a put did. It is there while
     it is idle, or a `take_epoch` that is sent again after its answer was lost would bring back the one that ended.
     """
+    new = table.rng.randbytes(8)
     other = yield from in_the_way(
         table.update(
-            items.key(root.pk, items.THREAD),
-            "SET #epoch = :new, #idle = :idle, #until = :until",
+            items.key(claim.root.pk, items.THREAD),
+            "SET #epoch = :new, #idle = :idle, #until = :until ADD #previous :ended",
             condition="#claim = :claim AND #epoch = :epoch",
             names={
                 "#claim": items.CLAIM,
                 "#epoch": items.EPOCH,
                 "#idle": items.IDLE,
+                "#previous": items.PREVIOUS,
                 "#until": items.CLAIMED_UNTIL,
             },
             values={
-                ":claim": {"B": claim},
-                ":epoch": {"B": epoch},
-                ":new": {"B": table.rng.randbytes(8)},
+                ":claim": {"B": claim.token},
+                ":epoch": {"B": claim.epoch},
+                ":ended": {"BS": [claim.epoch]},
+                ":new": {"B": new},
                 ":idle": {"BOOL": True},
                 ":until": {"N": str(int(table.clock()) + CLAIM_SECONDS)},
             },
@@ -168,25 +254,53 @@ def end_epoch(table: Table, root: Partition, claim: bytes, epoch: bytes) -> Op[N
         )
     )
     # This request, too, may have taken effect though its answer was lost.
-    if other is not None and other.get(items.CLAIM) != {"B": claim}:
-        raise _claim_lost(root)
+    if other is not None and other.get(items.CLAIM) != {"B": claim.token}:
+        raise _claim_lost(claim.root)
+    return new if other is None else items.binary(other, items.EPOCH)
 
 
-def begin_epoch(table: Table, root: Partition, claim: bytes) -> Op[bytes]:
-    """The thread's epoch, which begins if no put has begun it, and if the claim still holds."""
+def settle(table: Table, claim: Claim, *, begin: bool, adopt: bool) -> Op[None]:
+    """Say, before any segment goes, that the new epoch and the rosters tell what counts, if the claim still holds.
+
+    Args:
+        table: The table.
+        claim: The deletion's claim.
+        begin: Whether something is left, for which the epoch begins.
+        adopt: Whether the thread is to have this saver's ttl from now on, as all that is left has; not where a put
+            has begun the epoch, which may have stored under a longer one.
+    """
+    remove = "REMOVE #previous" + (", #idle" if begin else "")
+    names = {"#claim": items.CLAIM, "#previous": items.PREVIOUS, **({"#idle": items.IDLE} if begin else {})}
+    if adopt and (yield from _settle_adopting(table, claim, remove, names)):
+        return
     response = yield from unless_condition_failed(
         table.update(
-            items.key(root.pk, items.THREAD),
-            "REMOVE #idle",
+            items.key(claim.root.pk, items.THREAD),
+            remove,
             condition="#claim = :claim",
-            names={"#claim": items.CLAIM, "#idle": items.IDLE},
-            values={":claim": {"B": claim}},
-            ReturnValues="ALL_NEW",
+            names=names,
+            values={":claim": {"B": claim.token}},
         )
     )
     if response is None:
-        raise _claim_lost(root)
-    return items.binary(response["Attributes"], items.EPOCH)
+        raise _claim_lost(claim.root)
+
+
+def _settle_adopting(table: Table, claim: Claim, remove: str, names: Mapping[str, str]) -> Op[bool]:
+    response = yield from unless_condition_failed(
+        table.update(
+            items.key(claim.root.pk, items.THREAD),
+            f"SET #expiry = :expiry, #ttl = :ttl {remove}",
+            condition="#claim = :claim AND attribute_exists(#idle)",
+            names={**names, "#idle": items.IDLE, "#expiry": TTL_ATTRIBUTE, "#ttl": items.TTL_SECONDS},
+            values={
+                ":claim": {"B": claim.token},
+                ":expiry": {"N": str(table.expires_at(2))},
+                ":ttl": {"N": str(table.ttl_seconds)},
+            },
+        )
+    )
+    return response is not None
 
 
 def _claim_lost(root: Partition) -> ThreadBusyError:
@@ -198,12 +312,13 @@ def _claim_lost(root: Partition) -> ThreadBusyError:
     return ThreadBusyError(msg)
 
 
-def release(table: Table, root: Partition, claim: bytes, *, nothing_left: bool) -> Op[None]:
+def release(table: Table, claim: Claim, *, nothing_left: bool) -> Op[None]:
     """Let go of the thread; remove its item with the last of its checkpoints, unless its epoch has begun."""
-    item, names, values = items.key(root.pk, items.THREAD), {"#claim": items.CLAIM}, {":claim": {"B": claim}}
+    item = items.key(claim.root.pk, items.THREAD)
+    names, values = {"#claim": items.CLAIM}, {":claim": {"B": claim.token}}
     if nothing_left:
         idle = "#claim = :claim AND attribute_exists(#idle)"
-        if (yield from delete_if(table, item, idle, {**names, "#idle": items.IDLE}, values)):
+        if (yield from table.delete_if(item, idle, {**names, "#idle": items.IDLE}, values)):
             return
     names["#until"] = items.CLAIMED_UNTIL
     yield from unless_condition_failed(
@@ -236,32 +351,20 @@ def enter_namespace(table: Table, at: Partition, epoch: bytes) -> Op[None]:
     What is in a namespace that nobody knows of would never be found again, so this comes before anything else.
     """
     known = table.memory.thread(at.root)
-    until = known.namespaces if known is not None and known.epoch == epoch else {}
-    if at.namespace and lives_shorter(until.get(at.namespace, 0), table.expires_at()):
+    if known is None or known.epoch != epoch:
+        known = ThreadEntry(epoch, table.ttl_seconds)
+    if at.namespace and lives_shorter(known.namespaces.get(at.namespace, 0), table.expires_at()):
         expires_at = table.expires_at(2)
         yield from table.send("put_item", Item=items.namespace_item(at, table.rng, expires_at))
-        table.memory.remember_namespace(at.root, epoch, at.namespace, expires_at)
+        table.memory.remember_namespace(at.root, known, at.namespace, expires_at)
 
 
 def leave_namespace(table: Table, entry: Item) -> Op[None]:
     """Delete a namespace's entry, unless somebody has written it again."""
     key = items.key(items.partition_key(entry), items.sort_key(entry))
-    yield from delete_if(
-        table,
+    yield from table.delete_if(
         key,
         "#entered = :entered",
         {"#entered": items.ENTERED},
         {":entered": {"B": items.binary(entry, items.ENTERED)}},
     )
-
-
-def delete_if(table: Table, at: Item, condition: str, names: dict[str, str], values: Item) -> Op[bool]:
-    """Delete an item if a condition holds, and say whether it did."""
-    # DynamoDB refuses an empty map of values.
-    params: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
-    response = yield from unless_condition_failed(
-        table.send(
-            "delete_item", Key=at, ConditionExpression=condition, ExpressionAttributeNames=names, **params
-        )
-    )
-    return response is not None

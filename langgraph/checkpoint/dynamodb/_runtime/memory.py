@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
@@ -40,12 +40,13 @@ class Entry:
         return 1000 + inline + 100 * len(self.versions) + 300 * len(self.chunks)
 
 
-@dataclass
+@dataclass(frozen=True)
 class ThreadEntry:
-    """What a process knows of a thread: its epoch, and until when its namespaces are entered."""
+    """What a process knows of a thread: its epoch, the longest ttl in it, and until when its namespaces are entered."""
 
     epoch: bytes
-    namespaces: dict[str, int | None] = field(default_factory=dict)
+    ttl_seconds: int | None
+    namespaces: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -77,18 +78,20 @@ class Memory:
         entry = self._get(root)
         return entry if isinstance(entry, ThreadEntry) else None
 
-    def remember_thread(self, root: str, epoch: bytes) -> ThreadEntry:
-        """Keep a thread's epoch; what was known under another one is forgotten."""
+    def remember_thread(self, root: str, epoch: bytes, ttl_seconds: int | None) -> ThreadEntry:
+        """Keep a thread's epoch and ttl; what was known under others is forgotten."""
         entry = self.thread(root)
-        if entry is None or entry.epoch != epoch:
-            entry = ThreadEntry(epoch)
+        if entry is None or (entry.epoch, entry.ttl_seconds) != (epoch, ttl_seconds):
+            entry = ThreadEntry(epoch, ttl_seconds)
             self._set(root, entry)
         return entry
 
-    def remember_namespace(self, root: str, epoch: bytes, namespace: str, expires_at: int | None) -> None:
+    def remember_namespace(
+        self, root: str, known: ThreadEntry, namespace: str, expires_at: int | None
+    ) -> None:
         """Keep that a thread's namespace is entered, and until when."""
-        entry = self.remember_thread(root, epoch)
-        self._set(root, ThreadEntry(epoch, {**entry.namespaces, namespace: expires_at}))
+        entry = self.remember_thread(root, known.epoch, known.ttl_seconds)
+        self._set(root, replace(entry, namespaces={**entry.namespaces, namespace: expires_at}))
 
     def forget(self, key: tuple[str, str] | str) -> None:
         """Drop what is known of a checkpoint or a thread."""

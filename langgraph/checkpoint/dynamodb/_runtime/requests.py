@@ -81,6 +81,29 @@ class Table:
             )
         )
 
+    def update_if(
+        self, item: Item, expression: str, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+    ) -> Op[None]:
+        """Change an item that was read, unless a condition does not hold any more."""
+        at = key(partition_key(item), sort_key(item))
+        update = self.update(at, expression, condition=condition, names=names, values=values)
+        yield from unless_condition_failed(update)
+
+    def put_if(
+        self, item: Item, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+    ) -> Op[None]:
+        """Put an item if a condition holds."""
+        yield from unless_condition_failed(
+            self.send("put_item", Item=item, **_conditions(condition, names, values))
+        )
+
+    def delete_if(
+        self, at: Item, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+    ) -> Op[bool]:
+        """Delete an item if a condition holds, and say whether it did."""
+        request = self.send("delete_item", Key=at, **_conditions(condition, names, values))
+        return (yield from unless_condition_failed(request)) is not None
+
     def query_all(self, query: Query) -> Op[list[Item]]:
         """Read a query to its end."""
         items: list[Item] = []
@@ -168,6 +191,12 @@ class Table:
         if remedy is not None:
             raise CheckpointerConfigurationError(remedy) from error
         raise error
+
+
+def _conditions(condition: str, names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
+    # DynamoDB refuses an empty map of values.
+    some_values = {"ExpressionAttributeValues": values} if values else {}
+    return {"ConditionExpression": condition, "ExpressionAttributeNames": names, **some_values}
 
 
 def unless_condition_failed(request: Op[Any]) -> Op[Any]:

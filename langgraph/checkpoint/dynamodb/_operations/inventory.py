@@ -1,0 +1,134 @@
+"""What a namespace has in the table, as a deletion reads it: everything but the data of its segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import read_roster
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import expand, is_index, reach
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    ChangedMeanwhileError,
+    Segments,
+    judge,
+    read_segments,
+)
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+
+# Everything but a segment's data, which is most of what a thread has.
+_ATTRIBUTES = (
+    PARTITION_KEY,
+    SORT_KEY,
+    RUN_ID,
+    TTL_ATTRIBUTE,
+    items.FORMAT,
+    items.PARENT,
+    items.CREATED_AT,
+    items.HEADS,
+    items.METADATA,
+    items.READABLE_UNTIL,
+    *items.EPOCHS,
+    *items.PARTS,
+)
+
+
+@dataclass
+class Inventory:
+    """What one namespace has in the table."""
+
+    at: Partition
+    heads: dict[str, Item] = field(default_factory=dict)
+    writes: dict[str, list[Item]] = field(default_factory=dict)
+    segments: dict[bytes, Item] = field(default_factory=dict)
+    entries: list[Item] = field(default_factory=list)
+    roster: Item | None = None
+    counted: AbstractSet[str] = frozenset()
+    """The checkpoints that count."""
+    indexes: Segments = field(default_factory=Segments)
+
+    def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
+        """The heads and writes of some checkpoints."""
+        for each in checkpoint_ids:
+            if each in self.heads:
+                yield self.heads[each]
+            yield from self.writes.get(each, ())
+
+    def named(self, checkpoint_ids: Iterable[str]) -> set[bytes]:
+        """Every segment that these checkpoints' items need."""
+        return reach(items.named_ids(self.items_of(checkpoint_ids)), self.indexes.contents)
+
+    def is_whole(self, checkpoint_id: str) -> bool:
+        """Whether every segment that a head names is there; where one is not, the head never counted."""
+        return (
+            reach(items.named_ids([self.heads[checkpoint_id]]), self.indexes.contents) <= self.segments.keys()
+        )
+
+    def count(self, codec: Codec, epochs: AbstractSet[bytes]) -> None:
+        """Find out which heads count, given the epochs whose heads do."""
+        roster = {} if self.roster is None else read_roster(codec, self.roster)
+        self.counted = {
+            name
+            for name, head in self.heads.items()
+            if epoch_in(head, items.BODY, epochs) or roster.get(name) == items.head_digest(head)
+        }
+
+    @property
+    def checkpoint_ids(self) -> set[str]:
+        """Every checkpoint that has a head or writes."""
+        return self.heads.keys() | self.writes.keys()
+
+
+def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
+    """Read what a namespace has, and the index segments that say what its items name."""
+    inventory = Inventory(at)
+    query = Query(at.pk, attributes=_ATTRIBUTES)
+    while not query.done:
+        for item in (yield from table.query_page(query)):
+            _sort_in(inventory, item)
+    if with_indexes:
+        for head in inventory.heads.values():
+            items.check_format(head)
+        ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
+        yield from read_segments(table, codec, at.pk, ids, inventory.indexes, indexes_only=True)
+    return inventory
+
+
+def _sort_in(inventory: Inventory, item: Item) -> None:
+    sk = items.sort_key(item)
+    if sk.startswith(items.SEGMENTS):
+        inventory.segments[items.segment_id_of(item)] = item
+    elif sk.startswith(items.CHECKPOINTS):
+        checkpoint_id = items.checkpoint_id_of(item)
+        if items.is_head(item):
+            inventory.heads[checkpoint_id] = item
+        else:
+            inventory.writes.setdefault(checkpoint_id, []).append(item)
+    elif sk.startswith(items.NAMESPACES):
+        inventory.entries.append(item)
+    elif sk == items.ROSTER:
+        inventory.roster = item
+
+
+def epoch_in(item: Item, name: str, epochs: AbstractSet[bytes]) -> bool:
+    """Whether a part of an item was stored under one of some epochs."""
+    epoch = items.epoch_of(item, name)
+    return epoch is not None and bytes(epoch.get("B", b"")) in epochs
+
+
+def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments | None]:
+    """The segments that hold a head's own content, with the index segments; None where it never counted."""
+    known = Segments(contents=dict(inventory.indexes.contents))
+    missing = yield from read_segments(table, codec, inventory.at.pk, items.own_ids([head]), known)
+    missing |= set(filter(is_index, expand(items.named_ids([head]), known.contents)))
+    if not missing:
+        return known
+    with suppress(ChangedMeanwhileError):
+        yield from judge(table, head, {items.BODY: sorted(missing)})
+    return None
