@@ -51,7 +51,7 @@ def _with_change(saver: DynamoDBSaver, operation: Op[Any], change: Callable[[], 
         if not changed and not all(isinstance(step, Work) for step in steps):
             change()
             changed = True
-        outcomes = saver._blocking._perform(steps)
+        outcomes = saver._blocking._perform(steps, [])
 
 
 def _mutable() -> tuple[Checkpoint, Any, dict[str, Any]]:

@@ -23,6 +23,7 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    copy_checkpoint,
     empty_checkpoint,
 )
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -233,7 +234,8 @@ class DifferentialMachine(RuleBasedStateMachine):
         metadata: CheckpointMetadata = {"source": "loop", "step": self.counter % 3, "parents": {}}
         if run_id is not None:
             metadata["run_id"] = run_id
-        return checkpoint, metadata, new_versions
+        # The runtime goes on with the one that it was given.
+        return copy_checkpoint(checkpoint), metadata, new_versions
 
     @rule(target=checkpoints, config=checkpoints)
     def put_copy(self, config: RunnableConfig) -> RunnableConfig:
@@ -247,9 +249,11 @@ class DifferentialMachine(RuleBasedStateMachine):
         place = config["configurable"]
         beside = expected.parent_config or thread_config(place["thread_id"], place["checkpoint_ns"])
         metadata: CheckpointMetadata = {"source": "fork", "step": 1, "parents": {}}
-        return self._put_both(
+        stored = self._put_both(
             beside, (expected.checkpoint, metadata, {}), (actual.checkpoint, deepcopy(metadata), {})
         )
+        self._compare(stored)
+        return stored
 
     def _put_both(
         self, config: RunnableConfig, expected: tuple[Any, Any, Any], actual: tuple[Any, Any, Any]
@@ -285,13 +289,15 @@ class DifferentialMachine(RuleBasedStateMachine):
     @rule(config=checkpoints)
     def get_by_id(self, config: RunnableConfig) -> None:
         """Read one checkpoint."""
-        expected, found = map(_and_spoil, self._get_both(config))
-        assert _comparable(found) == _comparable(expected)
+        self._compare(config)
 
     @rule(thread=st.sampled_from(THREADS), namespace=st.sampled_from(NAMESPACES))
     def get_latest(self, thread: str, namespace: str) -> None:
         """Read the newest checkpoint of a namespace."""
-        expected, found = map(_and_spoil, self._get_both(thread_config(thread, namespace)))
+        self._compare(thread_config(thread, namespace))
+
+    def _compare(self, config: RunnableConfig) -> None:
+        expected, found = map(_and_spoil, self._get_both(config))
         assert _comparable(found) == _comparable(expected)
 
     @rule(

@@ -58,6 +58,8 @@ ORPHAN_SECONDS = 3600
 UPLOAD_SECONDS_MAX = 900
 # A deletion's claim on its thread; a process that dies keeps others out for this long.
 CLAIM_SECONDS = 120
+# An async operation that is cancelled has this long to let go of what it holds.
+ENDING_SECONDS_MAX = 10.0
 
 # Serialisation of more than this leaves the event loop for a thread.
 THREADED_WORK_BYTES = 64 * 1024

@@ -230,8 +230,11 @@ def _collect(
         left = [entry for entry, is_empty in zip(entries, empty[1:], strict=True) if is_empty]
         yield from gather([leave_namespace(table, entry) for entry in left])
         yield from release(table, root, claim, nothing_left=all(empty) and not since)
-    except Exception:
-        # Whoever repeats the deletion need not wait for the claim to run out.
+    except GeneratorExit:
+        # Dropped: there is nobody any more who would make a request.
+        raise
+    except BaseException:
+        # Failed or interrupted: whoever repeats the deletion need not wait for the claim to run out.
         with suppress(Exception):
             yield from release(table, root, claim, nothing_left=False)
         raise
