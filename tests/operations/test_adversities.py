@@ -46,7 +46,7 @@ def _rounds(saver: DynamoDBSaver, operation: Any) -> Iterator[tuple[Any, Callabl
     outcomes: list[Any] = [None]
 
     def go_on() -> None:
-        outcomes[0] = saver._blocking._perform(steps)
+        outcomes[0] = saver._blocking._perform(steps, [])
 
     while True:
         try:

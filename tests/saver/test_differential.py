@@ -1,10 +1,15 @@
-"""Random sequences of every operation, on the saver and on LangGraph's InMemorySaver: the results are equal."""
+"""Random sequences of every operation, on the saver and on LangGraph's InMemorySaver: the results are equal.
+
+The caller has the habits of LangGraph's runtime: it makes the next checkpoint in the very one that it was given, puts
+copies of checkpoints beside them, and changes whatever it gave or was given, even while requests are on their way.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +20,10 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     BaseCheckpointSaver,
+    Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    copy_checkpoint,
     empty_checkpoint,
 )
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -102,6 +109,29 @@ def _by_namespace(found: Sequence[CheckpointTuple]) -> dict[tuple[str, str], lis
     return lists
 
 
+def _spoil(thing: Any) -> None:
+    """Change in place whatever can be changed, as deep as it goes."""
+    if isinstance(thing, dict):
+        _spoil(list(thing.values()))
+        thing.update(dict.fromkeys(thing, "spoiled"), spoiled="spoiled")
+    elif isinstance(thing, (list, tuple)):
+        for each in thing:
+            _spoil(each)
+        if isinstance(thing, list):
+            thing.append("spoiled")
+    elif isinstance(thing, set):
+        thing.add("spoiled")
+    elif isinstance(thing, AIMessage):
+        thing.content = "spoiled"
+
+
+def _and_spoil(given: Any) -> Any:
+    """What a saver gave, as it was before the caller changed it."""
+    kept = deepcopy(given)
+    _spoil(given)
+    return kept
+
+
 class DifferentialMachine(RuleBasedStateMachine):
     """Does each operation on both savers."""
 
@@ -135,9 +165,26 @@ class DifferentialMachine(RuleBasedStateMachine):
     def _run(self, operation: Any) -> Any:
         return self.loop.run_until_complete(operation)
 
+    def _run_and_spoil(self, operation: Coroutine[Any, Any, Any], *given: Any) -> Any:
+        """Run an operation that was given dicts and lists which its caller empties once it is under way."""
+
+        async def run() -> Any:
+            task = asyncio.ensure_future(operation)
+            await asyncio.sleep(0)
+            for each in given:
+                each.clear()
+            return await task
+
+        return self._run(run())
+
+    def _get_both(self, config: RunnableConfig) -> tuple[CheckpointTuple | None, CheckpointTuple | None]:
+        """What InMemorySaver gives and what ours does."""
+        # InMemorySaver hands back the very config that it was given.
+        return self.expected.get_tuple(deepcopy(config)), self._run(self.actual.aget_tuple(deepcopy(config)))
+
     def _all(self, config: RunnableConfig | None, **options: Any) -> list[CheckpointTuple]:
         async def collect() -> list[CheckpointTuple]:
-            return [each async for each in self.actual.alist(config, **options)]
+            return [_and_spoil(each) async for each in self.actual.alist(config, **options)]
 
         found: list[CheckpointTuple] = self._run(collect())
         return found
@@ -164,24 +211,62 @@ class DifferentialMachine(RuleBasedStateMachine):
 
     def _put(self, config: RunnableConfig, values: list[Any], run_id: str | None) -> RunnableConfig:
         self.counter += 1
-        parent = self.expected.get_tuple(config) if "checkpoint_id" in config["configurable"] else None
-        checkpoint = empty_checkpoint()
-        checkpoint["id"] = f"{self.counter:06}"
-        if parent is not None:
-            checkpoint["channel_values"] = dict(parent.checkpoint["channel_values"])
-            checkpoint["channel_versions"] = dict(parent.checkpoint["channel_versions"])
+        found: Sequence[CheckpointTuple | None] = (None, None)
+        if "checkpoint_id" in config["configurable"]:
+            found = self._get_both(config)
+        expected, actual = (self._next_step(each, deepcopy(values), run_id) for each in found)
+        return self._put_both(config, expected, actual)
+
+    def _next_step(
+        self, found: CheckpointTuple | None, values: list[Any], run_id: str | None
+    ) -> tuple[Checkpoint, CheckpointMetadata, dict[str, Any]]:
+        """The arguments of a put that the runtime makes of the very checkpoint that it was given."""
+        checkpoint = empty_checkpoint() if found is None else found.checkpoint
+        checkpoint["id"], checkpoint["ts"] = f"{self.counter:06}", "2026-01-01T00:00:00+00:00"
         # Only a delta channel's snapshot is absent from the values of a checkpoint that inherits it.
         checkpoint["channel_values"].pop("delta", None)
         new_versions: dict[str, Any] = {}
         for kind, channel, value in values:
             _apply(checkpoint["channel_values"], kind, channel, value)
             new_versions[channel] = self.counter
-        checkpoint["channel_versions"] |= new_versions
+        checkpoint["channel_versions"].update(new_versions)
+        checkpoint["versions_seen"].setdefault("node", {}).update(new_versions)
         metadata: CheckpointMetadata = {"source": "loop", "step": self.counter % 3, "parents": {}}
         if run_id is not None:
             metadata["run_id"] = run_id
-        stored = self.expected.put(config, checkpoint, metadata, new_versions)
-        assert self._run(self.actual.aput(config, checkpoint, metadata, new_versions)) == stored
+        # The runtime goes on with the one that it was given.
+        return copy_checkpoint(checkpoint), metadata, new_versions
+
+    @rule(target=checkpoints, config=checkpoints)
+    def put_copy(self, config: RunnableConfig) -> RunnableConfig:
+        """Put a checkpoint again beside itself, as `update_state` does as the node `__copy__`."""
+        expected, actual = self._get_both(config)
+        if expected is None or actual is None:
+            assert actual is expected
+            return config
+        self.counter += 1
+        expected.checkpoint["id"] = actual.checkpoint["id"] = f"{self.counter:06}"
+        place = config["configurable"]
+        beside = expected.parent_config or thread_config(place["thread_id"], place["checkpoint_ns"])
+        metadata: CheckpointMetadata = {"source": "fork", "step": 1, "parents": {}}
+        stored = self._put_both(
+            beside, (expected.checkpoint, metadata, {}), (actual.checkpoint, deepcopy(metadata), {})
+        )
+        self._compare(stored)
+        return stored
+
+    def _put_both(
+        self, config: RunnableConfig, expected: tuple[Any, Any, Any], actual: tuple[Any, Any, Any]
+    ) -> RunnableConfig:
+        stored: RunnableConfig = _and_spoil(self.expected.put(deepcopy(config), *expected))
+        given = deepcopy(config)
+        checkpoint, metadata, new_versions = actual
+        dicts = [checkpoint[name] for name in ("channel_values", "channel_versions", "versions_seen")]
+        dicts += [checkpoint, metadata["parents"], metadata, new_versions, given["configurable"], given]
+        values = list(checkpoint["channel_values"].values())
+        put = self._run_and_spoil(self.actual.aput(given, *actual), *dicts)
+        assert _and_spoil(put) == stored
+        _spoil([expected, values])
         return stored
 
     @rule(
@@ -192,21 +277,28 @@ class DifferentialMachine(RuleBasedStateMachine):
     )
     def put_writes(self, config: RunnableConfig, entries: list[Any], task_id: str, path: str) -> None:
         """Store writes, whose task may have some already."""
-        self.expected.put_writes(config, entries, task_id, path)
-        self._run(self.actual.aput_writes(config, entries, task_id, path))
+        mine, given = deepcopy(entries), deepcopy(entries)
+        values = [value for _, value in given]
+        place = deepcopy(config)
+        self.expected.put_writes(config, mine, task_id, path)
+        self._run_and_spoil(
+            self.actual.aput_writes(place, given, task_id, path), given, place["configurable"], place
+        )
+        _spoil([mine, values])
 
     @rule(config=checkpoints)
     def get_by_id(self, config: RunnableConfig) -> None:
         """Read one checkpoint."""
-        found = self._run(self.actual.aget_tuple(config))
-        assert _comparable(found) == _comparable(self.expected.get_tuple(config))
+        self._compare(config)
 
     @rule(thread=st.sampled_from(THREADS), namespace=st.sampled_from(NAMESPACES))
     def get_latest(self, thread: str, namespace: str) -> None:
         """Read the newest checkpoint of a namespace."""
-        config = thread_config(thread, namespace)
-        found = self._run(self.actual.aget_tuple(config))
-        assert _comparable(found) == _comparable(self.expected.get_tuple(config))
+        self._compare(thread_config(thread, namespace))
+
+    def _compare(self, config: RunnableConfig) -> None:
+        expected, found = map(_and_spoil, self._get_both(config))
+        assert _comparable(found) == _comparable(expected)
 
     @rule(
         thread=st.none() | st.sampled_from(THREADS),
@@ -254,7 +346,9 @@ class DifferentialMachine(RuleBasedStateMachine):
         if self.expected.has_lost_ancestor(config):
             return
         channels = ["delta", "text", "absent"]
-        found = self._run(self.actual.aget_delta_channel_history(config=config, channels=channels))
+        found = _and_spoil(
+            self._run(self.actual.aget_delta_channel_history(config=config, channels=channels))
+        )
         assert found == self.expected.get_delta_channel_history(config=config, channels=channels)
 
     @rule(thread=st.sampled_from(THREADS))
@@ -288,10 +382,10 @@ def _apply(values: dict[str, Any], kind: str, channel: str, value: Any) -> None:
     if kind == "set":
         values[channel] = value
     elif kind == "append":
-        messages = values.get(channel, [])
-        values[channel] = [*messages, *map(_message, range(len(messages), len(messages) + value))]
+        messages = values.setdefault(channel, [])
+        messages += map(_message, range(len(messages), len(messages) + value))
     elif kind == "trim":
-        values[channel] = values.get(channel, [])[value:]
+        del values.setdefault(channel, [])[:value]
     elif kind == "snapshot":
         values[channel] = _DeltaSnapshot(value)
     else:

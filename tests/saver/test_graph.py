@@ -56,6 +56,29 @@ async def test_static_breakpoint_stops_before_each_tool(make_saver: MakeSaver, s
     await assert_same(make_saver, graphs.agent_with_breakpoint, scenario, side)
 
 
+@both_sides
+async def test_a_copy_of_the_newest_checkpoint_after_a_breakpoint_is_of_one_step(
+    make_saver: MakeSaver, side: Side
+) -> None:
+    """The loop changes the versions of the checkpoint that it resumed from in place."""
+
+    async def scenario(session: Session) -> None:
+        await session.invoke(_question(1))
+        while (await session.state()).next:
+            await session.invoke(None)
+            newest = await session.state()
+            copied = await session.update(newest.config, None, as_node="__copy__")
+            assert (await session.state(copied)).values == newest.values
+        await session.look()
+
+    def build(saver: graphs.Saver) -> graphs.Graph:
+        graph = graphs.agent_with_breakpoint(saver)
+        graph.interrupt_before_nodes = ["model", "tools"]
+        return graph
+
+    await assert_same(make_saver, build, scenario, side)
+
+
 @every_durability
 @pytest.mark.parametrize("checkpointer", [None, True], ids=["per-call", "per-thread"])
 async def test_nested_subgraphs_keep_their_namespaces(

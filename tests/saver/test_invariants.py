@@ -301,7 +301,7 @@ def _put_with(
             return done
         if done == position:
             interfere()
-        outcomes = saver._blocking._perform(steps)
+        outcomes = saver._blocking._perform(steps, [])
     raise AssertionError
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations import collect, draft, put, put_writes, threads
 from langgraph.checkpoint.dynamodb._operations.collect import Choice
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
@@ -107,13 +107,13 @@ def reread_before_the_epoch_moves(patch: pytest.MonkeyPatch) -> None:
 def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     """All deletions of a thread take the same claim, so that none keeps another one out."""
     anyone = b"anyone"
-    try_claim, take, end, settle = threads._try_claim, threads.take_claim, threads.end_epoch, threads.settle
+    take, end, settle, release = threads.take_claim, threads.end_epoch, threads.settle, threads.release
 
-    def try_any(table: Table, root: Partition, _token: bytes, delay_seconds: float) -> Op[Item | None]:
-        return (yield from try_claim(table, root, anyone, delay_seconds))
+    def take_any(table: Table, root: Partition, _token: bytes = anyone) -> Op[Claim]:
+        return (yield from take(table, root, anyone))
 
-    def take_any(table: Table, root: Partition) -> Op[Claim]:
-        return replace((yield from take(table, root)), token=anyone)
+    def release_any(table: Table, root: Partition, _token: bytes, **options: bool) -> Op[None]:
+        yield from release(table, root, anyone, **options)
 
     def end_any(table: Table, claim: Claim) -> Op[bytes]:
         # Another deletion may have let go of it.
@@ -122,7 +122,7 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     def settle_any(table: Table, claim: Claim, **options: bool) -> Op[None]:
         yield from settle(table, (yield from take_any(table, claim.root)), **options)
 
-    patch.setattr(threads, "_try_claim", try_any)
     patch.setattr(collect, "take_claim", take_any)
     patch.setattr(collect, "end_epoch", end_any)
     patch.setattr(collect, "settle", settle_any)
+    patch.setattr(collect, "release", release_any)

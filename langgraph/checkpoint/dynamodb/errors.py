@@ -21,7 +21,7 @@ class CheckpointerConfigurationError(CheckpointerError):
 
 
 class CheckpointSerializationError(CheckpointerError, TypeError):
-    """The serializer cannot write a value, which was not stored; a flush may have stored writes before it."""
+    """The serializer cannot write a value; nothing of the call was stored."""
 
 
 class CheckpointNotFoundError(CheckpointerError, LookupError):

@@ -333,7 +333,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
         Raises:
             CheckpointerInputError: An id is missing or one that DynamoDB cannot take.
-            CheckpointSerializationError: The serializer cannot write a value; writes before it may have been stored.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
             CheckpointCorruptionError: The checkpoint of which parts are reused is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """

@@ -58,6 +58,8 @@ ORPHAN_SECONDS = 3600
 UPLOAD_SECONDS_MAX = 900
 # A deletion's claim on its thread; a process that dies keeps others out for this long.
 CLAIM_SECONDS = 120
+# An async operation that is cancelled has this long to let go of what it holds.
+ENDING_SECONDS_MAX = 10.0
 
 # How many older checkpoints of a namespace a deletion vouches for; a roster of so many has some 100 KB.
 ROSTER_HEADS_MAX = 4096

@@ -99,18 +99,22 @@ def _collect(
     adopt: bool = False,
 ) -> Op[None]:
     """The eight steps, given what decides over checkpoints and what over segments."""
-    claim = yield from take_claim(table, items.partition(thread_id))
+    root, token = items.partition(thread_id), table.rng.randbytes(8)
     try:
+        claim = yield from take_claim(table, root, token)
         yield from _collect_claimed(
             table, codec, claim, choose, unneeded, with_indexes=with_indexes, adopt=adopt
         )
-    except Exception:
-        # Whoever repeats the deletion need not wait for the claim to run out.
+    except GeneratorExit:
+        # Dropped: there is nobody any more who would make a request.
+        raise
+    except BaseException:
+        # Failed or interrupted: whoever repeats the deletion need not wait for the claim to run out.
         with suppress(Exception):
-            yield from release(table, claim, nothing_left=False)
+            yield from release(table, root, token, nothing_left=False)
         raise
     finally:
-        table.memory.forget(claim.root.pk)
+        table.memory.forget(root.pk)
 
 
 def _collect_claimed(
@@ -156,7 +160,7 @@ def _collect_claimed(
     ]
     left = [entry for entry, is_empty in zip(entries, empty[1:], strict=True) if is_empty]
     yield from gather([leave_namespace(table, entry) for entry in left])
-    yield from release(table, claim, nothing_left=all(empty) and not since)
+    yield from release(table, claim.root, claim.token, nothing_left=all(empty) and not since)
 
 
 # The steps

@@ -166,6 +166,7 @@ def get_delta_channel_history(
     table: Table, codec: Codec, config: RunnableConfig, channels: Sequence[str]
 ) -> Op[Mapping[str, DeltaChannelHistory]]:
     """Collect, for each channel, the writes since its nearest stored value, and that value."""
+    channels = tuple(channels)
     if not channels:
         return {}
     at, checkpoint_id = target(config), checkpoint_id_in(config)

@@ -37,7 +37,8 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 def _entry(group: Group, body: Body, known: Segments) -> Entry:
     return Entry(
         epoch=items.binary(group.head, items.EPOCH),
-        versions=body.checkpoint.get("channel_versions", {}),
+        # A copy: LangGraph counts versions in the very checkpoint that it is given.
+        versions=dict(body.checkpoint.get("channel_versions", {})),
         values=body.values,
         chunks={
             each: Chunk.of(piece(content), known.expires_at.get(each))

@@ -55,12 +55,12 @@ def list_checkpoints(
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match; limit counts those that do."""
     before_id = None if before is None else checkpoint_id_in(before)
-    selection = _Selection(table, codec, metadata_filter or {}, before_id, limit)
+    selection = _Selection(table, codec, dict(metadata_filter or {}), before_id, limit)
     if config is None:
         yield from selection.of_table()
     else:
         at, checkpoint_id = target(config), checkpoint_id_in(config)
-        if (config["configurable"]).get("checkpoint_ns") is None:
+        if config["configurable"].get("checkpoint_ns") is None:
             within = yield from namespaces(table, at)
         else:
             within = [at]

@@ -9,6 +9,7 @@ tells whether a deletion came between. If so, the put is made again from parts t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -57,23 +58,35 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, Thread
 
 @dataclass(frozen=True)
 class _Put:
-    """What one call of `put` was given."""
+    """What one call of `put` was given, as it was then: its caller may change any of it while requests are made."""
 
     at: Partition
-    checkpoint: Checkpoint
+    checkpoint_id: str
     parent_id: str | None
-    metadata: CheckpointMetadata
-    new_versions: ChannelVersions
-    store_writes: Callable[[], Op[Any]] | None
-    # Serialized once, however many attempts it takes: a running node may change a value meanwhile.
+    # The checkpoint without its values.
+    rest: tuple[str, bytes]
+    # As readable JSON, or packed to be sealed.
+    metadata: str | bytes
+    delta_channels: AbstractSet[str]
+    run_id: str | None
+    versions: Mapping[str, Any]
+    new_channels: AbstractSet[str]
+    values: Mapping[str, Any]
+    store_writes: Callable[[], Op[Any]] | None = None
+    # Serialized once, however many attempts it takes, and before the first request; but for what the parent is
+    # remembered to hold, which is asked for only where the whole thread was deleted meanwhile.
     serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
     def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
         """A channel's value as it was when it was first asked for."""
         if channel not in self.serialized:
-            value = self.checkpoint["channel_values"][channel]
-            self.serialized[channel] = codec.dumps(value, f"channel {channel!r}")
+            self.serialized[channel] = codec.dumps(self.values[channel], f"channel {channel!r}")
         return self.serialized[channel]
+
+    def dumps_all(self, codec: Codec) -> None:
+        """Take every value as it is now."""
+        for channel in self.values:
+            self.dumps(codec, channel)
 
 
 @dataclass(frozen=True)
@@ -92,27 +105,48 @@ def put(
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
-    store_writes: Callable[[], Op[Any]] | None = None,
 ) -> Op[RunnableConfig]:
-    """Store a checkpoint; when this returns, it is whole and stays so until it is deleted.
+    """Store a checkpoint; when this returns, it is whole and stays so until it is deleted."""
+    request = take(table, codec, config, checkpoint, metadata, new_versions)
+    return (yield from store(table, codec, request))
 
-    What `store_writes` stores is there when the checkpoint is; it is run for each attempt.
-    """
-    at, parent_id = target(config), checkpoint_id_in(config)
+
+def take(
+    table: Table,
+    codec: Codec,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+) -> _Put:
+    """What a call of `put` was given; of the values only which they are."""
     checkpoint_id = checkpoint["id"]
     items.checkpoint_prefix(checkpoint_id)
-    request = _Put(
-        at,
-        checkpoint,
-        parent_id,
-        get_checkpoint_metadata(config, metadata),
-        new_versions,
-        store_writes,
+    metadata = get_checkpoint_metadata(config, metadata)
+    rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
+    return _Put(
+        target(config),
+        checkpoint_id,
+        checkpoint_id_in(config),
+        codec.dumps(rest, "the checkpoint"),
+        _serialized_metadata(table, codec, metadata),
+        delta_counters(metadata),
+        items.indexable_run_id(metadata),
+        dict(checkpoint["channel_versions"]),
+        set(new_versions),
+        dict(checkpoint["channel_values"]),
     )
+
+
+def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
+    """Store what a call of `put` was given; what its `store_writes` stores is there when the checkpoint is."""
+    at, checkpoint_id = request.at, request.checkpoint_id
     parent: Entry | None = None
     if request.parent_id is not None:
         parent = table.memory.checkpoint(at.pk, request.parent_id)
-        parent = parent or (yield from read_entry(table, codec, at, request.parent_id))
+    if request.parent_id is not None and parent is None:
+        yield from work(partial(request.dumps_all, codec), rough_bytes(request.values))
+        parent = yield from read_entry(table, codec, at, request.parent_id)
         parent = parent or (yield from _newest_parts(table, codec, at))
     thread = table.memory.thread(at.root)
     remembered = parent or thread
@@ -149,16 +183,15 @@ def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Ent
     Where the parent has gone and the head that was committed has stayed, that head may be all that still
     holds what it inherited. The deletion took the link to the parent from it, which is not brought back.
     """
-    checkpoint_id = request.checkpoint["id"]
     if request.parent_id is None:
         return request, None
     table.memory.forget((request.at.pk, request.parent_id))
     parent = yield from read_entry(table, codec, request.at, request.parent_id)
     if parent is not None:
         return request, parent
-    if not delta_counters(request.metadata):
+    if not request.delta_channels:
         request = replace(request, parent_id=None)
-    return request, (yield from read_entry(table, codec, request.at, checkpoint_id))
+    return request, (yield from read_entry(table, codec, request.at, request.checkpoint_id))
 
 
 def _attempt(
@@ -186,14 +219,8 @@ def _attempt(
     yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, request.at, epoch)
     if seen is not None and seen.epoch == epoch:
-        entry = Entry(
-            epoch,
-            dict(request.checkpoint["channel_versions"]),
-            head.values,
-            head.draft.chunks,
-            history_expires_at,
-        )
-        table.memory.remember_checkpoint(request.at.pk, request.checkpoint["id"], entry)
+        entry = Entry(epoch, request.versions, head.values, head.draft.chunks, history_expires_at)
+        table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
     return epoch, seen
 
 
@@ -230,30 +257,28 @@ def _size(request: _Put, parent: Entry | None) -> int:
     """About how many bytes there are to serialize or to copy."""
     if parent is not None:
         return sum(map(parent.value_bytes, parent.values.values()))
-    return rough_bytes(request.checkpoint["channel_values"])
+    return rough_bytes(request.values)
 
 
 def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None) -> _Head:
     """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
     base = parent if parent is not None and parent.epoch == epoch else None
-    sk = items.checkpoint_prefix(request.checkpoint["id"])
+    sk = items.checkpoint_prefix(request.checkpoint_id)
     draft = Draft(table, codec, request.at, sk, base)
     values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
-    rest = {name: value for name, value in request.checkpoint.items() if name != "channel_values"}
-    kind, data = codec.dumps(rest, "the checkpoint")
     refs = [each for value in values.values() for each in draft.folded(value.segments)]
-    metadata = _metadata(table, codec, draft, sk, request.metadata)
-    body = draft.part(pack_body(kind, data, values, metadata), BODY_BYTES_MAX, refs)
+    metadata = _metadata(draft, sk, request.metadata)
+    body = draft.part(pack_body(*request.rest, values, metadata), BODY_BYTES_MAX, refs)
     item = items.head_item(
         request.at,
-        request.checkpoint["id"],
+        request.checkpoint_id,
         parent_id=request.parent_id,
         metadata=metadata,
         body=body,
-        run_id=items.indexable_run_id(request.metadata),
+        run_id=request.run_id,
     )
     item = items.with_expiry(item, table.expires_at())
-    if delta_counters(request.metadata):
+    if request.delta_channels:
         item = items.kept_for_descendants(item, _last_expiry(table, draft))
     return _Head(item, draft, values)
 
@@ -271,10 +296,9 @@ def _store_values(
     codec: Codec, draft: Draft, request: _Put, parent: Entry | None, reusable: Collection[bytes]
 ) -> dict[str, StoredValue]:
     """Decide how the checkpoint holds each channel's value."""
-    channel_values = request.checkpoint["channel_values"]
     inherited: dict[str, StoredValue] = {}
     serialized: dict[str, tuple[str, bytes]] = {}
-    names = dict.fromkeys((*request.checkpoint["channel_versions"], *channel_values))
+    names = dict.fromkeys((*request.versions, *request.values))
     for name in names:
         if parent is not None and _is_inherited(request, parent, name):
             before = parent.values.get(name)
@@ -282,7 +306,7 @@ def _store_values(
                 inherited[name] = before
             elif before is not None:
                 serialized[name] = (before.kind, before.join(parent.contents))
-        elif name in channel_values:
+        elif name in request.values:
             serialized[name] = request.dumps(codec, name)
     size = sum(len(data) for _, data in serialized.values())
     if parent is not None:
@@ -303,22 +327,27 @@ def _is_inherited(request: _Put, parent: Entry, name: str) -> bool:
 
     A delta channel's snapshot is inherited by checkpoints that do not have it among their values.
     """
-    versions = request.checkpoint["channel_versions"]
     return (
-        name not in request.new_versions
-        and name in versions
+        name not in request.new_channels
+        and name in request.versions
         and name in parent.versions
-        and versions[name] == parent.versions[name]
-        and (name in parent.values or name not in request.checkpoint["channel_values"])
+        and request.versions[name] == parent.versions[name]
+        and (name in parent.values or name not in request.values)
     )
 
 
-def _metadata(table: Table, codec: Codec, draft: Draft, sk: str, metadata: CheckpointMetadata) -> Item:
+def _serialized_metadata(table: Table, codec: Codec, metadata: CheckpointMetadata) -> str | bytes:
+    """Metadata as readable JSON, or packed where they are to be sealed."""
     text = None if table.encrypt_metadata else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
-        return {items.METADATA: {"S": text}}
-    raw = pack_metadata(*codec.dumps(metadata, "the metadata"))
-    return {items.SEALED_METADATA: draft.part(raw, METADATA_BYTES_MAX).attribute(sk)}
+        return text
+    return pack_metadata(*codec.dumps(metadata, "the metadata"))
+
+
+def _metadata(draft: Draft, sk: str, metadata: str | bytes) -> Item:
+    if isinstance(metadata, str):
+        return {items.METADATA: {"S": metadata}}
+    return {items.SEALED_METADATA: draft.part(metadata, METADATA_BYTES_MAX).attribute(sk)}
 
 
 def _renew_history(
@@ -326,13 +355,12 @@ def _renew_history(
 ) -> Op[int | None]:
     """Keep what the checkpoint's delta channels are rebuilt from alive; return when the first of it expires."""
     ends_at, own = items.ends_at(head.item), items.number(head.item, TTL_ATTRIBUTE)
-    counters = delta_counters(request.metadata)
-    if parent is None or not counters:
+    if parent is None or not request.delta_channels:
         return own
     if not lives_shorter(parent.history_expires_at, ends_at):
         return _earlier(parent.history_expires_at, own)
-    channels = counters - head.values.keys()
-    ancestors = Ancestors(table, codec, request.at, below=request.checkpoint["id"])
+    channels = request.delta_channels - head.values.keys()
+    ancestors = Ancestors(table, codec, request.at, below=request.checkpoint_id)
     try:
         path = yield from ancestors.back(head.item, channels)
     except CheckpointNotFoundError:

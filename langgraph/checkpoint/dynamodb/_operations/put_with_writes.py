@@ -8,20 +8,21 @@ them, together with all writes (`DeferredCheckpointSaver`, with its protocols `S
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations import put, put_writes
+from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
 from langgraph.checkpoint.dynamodb._operations.reads import checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 
 HeldWrites: TypeAlias = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 """The arguments of a call of `put_writes`: a config, the writes, the task's id and its path."""
@@ -37,21 +38,33 @@ def put_with_writes(
     pending_writes: Iterable[HeldWrites],
 ) -> Op[RunnableConfig]:
     """Store a checkpoint, and before it the writes that a reader will find."""
-    tasks: dict[tuple[Partition, str, str], list[HeldWrites]] = {}
-    for each in pending_writes:
-        at, checkpoint_id = target(each[0]), checkpoint_id_in(each[0]) or ""
-        tasks.setdefault((at, checkpoint_id, each[2]), []).append(each)
-    own = (target(config), checkpoint["id"])
-    others = [
-        each for each in dict.fromkeys((at, checkpoint_id) for at, checkpoint_id, _ in tasks) if each != own
+    request = put.take(table, codec, config, checkpoint, metadata, new_versions)
+    held = [
+        (target(place), checkpoint_id_in(place) or "", task_id, tuple(writes), task_path)
+        for place, writes, task_id, task_path in pending_writes
     ]
+
+    def serialize() -> list[Serialized]:
+        request.dumps_all(codec)
+        return [put_writes.serialize(codec, writes, task_path) for *_, writes, task_path in held]
+
+    size = rough_bytes(request.values) + sum(
+        rough_bytes(value) for *_, writes, _ in held for _, value in writes
+    )
+    serialized = yield from work(serialize, size)
+    own = (request.at, request.checkpoint_id)
+    others = [each for each in dict.fromkeys(call[:2] for call in held) if each != own]
     found = {own, *(yield from _stored(table, others))}
-    wanted = [held for (at, checkpoint_id, _), held in tasks.items() if (at, checkpoint_id) in found]
+    # The calls of each task, the later ones of which may replace what the earlier ones stored.
+    tasks: dict[tuple[Partition, str, str], list[Serialized]] = {}
+    for call, writes in zip(held, serialized, strict=True):
+        if call[:2] in found and any(writes):
+            tasks.setdefault(call[:3], []).append(writes)
 
     def store_writes() -> Op[Any]:
-        yield from gather([_store_in_order(table, codec, held) for held in wanted])
+        yield from gather([_store_in_order(table, codec, task, calls) for task, calls in tasks.items()])
 
-    return (yield from put(table, codec, config, checkpoint, metadata, new_versions, store_writes))
+    return (yield from put.store(table, codec, replace(request, store_writes=store_writes)))
 
 
 def _stored(table: Table, wanted: Iterable[tuple[Partition, str]]) -> Op[set[tuple[Partition, str]]]:
@@ -63,7 +76,8 @@ def _stored(table: Table, wanted: Iterable[tuple[Partition, str]]) -> Op[set[tup
     return {keys[item[PARTITION_KEY]["S"], item[SORT_KEY]["S"]] for item in found}
 
 
-def _store_in_order(table: Table, codec: Codec, held: Sequence[HeldWrites]) -> Op[None]:
-    """Store one task's writes, the later ones of which may replace the earlier ones."""
-    for config, writes, task_id, task_path in held:
-        yield from put_writes(table, codec, config, writes, task_id, task_path)
+def _store_in_order(
+    table: Table, codec: Codec, task: tuple[Partition, str, str], calls: Sequence[Serialized]
+) -> Op[None]:
+    for serialized in calls:
+        yield from put_writes.store(table, codec, *task, serialized)

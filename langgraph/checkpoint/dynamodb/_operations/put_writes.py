@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP
@@ -40,6 +40,9 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 
+Serialized: TypeAlias = tuple[dict[int, Write], dict[int, Write]]
+"""What one call stores: regular writes and special ones, by their index."""
+
 
 def put_writes(
     table: Table,
@@ -54,11 +57,20 @@ def put_writes(
     if checkpoint_id is None:
         msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
         raise CheckpointerInputError(msg)
-    sk = items.writes_sk(checkpoint_id, task_id)
+    items.writes_sk(checkpoint_id, task_id)
     if not writes:
         return
     size = sum(rough_bytes(value) for _, value in writes)
-    call = _Call(*(yield from work(partial(_serialize, codec, writes, task_path), size)), order=_now(table))
+    serialized = yield from work(partial(serialize, codec, tuple(writes), task_path), size)
+    yield from store(table, codec, at, checkpoint_id, task_id, serialized)
+
+
+def store(
+    table: Table, codec: Codec, at: Partition, checkpoint_id: str, task_id: str, serialized: Serialized
+) -> Op[None]:
+    """Store a task's writes once they are serialized."""
+    sk = items.writes_sk(checkpoint_id, task_id)
+    call = _Call(*serialized, order=int(table.clock() * 1000))
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
     table = lasting(table, thread)
     remembered = thread or head
@@ -112,13 +124,7 @@ class _Call:
         return sum(len(write.data) for write in (*self.regular.values(), *self.special.values()))
 
 
-def _now(table: Table) -> int:
-    return int(table.clock() * 1000)
-
-
-def _serialize(
-    codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str
-) -> tuple[dict[int, Write], dict[int, Write]]:
+def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -> Serialized:
     """The regular and the special writes by their index; within a call the last one to a special index wins."""
     regular, special = dict[int, Write](), dict[int, Write]()
     for position, (channel, value) in enumerate(writes):

@@ -172,9 +172,9 @@ class Claim:
         return self.previous | {self.epoch}
 
 
-def take_claim(table: Table, root: Partition) -> Op[Claim]:
+def take_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
     """Keep other collections of the thread out, waiting for one that is under way."""
-    waited, attempt, token = 0.0, 0, table.rng.randbytes(8)
+    waited, attempt = 0.0, 0
     while waited <= BACKOFF_SECONDS_TOTAL:
         delay = table.backoff(attempt)
         waited += delay
@@ -312,10 +312,10 @@ def _claim_lost(root: Partition) -> ThreadBusyError:
     return ThreadBusyError(msg)
 
 
-def release(table: Table, claim: Claim, *, nothing_left: bool) -> Op[None]:
+def release(table: Table, root: Partition, token: bytes, *, nothing_left: bool) -> Op[None]:
     """Let go of the thread; remove its item with the last of its checkpoints, unless its epoch has begun."""
-    item = items.key(claim.root.pk, items.THREAD)
-    names, values = {"#claim": items.CLAIM}, {":claim": {"B": claim.token}}
+    item = items.key(root.pk, items.THREAD)
+    names, values = {"#claim": items.CLAIM}, {":claim": {"B": token}}
     if nothing_left:
         idle = "#claim = :claim AND attribute_exists(#idle)"
         if (yield from table.delete_if(item, idle, {**names, "#idle": items.IDLE}, values)):

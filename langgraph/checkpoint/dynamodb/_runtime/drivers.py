@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.limits import THREADED_WORK_BYTES
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Outcome, Step, Stream, Work
+from langgraph.checkpoint.dynamodb._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
+from langgraph.checkpoint.dynamodb._runtime.steps import (
+    Call,
+    Emit,
+    Op,
+    Outcome,
+    Step,
+    Stream,
+    Work,
+    interrupted,
+)
 
 T = TypeVar("T")
 
@@ -36,7 +46,7 @@ class BlockingDriver:
                 except StopIteration as stop:
                     value: T = stop.value
                     return value
-                outcomes = self._perform(steps)
+                outcomes = self._round(operation, steps)
         finally:
             operation.close()
 
@@ -53,16 +63,31 @@ class BlockingDriver:
                     yield steps.value
                     outcomes = None
                 else:
-                    outcomes = self._perform(steps)
+                    outcomes = self._round(operation, steps)
         finally:
             operation.close()
 
-    def _perform(self, steps: Sequence[Step]) -> list[Outcome]:
+    def _round(self, operation: Generator[Any, Any, Any], steps: Sequence[Step]) -> list[Outcome]:
+        """Perform a round; if that is interrupted, let the operation end before the interruption goes on."""
+        futures: list[Future[Outcome]] = []
+        try:
+            return self._perform(steps, futures)
+        except BaseException as interruption:
+            for future in futures:
+                future.cancel()
+            rest = interrupted(operation, interruption)
+            if rest is not None:
+                # What is under way comes before what the operation lets go of.
+                wait(futures)
+                self.run(rest)
+            raise
+
+    def _perform(self, steps: Sequence[Step], futures: list[Future[Outcome]]) -> list[Outcome]:
         if len(steps) == 1:
             return [self._step(steps[0])]
         pool = self._pool()
         # Each step needs a context of its own: one cannot be entered twice at a time.
-        futures = [pool.submit(copy_context().run, self._step, step) for step in steps]
+        futures += (pool.submit(copy_context().run, self._step, step) for step in steps)
         return [future.result() for future in futures]
 
     def _step(self, step: Step) -> Outcome:
@@ -93,7 +118,7 @@ class AsyncDriver:
                 except StopIteration as stop:
                     value: T = stop.value
                     return value
-                outcomes = await self._perform(steps)
+                outcomes = await self._round(operation, steps)
         finally:
             operation.close()
 
@@ -110,27 +135,65 @@ class AsyncDriver:
                     yield steps.value
                     outcomes = None
                 else:
-                    outcomes = await self._perform(steps)
+                    outcomes = await self._round(operation, steps)
         finally:
             operation.close()
 
-    async def _perform(self, steps: Sequence[Step]) -> list[Outcome]:
-        if len(steps) == 1:
-            return [await self._step(steps[0])]
-        return list(await asyncio.gather(*map(self._step, steps)))
+    async def _round(self, operation: Generator[Any, Any, Any], steps: Sequence[Step]) -> list[Outcome]:
+        """Perform a round; if that is interrupted, let the operation end before the interruption goes on."""
+        requests: list[asyncio.Future[Outcome]] = []
+        try:
+            return await self._perform(steps, requests)
+        except GeneratorExit:
+            # Dropped with its event loop: nothing can be awaited any more.
+            raise
+        except BaseException as interruption:
+            rest = interrupted(operation, interruption)
+            if rest is None:
+                for request in requests:
+                    request.cancel()
+                await asyncio.gather(*requests, return_exceptions=True)
+            else:
+                await _until_done(asyncio.ensure_future(self._end(requests, rest)))
+            raise
 
-    async def _step(self, step: Step) -> Outcome:
+    async def _end(self, requests: Sequence[asyncio.Future[Outcome]], rest: Op[None]) -> None:
+        # What is under way comes before what the operation lets go of.
+        await asyncio.gather(*requests, return_exceptions=True)
+        await self.run(rest)
+
+    async def _perform(self, steps: Sequence[Step], requests: list[asyncio.Future[Outcome]]) -> list[Outcome]:
+        if len(steps) == 1:
+            return [await self._step(steps[0], requests)]
+        return list(await asyncio.gather(*(self._step(step, requests) for step in steps)))
+
+    async def _step(self, step: Step, requests: list[asyncio.Future[Outcome]]) -> Outcome:
         if isinstance(step, Work):
             # An exception is made an outcome in the thread: a future cannot carry every kind of it.
             return (
                 await asyncio.to_thread(_work, step) if step.size_bytes > THREADED_WORK_BYTES else _work(step)
             )
+        if step.delay_seconds:
+            await asyncio.sleep(step.delay_seconds)
+        # A task of its own: whether an interruption ends it is for the operation to say.
+        requests.append(asyncio.ensure_future(self._request(step)))
+        return await asyncio.shield(requests[-1])
+
+    async def _request(self, call: Call) -> Outcome:
         try:
-            if step.delay_seconds:
-                await asyncio.sleep(step.delay_seconds)
-            return await self._send(step)
+            return await self._send(call)
         except Exception as error:  # noqa: BLE001 - an outcome: the operation decides what it means.
             return error
+
+
+async def _until_done(ending: asyncio.Future[None]) -> None:
+    """Wait for the end of an operation, though the waiting task be cancelled again and again; but not for ever."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + ENDING_SECONDS_MAX
+    while not ending.done() and loop.time() < until:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([ending], timeout=until - loop.time())
+    ending.cancel()
 
 
 def _work(step: Work) -> Outcome:

@@ -2,8 +2,11 @@
 
 An operation is a generator. It yields a round, a sequence of steps that may run together, and is sent
 their outcomes in the same order; it returns its result. A stream yields `Emit` steps between rounds.
-Operations know no client, no thread and no event loop; they are composed with `yield from` only, and
-need no clean-up: what a dropped operation leaves behind is decided by the order of its writes.
+Operations know no client, no thread and no event loop; they are composed with `yield from` and `gather` only.
+
+An operation that is interrupted (a cancelled task, Ctrl-C) is thrown the interruption at its `yield`, and may ask for a
+few more rounds to let go of what it holds. One that is dropped is closed and asks for nothing more: what it leaves
+behind is decided by the order of its writes.
 """
 
 from __future__ import annotations
@@ -64,8 +67,22 @@ def work(function: Callable[[], T], size_bytes: int = 0) -> Op[T]:
 def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
     """Run operations side by side, joining their rounds, and return their results in order.
 
-    The first exception ends them all.
+    The first exception ends them all; it interrupts the others.
     """
+    try:
+        return (yield from _gathered(operations))
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        rests = [interrupted(each, error) for each in operations]
+        yield from _gathered([rest for rest in rests if rest is not None])
+        raise
+    finally:
+        for each in operations:
+            each.close()
+
+
+def _gathered(operations: Sequence[Op[T]]) -> Op[list[T]]:
     results: dict[int, T] = {}
     waiting: dict[int, Sequence[Step]] = {}
 
@@ -88,3 +105,29 @@ def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
             advance(position, outcomes[start : start + len(round_)])
             start += len(round_)
     return [results[position] for position in range(len(operations))]
+
+
+def interrupted(operation: Generator[Any, Any, Any], error: BaseException) -> Op[None] | None:
+    """Throw an interruption into an operation, which the caller then goes on with.
+
+    Returns:
+        What the operation asks for until it ends, whatever it ends with; None where it has nothing to let go of.
+    """
+    traceback = error.__traceback__
+    try:
+        steps = operation.throw(error)
+    except BaseException:  # noqa: BLE001 - it has ended, and what counts is the interruption.
+        return None
+    finally:
+        # It passes through operations that have no part in it.
+        error.__traceback__ = traceback
+    return _rest(operation, steps)
+
+
+def _rest(operation: Generator[Any, Any, Any], steps: Any) -> Op[None]:
+    while True:
+        outcomes = None if isinstance(steps, Emit) else (yield steps)
+        try:
+            steps = operation.send(outcomes)
+        except BaseException:  # noqa: BLE001 - it has ended, and what counts is the interruption.
+            return
