@@ -45,6 +45,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     lasting,
     lives_shorter,
     look_at_thread,
+    outliving,
     renew,
     renew_ancestor,
     renew_segments,
@@ -203,23 +204,26 @@ def _attempt(
         The epoch that it was stored under, and the thread as it was seen after the commit.
     """
     started_at = table.clock()
+    # The ttl of a longer-lived parent is not that of the thread: clocks differ, and it would grow with each checkpoint.
+    outlives = table if parent is None else outliving(table, parent.ends_at)
     # What cannot be serialized fails here, before anything is stored.
-    compose = partial(_compose, table, codec, request, parent, epoch)
+    compose = partial(_compose, outlives, codec, request, parent, epoch)
     head = yield from work(compose, _size(request, parent))
     if epoch is None:
         epoch = (yield from take_epoch(table, request.at)).epoch
-    if not (yield from store_draft(table, request.at, head.draft, epoch, items.ends_at(head.item))):
+    if not (yield from store_draft(outlives, request.at, head.draft, epoch, items.ends_at(head.item))):
         return epoch, None
     if request.store_writes is not None:
         yield from request.store_writes()
-    history_expires_at = yield from _renew_history(table, codec, request, parent, head)
+    history_expires_at = yield from _renew_history(outlives, codec, request, parent, head)
     if table.clock() - started_at > UPLOAD_SECONDS_MAX:
         # What was uploaded may count as orphaned by now.
         return epoch, None
     yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, request.at, epoch)
     if seen is not None and seen.epoch == epoch:
-        entry = Entry(epoch, request.versions, head.values, head.draft.chunks, history_expires_at)
+        ends_at = items.ends_at(head.item)
+        entry = Entry(epoch, request.versions, head.values, head.draft.chunks, ends_at, history_expires_at)
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
     return epoch, seen
 

@@ -41,6 +41,12 @@ def lasting(table: Table, thread: ThreadEntry | None) -> Table:
     return replace(table, ttl_seconds=thread.ttl_seconds)
 
 
+def outliving(table: Table, ends_at: int | None) -> Table:
+    """The table with a ttl that lasts at least as long as something that is there."""
+    ttl_seconds = None if ends_at is None else ends_at - int(table.clock())
+    return replace(table, ttl_seconds=ttl_seconds) if lives_shorter(table.ttl_seconds, ttl_seconds) else table
+
+
 def renew(table: Table, at: Item, expires_at: int | None) -> Op[bool]:
     """Let an item live until then, or longer; False where it does not exist any more. Never makes an item."""
     expression = "REMOVE #expiry" if expires_at is None else "SET #expiry = :expiry"

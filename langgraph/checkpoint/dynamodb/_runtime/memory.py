@@ -23,6 +23,8 @@ class Entry:
     versions: Mapping[str, Any]
     values: Mapping[str, StoredValue]
     chunks: Mapping[bytes, Chunk]
+    # When it counts as gone; None: never.
+    ends_at: int | None = None
     # When the first of the ancestors expires that a delta channel is rebuilt from; None: never.
     history_expires_at: int | None = None
     # The plaintexts of the segments, where the entry was just read: what was reused may have to be rewritten.
