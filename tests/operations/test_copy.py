@@ -76,11 +76,14 @@ def test_a_copy_that_dies_shows_the_newest_checkpoint_or_none() -> None:
     process = stage.process()
     for number in range(5):
         stage.run(process.put(str(number), {"number": number}, str(number - 1) if number else None))
+    stage.run(process.put_writes("4", [("number", 5)]))
     copy = stage.begin(process.copy_thread("copy"))
     while not copy.done:
         for call in single_effects(copy.calls):
             stage.perform(call)
-            assert stage.process().values(thread="copy") in (None, {"number": 4})
+            found = stage.process().get(thread="copy")
+            assert found is None or found.checkpoint["channel_values"] == {"number": 4}
+            assert found is None or found.pending_writes == [("task", "number", 5)]
         copy.go_on()
     assert stage.process().values(thread="copy") == {"number": 4}
 

@@ -8,7 +8,7 @@ from botocore.exceptions import ReadTimeoutError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, changes_thread, commits
+from tests.support.stage import Process, Stage, changes_thread, commits, deletes
 
 TTL_SECONDS = 1000
 BIG = noise(40_000)
@@ -123,3 +123,27 @@ def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun() -> None:
     assert epochs.keys() == {"C#2#", "T"}
     assert epochs["C#2#"] == epochs["T"]
     assert stage.process().values() == {"big": BIG}
+
+
+def test_a_put_reuses_nothing_of_a_parent_of_another_epoch() -> None:
+    """A deletion has not seen the parent, which was never acknowledged, and removes what it inherited."""
+    stage = Stage()
+    dying = stage.process()
+    stage.run(dying.put("1", {"big": BIG}))
+    parent = stage.begin(dying.put("2", {"big": BIG}, "1", ()))
+    parent.until(commits("2"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(deletes("S#"))
+    parent.perform()
+    stage.run(stage.process().put("3", {"big": BIG}, "2", ()))
+    deletion.finish()
+    assert stage.process().values() == {"big": BIG}
+
+
+def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
+    stage = Stage()
+    put = stage.begin(stage.process().put("1", {"big": BIG}, namespace="inner"))
+    while not put.done:
+        put.go_on()
+        assert stage.items("N#inner") or not (stage.items("S#") or stage.items("C#"))
+    assert stage.process().values(namespace="inner") == {"big": BIG}

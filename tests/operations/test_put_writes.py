@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.checkpoints import noise
-from tests.support.stage import Stage
+from tests.support.stage import Stage, looks
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -77,3 +79,19 @@ def test_writes_that_find_a_segment_gone_store_the_value_again() -> None:
     writes.finish()
     stage.run(process.put("3", {}))
     assert stage.process().pending("3") == [("task", "big", BIG)]
+
+
+@pytest.mark.parametrize("channel", ["__resume__", "x"])
+def test_writes_that_take_the_place_of_others_need_nothing_that_may_have_gone(channel: str) -> None:
+    """Their process remembers segments that a deletion has removed, and dies before it notices."""
+    stage = Stage()
+    dying, other = stage.process(), stage.process()
+    stage.run(dying.put("1", {"big": BIG}))
+    stage.run(other.delete_thread())
+    stage.run(other.put("1", {"big": BIG}))
+    stage.run(other.put_writes("1", [(channel, "acknowledged")]))
+    replacing = [(channel, BIG)] if channel == "__resume__" else [(channel, "ignored"), ("big", BIG)]
+    writes = stage.begin(dying.put_writes("1", replacing))
+    writes.until(looks)
+    found = [value for _, name, value in stage.process().pending("1") if name == channel]
+    assert found in (["acknowledged"], [BIG])

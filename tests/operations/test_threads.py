@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb import ThreadBusyError
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from tests.support.checkpoints import noise
 from tests.support.stage import Stage, changes_thread, looks
 
 TTL_SECONDS = 1000
-BIG = noise(40_000)
+# More than an item of writes holds itself.
+BIG = noise(100_000)
 
 
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
@@ -54,3 +55,55 @@ def test_a_look_does_not_make_a_thread_item_that_has_gone() -> None:
     put.finish()
     assert stage.items("T") == {}
     stage.run(stage.process(TTL_SECONDS).put("3", {}))
+
+
+def test_an_epoch_that_has_begun_does_not_become_idle_again() -> None:
+    """The request that ended a thread's epoch arrives twice, the second time after a put was acknowledged."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    deletion = stage.begin(stage.process().delete_thread())
+    (end,) = deletion.until(changes_thread("SET #epoch = :new"))
+    deletion.until(changes_thread("attribute_exists"))
+    stage.run(stage.process().put("2", {"big": BIG}))
+    stage.perform(end)
+    deletion.finish()
+    epochs = [item["epoch"] for item in (*stage.items("C#").values(), *stage.items("T").values())]
+    assert len(epochs) == 2
+    assert epochs[0] == epochs[1]
+
+
+def test_whoever_takes_a_threads_epoch_leaves_it_as_it_is() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {}))
+    before = stage.items("T")
+    stage.run(stage.process().put("2", {}))
+    assert stage.items("T") == before
+
+
+def test_a_namespace_that_was_entered_again_keeps_its_entry() -> None:
+    """A deletion saw that nothing was left of it, and somebody stores in it before the entry goes."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {}, namespace="inner"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(lambda call: call.method == "delete_item" and "N#inner" in str(call.params["Key"]))
+    stage.run(stage.process().put("2", {"big": BIG}, namespace="inner"))
+    deletion.finish()
+    assert stage.process().values(namespace="inner") == {"big": BIG}
+    stage.run(stage.process().delete_thread())
+    assert stage.model.items() == []
+
+
+def test_abandoned_writes_that_somebody_has_written_to_stay() -> None:
+    """For an hour they had no checkpoint; a deletion takes them, but for those that have changed since it read them."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    for task_id in ("left", "taken up"):
+        stage.run(process.put_writes("2", [("x", BIG)], task_id))
+    stage.now += ORPHAN_SECONDS + 1
+    deletion = stage.begin(stage.process().prune())
+    deletion.until(lambda call: call.method == "delete_item" and "#W#" in str(call.params["Key"]))
+    stage.run(process.put_writes("2", [("__error__", "late")], "taken up"))
+    deletion.finish()
+    stage.run(process.put("2", {}))
+    assert stage.process().pending("2") == [("taken up", "__error__", "late"), ("taken up", "x", BIG)]
