@@ -11,7 +11,9 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations import copy, draft, put, put_writes, threads
+from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
@@ -38,7 +40,7 @@ def new_versions_do_not_matter(patch: pytest.MonkeyPatch) -> None:
     is_inherited = put._is_inherited
 
     def by_version(request: Any, parent: Any, name: str) -> bool:
-        return is_inherited(replace(request, new_versions={}), parent, name)
+        return is_inherited(replace(request, new_channels=frozenset()), parent, name)
 
     patch.setattr(put, "_is_inherited", by_version)
 
@@ -60,9 +62,9 @@ def uploads_take_their_time(patch: pytest.MonkeyPatch) -> None:
 def idle_epochs_count(patch: pytest.MonkeyPatch) -> None:
     """A look takes an epoch that has not begun for the thread's."""
 
-    def look(table: Table, at: Partition, _epoch: bytes | None) -> Op[bytes | None]:
+    def look(table: Table, at: Partition, _epoch: bytes | None) -> Op[ThreadEntry | None]:
         thread = yield from table.get(at.root, items.THREAD)
-        return None if thread is None else items.binary(thread, items.EPOCH)
+        return None if thread is None else threads._remembered(table, at, thread)
 
     patch.setattr(put, "look_at_thread", look)
 
@@ -71,10 +73,11 @@ def renewals_make_items(patch: pytest.MonkeyPatch) -> None:
     """A renewal has no condition."""
 
     def renew(
-        table: Table, at: Item, expression: str, names: dict[str, str], expires_at: int | None
+        table: Table, at: Item, expression: str, expires_at: int | None, names: dict[str, str], values: Item
     ) -> Op[bool]:
-        values = {} if expires_at is None else {":expiry": {"N": str(expires_at)}}
-        yield from table.update(at, expression, names=names, values=values)
+        if expires_at is not None:
+            values = {":expiry": {"N": str(expires_at)}, **values}
+        yield from table.update(at, expression, names={"#expiry": TTL_ATTRIBUTE, **names}, values=values)
         return True
 
     patch.setattr(threads, "_renew", renew)
@@ -93,13 +96,13 @@ def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
     """Within one call, a special write stays that another one follows."""
-    serialize = put_writes._serialize
+    serialize = put_writes.serialize
 
     def first_ones(codec: Any, writes: Sequence[tuple[str, Any]], task_path: str) -> Any:
         regular, special = serialize(codec, writes, task_path)
         return regular, special | serialize(codec, writes[::-1], task_path)[1]
 
-    patch.setattr(put_writes, "_serialize", first_ones)
+    patch.setattr(put_writes, "serialize", first_ones)
 
 
 def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:

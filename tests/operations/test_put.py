@@ -8,7 +8,7 @@ from botocore.exceptions import ReadTimeoutError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, changes_thread, commits, deletes
+from tests.support.stage import Process, Stage, commits, deletes, removes_thread
 
 TTL_SECONDS = 1000
 BIG = noise(40_000)
@@ -116,7 +116,7 @@ def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun() -> None:
     put = stage.begin(process.put("2", {"big": BIG}, "1", ()))
     put.until(commits("2"))
     deletion = stage.begin(stage.process().delete_thread())
-    deletion.until(changes_thread("attribute_exists"))
+    deletion.until(removes_thread)
     put.finish()
     deletion.finish()
     epochs = {key: item["epoch"] for key, item in {**stage.items("C#"), **stage.items("T")}.items()}

@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from tests.support.checkpoints import noise
-from tests.support.stage import Stage, changes_thread, looks
+from tests.support.stage import Stage, changes_thread, looks, removes_thread
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -28,7 +28,7 @@ def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
     first.until(changes_thread("SET #epoch = :new"))
     if stands_still_before != "#idle":
         first.go_on()
-        first.until(changes_thread("REMOVE #claim" if deletion == "prune" else "attribute_exists"))
+        first.until(changes_thread("REMOVE #claim") if deletion == "prune" else removes_thread)
     stage.now += CLAIM_SECONDS + 1
     second = stage.begin(stage.process().prune())
     second.until(lambda call: call.method == "query")
@@ -63,7 +63,7 @@ def test_an_epoch_that_has_begun_does_not_become_idle_again() -> None:
     stage.run(stage.process().put("1", {"big": BIG}))
     deletion = stage.begin(stage.process().delete_thread())
     (end,) = deletion.until(changes_thread("SET #epoch = :new"))
-    deletion.until(changes_thread("attribute_exists"))
+    deletion.until(removes_thread)
     stage.run(stage.process().put("2", {"big": BIG}))
     stage.perform(end)
     deletion.finish()

@@ -225,12 +225,15 @@ def looks(call: Call) -> bool:
 
 
 def changes_thread(word: str) -> Callable[[Call], bool]:
-    """Whether a request changes the thread item, or deletes it, and has such a word."""
+    """Whether a request changes the thread item, and has such a word."""
     return lambda call: (
-        call.method in ("update_item", "delete_item")
-        and call.params["Key"]["SK"] == {"S": "T"}
-        and word in str(call.params)
+        call.method == "update_item" and call.params["Key"]["SK"] == {"S": "T"} and word in str(call.params)
     )
+
+
+def removes_thread(call: Call) -> bool:
+    """Whether a request removes the thread item."""
+    return call.method == "delete_item" and call.params["Key"]["SK"] == {"S": "T"}
 
 
 def deletes(begins: str) -> Callable[[Call], bool]:
