@@ -1,4 +1,4 @@
-"""`copy_thread` where the thread lacks segments: what cannot be whole is never copied as if it were."""
+"""`copy_thread`: what cannot be whole is never copied as if it were, nor shown; and a copy shares nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, DynamoDBSav
 from langgraph.checkpoint.dynamodb._format import items
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config
+from tests.support.stage import Stage, deletes, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -67,3 +68,34 @@ def test_checkpoints_that_never_counted_are_left_out(
         _never_acknowledge(client, table_name, checkpoint_id)
     saver.copy_thread("t", "copy")
     assert [each.checkpoint["id"] for each in saver.list(thread_config("copy"))] == three[:1]
+
+
+def test_a_copy_that_dies_shows_the_newest_checkpoint_or_none() -> None:
+    """Also where DynamoDB carries out a part of a batch only."""
+    stage = Stage()
+    process = stage.process()
+    for number in range(5):
+        stage.run(process.put(str(number), {"number": number}, str(number - 1) if number else None))
+    stage.run(process.put_writes("4", [("number", 5)]))
+    copy = stage.begin(process.copy_thread("copy"))
+    while not copy.done:
+        for call in single_effects(copy.calls):
+            stage.perform(call)
+            found = stage.process().get(thread="copy")
+            assert found is None or found.checkpoint["channel_values"] == {"number": 4}
+            assert found is None or found.pending_writes == [("task", "number", 5)]
+        copy.go_on()
+    assert stage.process().values(thread="copy") == {"number": 4}
+
+
+def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> None:
+    """The target is deleted; before its segments go, it is there again, under other ids."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"noise": noise(40_000)}))
+    stage.run(process.copy_thread("copy"))
+    deletion = stage.begin(stage.process().delete_thread("copy"))
+    deletion.until(deletes("S#"))
+    stage.run(process.copy_thread("copy"))
+    deletion.finish()
+    assert stage.process().values(thread="copy") == {"noise": noise(40_000)}

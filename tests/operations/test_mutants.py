@@ -1,0 +1,57 @@
+"""Every rule of an operation has a test: it passes with the saver, and fails with the rule broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointerError
+from tests.operations import mutants, test_copy, test_put, test_put_writes, test_threads
+from tests.operations.mutants import Mutation
+from tests.runtime import test_requests
+
+_prune_loses_its_claim = partial(
+    test_threads.test_a_deletion_that_lost_its_claim_does_not_release_another_ones, "prune"
+)
+
+CATCHERS: Mapping[Mutation, Callable[[], None]] = {
+    mutants.unprocessed_writes_are_dropped: test_requests.test_a_batch_goes_on_until_nothing_is_unprocessed,
+    mutants.new_versions_do_not_matter: (
+        test_put.test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents
+    ),
+    mutants.heads_are_put_without_a_condition: (
+        test_put.test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since
+    ),
+    mutants.uploads_take_their_time: (
+        test_put.test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone
+    ),
+    mutants.idle_epochs_count: test_put.test_a_put_does_not_rely_on_an_epoch_that_has_not_begun,
+    mutants.renewals_make_items: test_threads.test_a_look_does_not_make_a_thread_item_that_has_gone,
+    mutants.segments_that_have_gone_are_ignored: (
+        test_put.test_a_put_that_finds_a_segment_gone_stores_the_value_again
+    ),
+    mutants.the_first_special_write_wins: (
+        test_put_writes.test_within_a_call_the_last_write_to_a_special_channel_wins
+    ),
+    mutants.later_writes_prolong_a_tasks_item: test_put_writes.test_a_tasks_item_does_not_outlive_its_segments,
+    mutants.writes_reuse_across_epochs: (
+        test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
+    ),
+    mutants.anybody_releases: partial(_prune_loses_its_claim, "#idle"),
+    mutants.copies_begin_with_the_oldest_head: (
+        test_copy.test_a_copy_that_dies_shows_the_newest_checkpoint_or_none
+    ),
+    mutants.copies_keep_segment_ids: (
+        test_copy.test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again
+    ),
+}
+
+
+@pytest.mark.parametrize("mutation", CATCHERS, ids=lambda mutation: mutation.__name__)
+def test_a_mutant_is_caught(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test fails with the mutant; that it passes with the saver shows where it stands."""
+    mutation(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception, CheckpointerError)):
+        CATCHERS[mutation]()

@@ -1,0 +1,149 @@
+"""`put` meets deletions, expiries and late requests, each at the moment that a rule of it is for."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from tests.support.checkpoints import noise
+from tests.support.stage import Process, Stage, commits, deletes, removes_thread
+
+TTL_SECONDS = 1000
+BIG = noise(40_000)
+
+
+def _grow_old(stage: Stage, process: Process) -> None:
+    """Store a conversation whose newest checkpoint, the third one, names segments that expire before long."""
+    stage.run(process.put("1", {"big": BIG}))
+    for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
+        stage.now += 0.9 * TTL_SECONDS
+        stage.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
+    stage.now += 0.9 * TTL_SECONDS
+
+
+def test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents() -> None:
+    """Two branches of a thread may give the same version to different values."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": "old", "y": "old"}))
+    stage.run(process.put("2", {"x": "new", "y": "old"}, "1", ("x",)))
+    assert stage.process().values("2") == {"x": "new", "y": "old"}
+
+
+def test_a_channel_without_its_parents_version_is_stored_though_it_is_not_new() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": "old"}))
+    stage.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
+    assert stage.process().values("2") == {"x": "old", "y": "given"}
+
+
+def test_a_put_that_finds_a_segment_gone_stores_the_value_again() -> None:
+    """A process stands still before it renews what it reuses, and DynamoDB removes that meanwhile."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    _grow_old(stage, process)
+    put = stage.begin(process.put("4", {"big": BIG}, "3", ()))
+    put.until(lambda call: call.method == "update_item")
+    stage.now += 0.5 * TTL_SECONDS
+    stage.model.expire()
+    put.finish()
+    assert stage.process().values() == {"big": BIG}
+    assert all("data" in item for item in stage.items("S#").values()), "a renewal has made an item"
+
+
+def test_a_put_renews_what_it_reuses() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    _grow_old(stage, process)
+    stage.run(process.put("4", {"big": BIG}, "3", ()))
+    stage.now += 0.9 * TTL_SECONDS
+    stage.model.expire()
+    assert stage.process().values() == {"big": BIG}
+
+
+def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since() -> None:
+    """A client gave a put's commit up, and made the put again; then the whole thread had been deleted meanwhile."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    first = stage.begin(process.put("2", {"big": BIG}, "1", ()))
+    (late,) = first.until(commits("2"))
+    with pytest.raises(ReadTimeoutError):
+        first.go_on([ReadTimeoutError(endpoint_url="simulated")])
+    stage.run(stage.process().delete_thread())
+    stage.run(process.put("2", {"big": BIG}, "1", ()))
+    assert stage.process().values() == {"big": BIG}
+    stage.perform(late)
+    assert stage.process().values() == {"big": BIG}
+
+
+def test_a_head_of_an_older_epoch_is_replaced_by_the_one_that_was_looked_for() -> None:
+    """The condition that keeps late requests out lets a put replace its own head, and one that a deletion kept."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    stage.run(stage.process().prune())
+    stage.run(stage.process().put("1", {"big": BIG, "x": 1}))
+    assert stage.process().values() == {"big": BIG, "x": 1}
+
+
+def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone() -> None:
+    """No head ever names what a deletion removed because nothing had named it for an hour."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    put = stage.begin(process.put("2", {"big": noise(40_000, 1)}, "1", ("big",)))
+    put.until(lambda call: call.method == "batch_write_item")
+    uploaded = put.perform()
+    stage.now += ORPHAN_SECONDS + 1
+    stage.run(stage.process().prune())
+    put.go_on(uploaded)
+    while not put.done:
+        put.go_on()
+        named = items.named_ids(stage.items("C#").values())
+        assert {items.segment_sk(each) for each in named} <= stage.items("S#").keys()
+    assert stage.process().values() == {"big": noise(40_000, 1)}
+
+
+def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun() -> None:
+    """A deletion that found nothing left takes an idle epoch with it; a put of a later attempt may not be of it."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    put = stage.begin(process.put("2", {"big": BIG}, "1", ()))
+    put.until(commits("2"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(removes_thread)
+    put.finish()
+    deletion.finish()
+    epochs = {key: item["epoch"] for key, item in {**stage.items("C#"), **stage.items("T")}.items()}
+    assert epochs.keys() == {"C#2#", "T"}
+    assert epochs["C#2#"] == epochs["T"]
+    assert stage.process().values() == {"big": BIG}
+
+
+def test_a_put_reuses_nothing_of_a_parent_of_another_epoch() -> None:
+    """A deletion has not seen the parent, which was never acknowledged, and removes what it inherited."""
+    stage = Stage()
+    dying = stage.process()
+    stage.run(dying.put("1", {"big": BIG}))
+    parent = stage.begin(dying.put("2", {"big": BIG}, "1", ()))
+    parent.until(commits("2"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(deletes("S#"))
+    parent.perform()
+    stage.run(stage.process().put("3", {"big": BIG}, "2", ()))
+    deletion.finish()
+    assert stage.process().values() == {"big": BIG}
+
+
+def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
+    stage = Stage()
+    put = stage.begin(stage.process().put("1", {"big": BIG}, namespace="inner"))
+    while not put.done:
+        put.go_on()
+        assert stage.items("N#inner") or not (stage.items("S#") or stage.items("C#"))
+    assert stage.process().values(namespace="inner") == {"big": BIG}

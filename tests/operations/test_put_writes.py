@@ -1,0 +1,97 @@
+"""`put_writes` meets deletions and expiries, and calls of one task meet each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.checkpoints import noise
+from tests.support.stage import Stage, looks
+
+TTL_SECONDS = 1000
+# More than an item of writes holds itself.
+BIG = noise(100_000)
+
+
+def test_within_a_call_the_last_write_to_a_special_channel_wins() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    stage.run(process.put_writes("1", [("__error__", "first"), ("x", 1), ("__error__", "last")]))
+    assert sorted(stage.process().pending("1")) == [("task", "__error__", "last"), ("task", "x", 1)]
+
+
+def test_a_later_call_adds_what_the_task_lacks_and_changes_nothing_that_it_has() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    stage.run(process.put_writes("1", [("x", "first")]))
+    stage.run(process.put_writes("1", [("x", "second"), ("y", "second"), ("__error__", "second")]))
+    stage.run(process.put_writes("1", [("x", "third"), ("__error__", "third")]))
+    assert sorted(stage.process().pending("1")) == [
+        ("task", "__error__", "third"),
+        ("task", "x", "first"),
+        ("task", "y", "second"),
+    ]
+
+
+def test_a_tasks_item_does_not_outlive_its_segments() -> None:
+    """A later call of the task prolongs either both or none."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put("1", {}))
+    stage.run(process.put_writes("1", [("x", BIG)]))
+    stage.now += 1.5 * TTL_SECONDS
+    stage.run(process.put_writes("1", [("__error__", "late")]))
+    stage.now += 0.9 * TTL_SECONDS
+    stage.run(process.put("1", {}))
+    stage.now += 0.8 * TTL_SECONDS
+    stage.model.expire()
+    regular = [each for each in stage.process().pending("1") if each[1] == "x"]
+    assert regular in ([], [("task", "x", BIG)])
+
+
+def test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch() -> None:
+    """The thread was deleted, and another process stored the checkpoint again, with segments of its own."""
+    stage = Stage()
+    process, other = stage.process(), stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    stage.run(other.delete_thread())
+    stage.run(other.put("1", {"big": BIG}))
+    # By this the process gets to know the thread's new epoch, and nothing else.
+    stage.run(process.put_writes("1", [("__error__", BIG)], "another task"))
+    stage.run(process.put_writes("1", [("big", BIG)]))
+    assert stage.process().pending("1") == [("another task", "__error__", BIG), ("task", "big", BIG)]
+
+
+def test_writes_that_find_a_segment_gone_store_the_value_again() -> None:
+    """A process stands still before it renews what it reuses, and DynamoDB removes that meanwhile."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put("1", {"big": BIG}))
+    for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
+        stage.now += 0.9 * TTL_SECONDS
+        stage.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
+    stage.now += 0.9 * TTL_SECONDS
+    writes = stage.begin(process.put_writes("3", [("big", BIG)]))
+    writes.until(lambda call: call.method == "update_item" and "S#" in str(call.params["Key"]))
+    stage.now += 0.5 * TTL_SECONDS
+    stage.model.expire()
+    writes.finish()
+    stage.run(process.put("3", {}))
+    assert stage.process().pending("3") == [("task", "big", BIG)]
+
+
+@pytest.mark.parametrize("channel", ["__resume__", "x"])
+def test_writes_that_take_the_place_of_others_need_nothing_that_may_have_gone(channel: str) -> None:
+    """Their process remembers segments that a deletion has removed, and dies before it notices."""
+    stage = Stage()
+    dying, other = stage.process(), stage.process()
+    stage.run(dying.put("1", {"big": BIG}))
+    stage.run(other.delete_thread())
+    stage.run(other.put("1", {"big": BIG}))
+    stage.run(other.put_writes("1", [(channel, "acknowledged")]))
+    replacing = [(channel, BIG)] if channel == "__resume__" else [(channel, "ignored"), ("big", BIG)]
+    writes = stage.begin(dying.put_writes("1", replacing))
+    writes.until(looks)
+    found = [value for _, name, value in stage.process().pending("1") if name == channel]
+    assert found in (["acknowledged"], [BIG])

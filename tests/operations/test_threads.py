@@ -1,0 +1,109 @@
+"""The thread item: claims that keep deletions apart, and renewals that make nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import ThreadBusyError
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
+from tests.support.checkpoints import noise
+from tests.support.stage import Stage, changes_thread, looks, removes_thread
+
+TTL_SECONDS = 1000
+# More than an item of writes holds itself.
+BIG = noise(100_000)
+
+
+@pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
+@pytest.mark.parametrize("stands_still_before", ["#idle", "#claim = :claim"])
+def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
+    deletion: str, stands_still_before: str
+) -> None:
+    """The first stands still past its claim, before the epoch ends or at its end; the second takes over."""
+    stage = Stage()
+    process = stage.process()
+    for checkpoint_id in ("1", "2"):
+        stage.run(process.put(checkpoint_id, {"big": BIG}))
+    first = stage.begin(getattr(stage.process(), deletion)())
+    first.until(changes_thread("SET #epoch = :new"))
+    if stands_still_before != "#idle":
+        first.go_on()
+        first.until(changes_thread("REMOVE #claim") if deletion == "prune" else removes_thread)
+    stage.now += CLAIM_SECONDS + 1
+    second = stage.begin(stage.process().prune())
+    second.until(lambda call: call.method == "query")
+    if stands_still_before == "#idle":
+        with pytest.raises(ThreadBusyError, match="another deletion took over"):
+            first.finish()
+    else:
+        first.finish()
+    with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call"):
+        stage.run(stage.process().delete_thread())
+    second.finish()
+
+
+def test_a_look_does_not_make_a_thread_item_that_has_gone() -> None:
+    """A process looks at a thread that expires soon, and the thread is deleted before it renews it."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put("1", {}))
+    stage.now += 1.5 * TTL_SECONDS
+    put = stage.begin(process.put("2", {}, "1"))
+    put.until(looks)
+    put.go_on()
+    stage.run(stage.process().delete_thread())
+    put.finish()
+    assert stage.items("T") == {}
+    stage.run(stage.process(TTL_SECONDS).put("3", {}))
+
+
+def test_an_epoch_that_has_begun_does_not_become_idle_again() -> None:
+    """The request that ended a thread's epoch arrives twice, the second time after a put was acknowledged."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    deletion = stage.begin(stage.process().delete_thread())
+    (end,) = deletion.until(changes_thread("SET #epoch = :new"))
+    deletion.until(removes_thread)
+    stage.run(stage.process().put("2", {"big": BIG}))
+    stage.perform(end)
+    deletion.finish()
+    epochs = [item["epoch"] for item in (*stage.items("C#").values(), *stage.items("T").values())]
+    assert len(epochs) == 2
+    assert epochs[0] == epochs[1]
+
+
+def test_whoever_takes_a_threads_epoch_leaves_it_as_it_is() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {}))
+    before = stage.items("T")
+    stage.run(stage.process().put("2", {}))
+    assert stage.items("T") == before
+
+
+def test_a_namespace_that_was_entered_again_keeps_its_entry() -> None:
+    """A deletion saw that nothing was left of it, and somebody stores in it before the entry goes."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {}, namespace="inner"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(lambda call: call.method == "delete_item" and "N#inner" in str(call.params["Key"]))
+    stage.run(stage.process().put("2", {"big": BIG}, namespace="inner"))
+    deletion.finish()
+    assert stage.process().values(namespace="inner") == {"big": BIG}
+    stage.run(stage.process().delete_thread())
+    assert stage.model.items() == []
+
+
+def test_abandoned_writes_that_somebody_has_written_to_stay() -> None:
+    """For an hour they had no checkpoint; a deletion takes them, but for those that have changed since it read them."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    for task_id in ("left", "taken up"):
+        stage.run(process.put_writes("2", [("x", BIG)], task_id))
+    stage.now += ORPHAN_SECONDS + 1
+    deletion = stage.begin(stage.process().prune())
+    deletion.until(lambda call: call.method == "delete_item" and "#W#" in str(call.params["Key"]))
+    stage.run(process.put_writes("2", [("__error__", "late")], "taken up"))
+    deletion.finish()
+    stage.run(process.put("2", {}))
+    assert stage.process().pending("2") == [("taken up", "__error__", "late"), ("taken up", "x", BIG)]
