@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
@@ -47,8 +48,9 @@ hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+# The property of a test's report that names its engine.
+_RAN_ON = "ran on"
 tests_run: Counter[str] = Counter()
-
 
 found_engines = functools.cache(find_all)
 
@@ -74,12 +76,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Count what really ran on each engine."""
+    """Note on what a test really ran, where it ran: a worker's reports are all that pytest-xdist hands on."""
     report = yield
     if report.when == "call" and not report.skipped and isinstance(item, pytest.Function):
         engine = item.funcargs.get("engine")
-        tests_run[engine.name if isinstance(engine, Engine) else "no engine"] += 1
+        report.user_properties.append((_RAN_ON, engine.name if isinstance(engine, Engine) else "no engine"))
     return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count what ran on each engine, in whichever process."""
+    tests_run.update(str(value) for name, value in report.user_properties if name == _RAN_ON)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -91,6 +98,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _kinds() -> list[str]:
     return [kind for kind in KINDS if kind != EXTERNAL or os.environ.get(ENDPOINT_VARIABLE)]
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Give a function that tells whoever runs the tests something at once, also where a worker's output is lost."""
+
+    def tell(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}", file=sys.stderr)  # noqa: T201 - seeds and figures are for a person.
+
+    return tell
 
 
 @pytest.fixture(scope="session", autouse=True)
