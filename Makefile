@@ -13,16 +13,21 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine demo test soak fuzz lint format types check constraints clean
+# How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+
+.PHONY: help setup engine demo test test-all test-aiobotocore soak fuzz lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
 	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker) and on moto's server"
+	@echo "make test-all     the same and the long searches, as CI does"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
-	@echo "make check        what CI runs: lint, types, templates and tests"
+	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
 	@echo "make format       let ruff put the code in order"
@@ -58,12 +63,17 @@ engine: $(VENV)/.installed
 demo: engine
 	$(BIN)/python -m examples.demo
 
-# Encryption and expiry do not depend on the client library, so the second environment leaves them out. It comes
-# first, so that the last line printed is that of the whole suite.
-test: setup engine
+# The other environment comes first, so that the last line printed is that of the whole suite.
+test: setup engine test-aiobotocore
+	$(PYTEST) -m "not search"
+
+test-all: setup engine test-aiobotocore
+	$(PYTEST)
+
+# Encryption and expiry do not depend on the client library, so they are left out here.
+test-aiobotocore: setup engine
 	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain" \
 		tests/dependencies tests/saver/test_conformance.py
-	$(BIN)/python -m pytest
 
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
 soak: setup engine
@@ -89,7 +99,7 @@ format: $(VENV)/.installed
 types: $(VENV)/.installed
 	$(BIN)/mypy
 
-check: lint types $(if $(wildcard infra/infra.mk),infra-check) test
+check: lint types $(if $(wildcard infra/infra.mk),infra-check) test-all
 
 constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --group setup --group test --group lint --output-file constraints/aioboto3.txt

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import sys
 import uuid
@@ -70,6 +71,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: engines{wanted} has to name some of {KINDS}.")
     kinds = [kind for kind in _kinds() if kind in wanted]
     metafunc.parametrize("engine", kinds, indirect=True, scope="session")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over all that was imported and collected: it stays until the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
