@@ -17,16 +17,17 @@ export HYPOTHESIS_PROFILE
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
-.PHONY: help setup engine demo test test-all test-aiobotocore soak fuzz lint format types check constraints clean
+.PHONY: help setup engine demo test test-all test-aiobotocore soak fuzz mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
-	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker) and on moto's server"
-	@echo "make test-all     the same and the long searches, as CI does"
+	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker), or else on moto's server"
+	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
+	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
@@ -88,6 +89,20 @@ fuzz: setup
 		--build-constraint constraints/aioboto3.txt --editable . --group test atheris==3.0.0
 	.venv-fuzz/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
 
+# Changes one place of the operations' code after the other and prints what no quick test noticed; what was found out is
+# kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show` prints a change.
+MUTATED ?= collect copy put put_writes threads
+MUTMUT := .venv-mutants/bin/mutmut
+LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
+	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))
+mutants: setup engine
+	test -x .venv-mutants/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-mutants
+	$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --constraint constraints/aioboto3.txt \
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group test mutmut==3.8.1
+	DYNAMODB_LOCAL_HOME="$(LOCAL_HOME)" LANGGRAPH_DYNAMODB_SEED=1 LANGGRAPH_DYNAMODB_SCHEDULES=10 $(MUTMUT) run \
+		--max-children 2 $(foreach name,$(MUTATED),"langgraph.checkpoint.dynamodb._operations.$(name).*")
+	$(MUTMUT) results
+
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -106,4 +121,4 @@ constraints: $(VENV)/.installed
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 
 clean:
-	rm -rf .venv .venv-* .engines .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-* .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

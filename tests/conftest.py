@@ -2,7 +2,8 @@
 
 A test that uses `engine`, or any fixture made from it, runs once per engine: DynamoDB Local, moto's server and,
 if `LANGGRAPH_DYNAMODB_ENDPOINT` is set, whatever answers there. `@pytest.mark.engines("dynamodb-local")` limits it
-to the engines named. Where DynamoDB Local cannot run its tests are skipped with the reason, unless
+to the engines named. `make test` runs it on the first of these that can run here, and `make test-all` on all of them:
+a second opinion counts as a search. Where DynamoDB Local cannot run its tests are skipped with the reason, unless
 `LANGGRAPH_DYNAMODB_REQUIRE_LOCAL=1`, which makes them fail.
 """
 
@@ -62,7 +63,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that uses an engine one run per engine that it is for."""
+    """Give a test that uses an engine one run per engine that it is for; after the best, others are a search."""
     if "engine" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("engines")
@@ -70,7 +71,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not wanted or not set(wanted) <= set(KINDS):
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: engines{wanted} has to name some of {KINDS}.")
     kinds = [kind for kind in _kinds() if kind in wanted]
-    metafunc.parametrize("engine", kinds, indirect=True, scope="session")
+    best = next((kind for kind in kinds if isinstance(found_engines()[kind], Recipe)), None)
+    opinions = kinds[kinds.index(best) + 1 :] if best else []
+    engines = [pytest.param(kind, marks=[pytest.mark.search] if kind in opinions else []) for kind in kinds]
+    metafunc.parametrize("engine", engines, indirect=True, scope="session")
 
 
 def pytest_collection_finish() -> None:
