@@ -13,16 +13,22 @@ HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine demo test soak fuzz lint format types check constraints clean
+# How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+
+.PHONY: help setup engine demo test test-all test-aiobotocore soak fuzz mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
-	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker) and on moto's server"
+	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker), or else on moto's server"
+	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
-	@echo "make check        what CI runs: lint, types, templates and tests"
+	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
+	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
 	@echo "make format       let ruff put the code in order"
@@ -58,12 +64,17 @@ engine: $(VENV)/.installed
 demo: engine
 	$(BIN)/python -m examples.demo
 
-# Encryption and expiry do not depend on the client library, so the second environment leaves them out. It comes
-# first, so that the last line printed is that of the whole suite.
-test: setup engine
+# The other environment comes first, so that the last line printed is that of the whole suite.
+test: setup engine test-aiobotocore
+	$(PYTEST) -m "not search"
+
+test-all: setup engine test-aiobotocore
+	$(PYTEST)
+
+# Encryption and expiry do not depend on the client library, so they are left out here.
+test-aiobotocore: setup engine
 	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain" \
 		tests/dependencies tests/saver/test_conformance.py
-	$(BIN)/python -m pytest
 
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
 soak: setup engine
@@ -78,6 +89,20 @@ fuzz: setup
 		--build-constraint constraints/aioboto3.txt --editable . --group test atheris==3.0.0
 	.venv-fuzz/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
 
+# Changes one place of the operations' code after the other and prints what no quick test noticed; what was found out is
+# kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show` prints a change.
+MUTATED ?= collect copy put put_writes threads
+MUTMUT := .venv-mutants/bin/mutmut
+LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
+	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))
+mutants: setup engine
+	test -x .venv-mutants/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-mutants
+	$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --constraint constraints/aioboto3.txt \
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group test mutmut==3.8.1
+	DYNAMODB_LOCAL_HOME="$(LOCAL_HOME)" LANGGRAPH_DYNAMODB_SEED=1 LANGGRAPH_DYNAMODB_SCHEDULES=10 $(MUTMUT) run \
+		--max-children 2 $(foreach name,$(MUTATED),"langgraph.checkpoint.dynamodb._operations.$(name).*")
+	$(MUTMUT) results
+
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -89,11 +114,11 @@ format: $(VENV)/.installed
 types: $(VENV)/.installed
 	$(BIN)/mypy
 
-check: lint types $(if $(wildcard infra/infra.mk),infra-check) test
+check: lint types $(if $(wildcard infra/infra.mk),infra-check) test-all
 
 constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --group setup --group test --group lint --output-file constraints/aioboto3.txt
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 
 clean:
-	rm -rf .venv .venv-* .engines .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-* .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

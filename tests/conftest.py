@@ -2,7 +2,8 @@
 
 A test that uses `engine`, or any fixture made from it, runs once per engine: DynamoDB Local, moto's server and,
 if `LANGGRAPH_DYNAMODB_ENDPOINT` is set, whatever answers there. `@pytest.mark.engines("dynamodb-local")` limits it
-to the engines named. Where DynamoDB Local cannot run its tests are skipped with the reason, unless
+to the engines named. `make test` runs it on the first of these that can run here, and `make test-all` on all of them:
+a second opinion counts as a search. Where DynamoDB Local cannot run its tests are skipped with the reason, unless
 `LANGGRAPH_DYNAMODB_REQUIRE_LOCAL=1`, which makes them fail.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
+import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
@@ -47,8 +50,9 @@ hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+# The property of a test's report that names its engine.
+_RAN_ON = "ran on"
 tests_run: Counter[str] = Counter()
-
 
 found_engines = functools.cache(find_all)
 
@@ -59,7 +63,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that uses an engine one run per engine that it is for."""
+    """Give a test that uses an engine one run per engine that it is for; after the best, others are a search."""
     if "engine" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("engines")
@@ -67,19 +71,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not wanted or not set(wanted) <= set(KINDS):
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: engines{wanted} has to name some of {KINDS}.")
     kinds = [kind for kind in _kinds() if kind in wanted]
-    metafunc.parametrize("engine", kinds, indirect=True, scope="session")
+    best = next((kind for kind in kinds if isinstance(found_engines()[kind], Recipe)), None)
+    opinions = kinds[kinds.index(best) + 1 :] if best else []
+    engines = [pytest.param(kind, marks=[pytest.mark.search] if kind in opinions else []) for kind in kinds]
+    metafunc.parametrize("engine", engines, indirect=True, scope="session")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over all that was imported and collected: it stays until the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Count what really ran on each engine."""
+    """Note on what a test really ran, where it ran: a worker's reports are all that pytest-xdist hands on."""
     report = yield
     if report.when == "call" and not report.skipped and isinstance(item, pytest.Function):
         engine = item.funcargs.get("engine")
-        tests_run[engine.name if isinstance(engine, Engine) else "no engine"] += 1
+        report.user_properties.append((_RAN_ON, engine.name if isinstance(engine, Engine) else "no engine"))
     return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count what ran on each engine, in whichever process."""
+    tests_run.update(str(value) for name, value in report.user_properties if name == _RAN_ON)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -91,6 +108,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _kinds() -> list[str]:
     return [kind for kind in KINDS if kind != EXTERNAL or os.environ.get(ENDPOINT_VARIABLE)]
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Give a function that tells whoever runs the tests something at once, also where a worker's output is lost."""
+
+    def tell(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}", file=sys.stderr)  # noqa: T201 - seeds and figures are for a person.
+
+    return tell
 
 
 @pytest.fixture(scope="session", autouse=True)

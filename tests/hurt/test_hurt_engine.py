@@ -36,14 +36,13 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     client: DynamoDBClient,
     make_saver: Callable[..., DynamoDBSaver],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    tell: Callable[[str], None],
 ) -> None:
     seed = int(os.environ.get(SEED_VARIABLE, FIXED_SEED))
     siege = Siege(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, "600")), tmp_path)
-    with capsys.disabled():
-        print(f"\nA siege from {SEED_VARIABLE}={seed}")  # noqa: T201 - to run it again.
-        siege.run()
-        print(figures(siege))  # noqa: T201 - for whoever writes down what was tried.
+    tell(f"A siege from {SEED_VARIABLE}={seed}")
+    siege.run()
+    tell(figures(siege))
     check_hurt(siege)
     check_errors(siege)
     check_retries(siege, ATTEMPTS_MAX)

@@ -25,7 +25,11 @@ def table_name(stack_outputs: dict[str, str]) -> str:
     return stack_outputs["TableName"]
 
 
-test_conformance_on_the_stacks_table = test_conformance.test_conformance_is_full
+@pytest.mark.search
+class TestConformanceOnTheStacksTable:
+    """That `setup()` makes the same table is tested below, and the suite runs on that one anyway."""
+
+    test_conformance_is_full = staticmethod(test_conformance.test_conformance_is_full)
 
 
 def test_template_and_setup_make_the_same_table() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,19 @@ def saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> DynamoDB
 
 
 def _judge(
-    kind: str, right: list[bool], progress: Progress, memory: MemoryGrowth, sockets: int | None
+    kind: str,
+    right: list[bool],
+    progress: Progress,
+    memory: MemoryGrowth,
+    sockets: int | None,
+    tell: Callable[[str], None],
 ) -> None:
-    """Print what was measured and check it."""
+    """Tell what was measured and check it."""
     callers = len(right)
     grown = "unknown here" if memory.bytes_max is None else f"{memory.bytes_max / 2**20:.0f} MiB"
     left = "not counted here" if sockets is None else f"{open_sockets()} after and {sockets} before"
-    print(  # noqa: T201 - the figures are what a load test is for.
-        f"\n{callers} conversations at once, {kind}: {progress.figures()};"
+    tell(
+        f"{callers} conversations at once, {kind}: {progress.figures()};"
         f" memory grew by {grown} at most; open sockets: {left}"
     )
     assert right == [True] * callers
@@ -58,7 +64,7 @@ def _judge(
 
 
 async def test_thousands_of_conversations_on_one_event_loop(
-    saver: DynamoDBSaver, capsys: pytest.CaptureFixture[str]
+    saver: DynamoDBSaver, tell: Callable[[str], None]
 ) -> None:
     count = int(os.environ.get(THREADS_VARIABLE, "2000"))
     sockets, tasks = open_sockets(), asyncio.all_tasks()
@@ -68,12 +74,11 @@ async def test_thousands_of_conversations_on_one_event_loop(
             right = await asyncio.gather(
                 *(converse(saver, f"thread-{number}", number, progress) for number in range(count))
             )
-    with capsys.disabled():
-        _judge("async", right, progress, memory, sockets)
+    _judge("async", right, progress, memory, sockets, tell)
     assert asyncio.all_tasks() == tasks
 
 
-def test_conversations_in_as_many_threads(saver: DynamoDBSaver, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conversations_in_as_many_threads(saver: DynamoDBSaver, tell: Callable[[str], None]) -> None:
     sockets, threads = open_sockets(), set(threading.enumerate())
 
     def converse_for_long(number: int) -> bool:
@@ -86,6 +91,5 @@ def test_conversations_in_as_many_threads(saver: DynamoDBSaver, capsys: pytest.C
         progress = Progress(BLOCKING_THREADS, BLOCKING_TURNS)
         with saver, ThreadPoolExecutor(BLOCKING_THREADS) as pool:
             right = list(pool.map(converse_for_long, range(BLOCKING_THREADS)))
-    with capsys.disabled():
-        _judge("in threads", right, progress, memory, sockets)
+    _judge("in threads", right, progress, memory, sockets, tell)
     assert set(threading.enumerate()) == threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import combinations
 
 import pytest
@@ -39,7 +40,28 @@ def test_the_small_sizes_make_large_states() -> None:
     assert any(is_index(segment_id_of(item)) for item in items if item["SK"]["S"].startswith(SEGMENTS))
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if name != "read"])
+every_change = pytest.mark.parametrize("name", [name for name in CALLS if name != "read"])
+
+
+@every_change
+def test_a_call_may_die_in_each_round(name: str) -> None:
+    """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
+    rng = random.Random(name)
+    rounds = 0
+    while (size := cut_short(name, True, rounds, ())) is not None:
+        cut_short(
+            name,
+            rng.choice([True, False]),
+            rounds,
+            rng.choice(subsets(size)),
+            again=rng.choice([True, False]),
+        )
+        rounds += 1
+    assert rounds > 2
+
+
+@pytest.mark.search
+@every_change
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
     """Run with new worlds: the call dies, a new process finds all that was acknowledged, and makes the call again."""

@@ -55,9 +55,20 @@ CATCHERS: Mapping[Mutation, Runs] = {
     reread_before_the_epoch_moves: partial(_races, "fork", "prune"),
     no_exclusion: partial(_random_races, "fork", "delete_thread", "prune"),
 }
+FOUND_BY_CHANCE = {no_exclusion}
 
 
-@pytest.mark.parametrize("mutation", CATCHERS, ids=lambda mutation: mutation.__name__)
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        pytest.param(
+            mutation,
+            id=mutation.__name__,
+            marks=[pytest.mark.search] if mutation in FOUND_BY_CHANCE else [],
+        )
+        for mutation in CATCHERS
+    ],
+)
 def test_a_mutant_is_caught(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The saver passes as many runs as it took to catch the mutant, and the mutant does not."""
     runs = CATCHERS[mutation]

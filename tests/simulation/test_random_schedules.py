@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -20,11 +21,10 @@ def fresh_seed() -> int:
 
 
 @pytest.mark.parametrize("source", ["fixed", "fresh"])
-def test_random_schedules(source: str, schedules: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_schedules(source: str, schedules: int, tell: Callable[[str], None]) -> None:
     """Run schedules from consecutive seeds; the first that fails is shrunk and told."""
     first = FIXED_SEED if source == "fixed" else fresh_seed()
-    with capsys.disabled():
-        print(f"\n{schedules} random schedules from {SEED_VARIABLE}={first}")  # noqa: T201 - to run it again.
+    tell(f"{schedules} random schedules from {SEED_VARIABLE}={first}")
     for seed in range(first, first + schedules):
         choices = Choices(seed=seed)
         try:
