@@ -204,10 +204,14 @@ class DifferentialMachine(RuleBasedStateMachine):
         parent=checkpoints,
         values=st.lists(changes, max_size=3),
         run_id=st.none() | st.sampled_from(RUNS),
+        copied=st.booleans(),
     )
-    def put_child(self, parent: RunnableConfig, values: list[Any], run_id: str | None) -> RunnableConfig:
+    def put_child(
+        self, parent: RunnableConfig, values: list[Any], run_id: str | None, copied: bool
+    ) -> RunnableConfig:
         """Store a checkpoint on top of another, which may be old, or gone by now."""
-        return self._put(parent, values, run_id)
+        stored = self._put(parent, values, run_id)
+        return self._put_copy(stored) if copied else stored
 
     def _put(self, config: RunnableConfig, values: list[Any], run_id: str | None) -> RunnableConfig:
         self.counter += 1
@@ -237,8 +241,7 @@ class DifferentialMachine(RuleBasedStateMachine):
         # The runtime goes on with the one that it was given.
         return copy_checkpoint(checkpoint), metadata, new_versions
 
-    @rule(target=checkpoints, config=checkpoints)
-    def put_copy(self, config: RunnableConfig) -> RunnableConfig:
+    def _put_copy(self, config: RunnableConfig) -> RunnableConfig:
         """Put a checkpoint again beside itself, as `update_state` does as the node `__copy__`."""
         expected, actual = self._get_both(config)
         if expected is None or actual is None:

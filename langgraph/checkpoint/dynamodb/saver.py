@@ -212,7 +212,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
                 merged; with `checkpoint_id` that checkpoint. None lists all threads, one namespace after the
                 other: by the index where the filter has a `run_id`, otherwise by a scan of the table, which
-                is meant for administrators.
+                is meant for administrators. A damaged namespace then does not keep the others from being listed:
+                the error comes at the end.
             filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
             before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
             limit: How many matching checkpoints to list at most.
@@ -398,7 +399,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         """Delete a thread: checkpoints, writes and all else, in every namespace.
 
         Deletions of one thread exclude each other. One waits about 60 seconds for another; one whose process died
-        keeps others out for 120 seconds.
+        keeps others out for 120 seconds; one that is cancelled or interrupted lets go of the thread.
 
         Args:
             thread_id: The thread.
@@ -417,13 +418,16 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.
 
         The index by which runs are found lags a little; a run of the last seconds may be missed. Deletions of a
-        thread exclude each other, as for `delete_thread`.
+        thread exclude each other, as for `delete_thread`. A thread that is damaged or busy does not keep the others
+        from being served; of several, the error is like the first and names all.
 
         Args:
             run_ids: The runs' ids.
 
         Raises:
             CheckpointerInputError: `run_ids` is a single string.
+            CheckpointCorruptionError: Stored data of a thread is damaged.
+            CheckpointFormatError: It was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
         self._blocking.run(delete_for_runs(self._table, self._codec, run_ids))
@@ -461,7 +465,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
         What the kept checkpoints' delta channels are rebuilt from is kept too. A kept checkpoint whose parent
         goes loses its parent. The namespace of one call of a subgraph goes with the root checkpoint that the
-        call started from.
+        call started from. A thread that is damaged or busy does not keep the others from being served; of several,
+        the error is like the first and names all.
 
         Args:
             thread_ids: The threads.

@@ -12,6 +12,7 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, 
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors, delta_counters
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, own_segments
+from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
@@ -41,8 +42,11 @@ def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[No
             for each in before
         }
 
+    unserved = Unserved()
     for thread_id in sorted(threads):
-        yield from collect(table, codec, thread_id, choose)
+        with unserved.left_out(f"thread {thread_id!r}"):
+            yield from collect(table, codec, thread_id, choose)
+    unserved.raise_first()
 
 
 def prune(
@@ -55,11 +59,14 @@ def prune(
     def choose(before: Sequence[Inventory]) -> Op[Choice]:
         return (yield from _choose_old(table, codec, before, count))
 
+    unserved = Unserved()
     for thread_id in wanted:
-        if count == 0:
-            yield from delete_thread(table, codec, thread_id)
-        else:
-            yield from collect(table, codec, thread_id, choose, adopt=True)
+        with unserved.left_out(f"thread {thread_id!r}"):
+            if count == 0:
+                yield from delete_thread(table, codec, thread_id)
+            else:
+                yield from collect(table, codec, thread_id, choose, adopt=True)
+    unserved.raise_first()
 
 
 def _checked_ids(ids: Sequence[str], name: str) -> list[str]:

@@ -34,6 +34,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
+from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 
@@ -90,8 +91,12 @@ class _Selection:
         return self._left is not None and self._left <= 0
 
     def of_table(self) -> Stream[CheckpointTuple]:
-        """List every thread: by the index where the filter has a run id, by a scan otherwise."""
+        """List every thread: by the index where the filter has a run id, by a scan otherwise.
+
+        A namespace that cannot be read to its end does not keep the others from being listed.
+        """
         seen: set[str] = set()
+        unserved = Unserved()
         run_id = items.indexable_run_id(self._filter)
         pages = (
             _heads_of_table()
@@ -107,7 +112,9 @@ class _Selection:
                 if pk not in seen:
                     seen.add(pk)
                     self._segments.clear()
-                    yield from self.of_namespaces([items.parse_partition(pk)], None)
+                    with unserved.left_out(f"PK={pk!r}"):
+                        yield from self.of_namespaces([items.parse_partition(pk)], None)
+        unserved.raise_first()
 
     def of_namespaces(
         self, within: Sequence[Partition], checkpoint_id: str | None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
 logger = logging.getLogger(__name__)
@@ -69,10 +69,9 @@ class Clients:
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
-        self._start()
-        _all_clients.add(self)
+        start_in_every_process(self)
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Have nothing open; also after a fork, which copies neither threads nor what connections are for."""
         self._lock = threading.Lock()
         self._client = self._options.client
@@ -158,18 +157,6 @@ class Clients:
             return getattr(module, factory)()
         _say_once("neither aioboto3 nor aiobotocore is installed")
         return None
-
-
-_all_clients: weakref.WeakSet[Clients] = weakref.WeakSet()
-
-
-def _start_all() -> None:
-    for clients in list(_all_clients):
-        clients._start()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_all)
 
 
 class _LoopClient:

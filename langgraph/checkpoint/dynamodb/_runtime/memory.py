@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Memory:
     def __init__(self, bytes_max: int) -> None:
         """Take the bound on the estimated size of all entries."""
         self._bytes_max = bytes_max
+        start_in_every_process(self)
+
+    def start(self) -> None:
+        """Remember nothing; also after a fork, which may have come while another thread was changing the entries."""
         self._bytes = 0
         self._entries: OrderedDict[tuple[str, str] | str, Entry | ThreadEntry] = OrderedDict()
         self._lock = threading.Lock()
