@@ -11,7 +11,6 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
-    CheckpointerInputError,
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
@@ -256,18 +255,3 @@ def test_a_missing_region_is_named_with_how_to_give_it(
     ):
         ask(side, saver, method, *OPERATIONS.get(method, ()))
     saver.close()
-
-
-# Options
-
-
-@pytest.mark.parametrize("ttl_seconds", [0, -1, 1.5, True, "60"])
-def test_a_time_to_live_that_is_no_number_of_seconds_is_refused(ttl_seconds: Any) -> None:
-    with pytest.raises(CheckpointerInputError, match=rf"ttl_seconds is {ttl_seconds!r}; give a whole number"):
-        DynamoDBSaver("the-table", ttl_seconds=ttl_seconds)
-
-
-@pytest.mark.parametrize("table_name", ["", None])
-def test_a_table_name_that_is_empty_is_refused(table_name: Any) -> None:
-    with pytest.raises(CheckpointerInputError, match=rf"table_name is {table_name!r}; give the name or ARN"):
-        DynamoDBSaver(table_name)

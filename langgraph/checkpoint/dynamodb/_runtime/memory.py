@@ -61,6 +61,8 @@ class Memory:
 
     def __init__(self, bytes_max: int) -> None:
         """Take the bound on the estimated size of all entries."""
+        self.is_shared: bool | None = None
+        """Whether the table may hold another saver's threads; None until somebody has looked."""
         self._bytes_max = bytes_max
         self._bytes = 0
         self._entries: OrderedDict[tuple[str, str] | str, Entry | ThreadEntry] = OrderedDict()
