@@ -35,7 +35,6 @@ help:
 	@echo "make constraints  pin the newest releases of all dependencies anew"
 	@echo "make clean        remove everything that make installed"
 
-# Both may be absent from a source distribution, which holds the library only.
 -include infra/infra.mk
 -include benchmarks/bench.mk
 
@@ -46,7 +45,7 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints/aioboto3.txt uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group test --group lint
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group setup --group test --group lint
 	touch $@
 
 # The same saver with the newest aiobotocore and boto3, which aioboto3 does not allow.

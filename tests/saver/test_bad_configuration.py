@@ -32,7 +32,7 @@ def test_a_missing_table_is_named_with_what_makes_it(engine: Engine, method: str
     saver = DynamoDBSaver("no-such-table", endpoint_url=engine.endpoint_url, region_name=engine.region_name)
     with pytest.raises(
         CheckpointerConfigurationError,
-        match=r"(?s)table no-such-table .*does not exist.*infra/table\.yaml.*setup\(\).*region_name",
+        match=r"(?s)table no-such-table .*does not exist.*dynamodb template`.*setup\(\).*region_name",
     ):
         ask(side, saver, method, *OPERATIONS[method])
     saver.close()
@@ -88,7 +88,7 @@ def _assert_that_the_schema_is_named(
     with (
         DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
         pytest.raises(
-            CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*infra/table\.yaml.*setup\(\)"
+            CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*dynamodb template`.*setup\(\)"
         ),
     ):
         ask("sync", saver, method, *OPERATIONS[method])
@@ -210,7 +210,7 @@ def test_a_table_without_the_index_is_named_by_what_needs_the_index(
     with (
         DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
         pytest.raises(
-            CheckpointerConfigurationError, match=rf"(?s)table {name} .*infra/table\.yaml.*setup\(\)"
+            CheckpointerConfigurationError, match=rf"(?s)table {name} .*dynamodb template`.*setup\(\)"
         ),
     ):
         NEEDS_INDEX[method](saver)

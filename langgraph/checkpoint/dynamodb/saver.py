@@ -67,7 +67,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         ```
 
     Args:
-        table_name: Name or ARN of a table made from `infra/table.yaml` or by `setup()`.
+        table_name: Name or ARN of a table made by `setup()`, or from the template that
+            `python -m langgraph.checkpoint.dynamodb template` prints.
         region_name: AWS region; as boto3 finds it where it is not given.
         endpoint_url: Another endpoint than AWS's own, such as DynamoDB Local's.
         session: A `boto3.Session` for the blocking client.
@@ -152,7 +153,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     # Life cycle
 
     def setup(self) -> None:
-        """Create the table for development, and check it where it exists. In production deploy `infra/table.yaml`.
+        """Create the table for development, and check it where it exists. In production deploy the template.
 
         Waits up to 120 seconds for the table.
 
