@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -109,6 +112,20 @@ def test_every_thread_is_looked_for_in_a_table_without_the_index_and_new_ones_wo
     _store_by(other, client, foreign_table, "old")
     with pytest.raises(CheckpointerConfigurationError, match=f"holds checkpoints of {other}"):
         ask(side, saver, "get_tuple", thread_config("old"))
+
+
+@each_other
+async def test_many_may_look_at_once(
+    client: DynamoDBClient, foreign_table: str, other: str, engine: Engine
+) -> None:
+    _store_by(other, client, foreign_table, "old")
+    reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+    async with DynamoDBSaver(foreign_table, **reach) as saver:
+        reads = [saver.aget_tuple(thread_config(each)) for each in ("new", "old", "newer", "old", "newest")]
+        found = await asyncio.gather(*reads, return_exceptions=True)
+    kinds = [type(each) for each in found]
+    wrong = CheckpointerConfigurationError
+    assert kinds == [type(None), wrong, type(None), wrong, type(None)]
 
 
 @pytest.mark.parametrize("method", [*WITH_CONFIG, "list of all"])

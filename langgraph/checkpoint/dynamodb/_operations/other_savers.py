@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 # No run has this id: all that is asked is whether there is an index.
 _NO_RUN = "-"
+_INDEX = "the index"
 _DENIED = "AccessDeniedException"
 
 _warned: set[str] = set()
@@ -43,17 +44,16 @@ def look_for_other_savers(table: Table, at: Partition | None) -> Op[None]:
         return
     looks = {} if at is None else _of_others(at)
     if table.memory.is_shared is None:
-        looks["the index"] = Query(
+        looks[_INDEX] = Query(
             _NO_RUN, consistent=False, first_page=1, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
         )
     if not looks:
         return
     outcomes = yield [Call("query", {"TableName": table.name, **each.params()}) for each in looks.values()]
     found = dict(zip(looks, outcomes, strict=True))
-    if table.memory.is_shared is None:
-        table.memory.is_shared = _says_no_index(found.pop("the index"))
-        if table.memory.is_shared:
-            _warn_once(table)
+    if _says_no_index(found.pop(_INDEX, None)):
+        table.memory.is_shared = True
+        _warn_once(table)
     for saver, outcome in found.items():
         # A tenant's policy allows the keys of its own threads only; the table is of our template then.
         stored = [] if error_code(outcome) == _DENIED else table.checked(outcome)["Items"]
@@ -65,6 +65,8 @@ def look_for_other_savers(table: Table, at: Partition | None) -> Op[None]:
                 f" its own, whose template `{TEMPLATE_COMMAND}` prints; its README says how to move threads"
             )
             raise CheckpointerConfigurationError(msg)
+    # Others may be looking at the same time, and have found more.
+    table.memory.is_shared = table.memory.is_shared or False
 
 
 def _of_others(at: Partition) -> dict[str, Query]:
@@ -87,7 +89,8 @@ def _fits(key: str, limit: int) -> bool:
 
 def _says_no_index(outcome: Any) -> bool:
     """Whether a query of the index failed for want of it; DynamoDB says so in words, and moto by the code."""
-    return error_code(outcome) == "ResourceNotFoundException" or "specified index" in str(outcome)
+    says_so = isinstance(outcome, Exception) and "specified index" in str(outcome)
+    return says_so or error_code(outcome) == "ResourceNotFoundException"
 
 
 def _warn_once(table: Table) -> None:
