@@ -35,7 +35,6 @@ help:
 	@echo "make constraints  pin the newest releases of all dependencies anew"
 	@echo "make clean        remove everything that make installed"
 
-# Both may be absent from a source distribution, which holds the library only.
 -include infra/infra.mk
 -include benchmarks/bench.mk
 
@@ -46,7 +45,7 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints/aioboto3.txt uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group test --group lint
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group setup --group test --group lint
 	touch $@
 
 # The same saver with the newest aiobotocore and boto3, which aioboto3 does not allow.
@@ -59,7 +58,7 @@ $(VENV_AIOBOTOCORE)/.installed: pyproject.toml constraints/aiobotocore.txt $(VEN
 
 # Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.
 engine: $(VENV)/.installed
-	@$(BIN)/python -m tools.engine install || true
+	@$(BIN)/python -m tools.engine install || echo "Going on without DynamoDB Local, on moto's server."
 
 demo: engine
 	$(BIN)/python -m examples.demo

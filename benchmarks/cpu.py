@@ -94,7 +94,7 @@ def run(engine: Engine) -> Section:
 def _repeated(client: DynamoDBClient, table_name: str, name: str) -> Callable[[], object]:
     """Return a call that repeats one operation, on a thread and with a saver of its own."""
     tape = Tape(client)
-    saver = DynamoDBSaver(table_name, client=tape)
+    saver = DynamoDBSaver(table_name, client=tape.as_client)
     thread = Thread(saver, name)
     messages = chat(saver.serde, STATE_BYTES)
     thread.put(messages=messages[:-1], steps=0)

@@ -71,7 +71,7 @@ def _pass(engine: Engine, cache_bytes: int) -> tuple[dict[int, int], int]:
     messages = chat(JsonPlusSerializer(), STATE_BYTES)
     with new_table(engine, OURS) as table_name:
         tape = Tape(session_of(engine).client("dynamodb", endpoint_url=engine.endpoint_url))
-        saver = DynamoDBSaver(table_name, client=tape, cache_bytes=cache_bytes)
+        saver = DynamoDBSaver(table_name, client=tape.as_client, cache_bytes=cache_bytes)
         tape.record()
         _thread(saver, "recorded", messages)
         held: dict[int, int] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,11 @@ class Tape:
     def __getattr__(self, method: str) -> Callable[..., object]:
         """Return a method of the client."""
         return partial(self._keep if self._left is None else self._repeat, method)
+
+    @property
+    def as_client(self) -> DynamoDBClient:
+        """Return the tape as what a saver takes."""
+        return cast("DynamoDBClient", self)
 
     def record(self) -> None:
         """Ask the engine from now on, and keep its answers on an empty tape."""

@@ -19,7 +19,7 @@ async def main() -> None:
     """Say two things in one thread."""
     # The session finds region, credentials and AWS_ENDPOINT_URL_DYNAMODB in the environment.
     async with DynamoDBSaver(os.environ.get("TABLE_NAME", "langgraph-checkpoints")) as saver:
-        await saver.asetup()  # Creates the table on a local engine; on AWS, deploy infra/table.yaml instead.
+        await saver.asetup()  # Creates the table on a local engine; on AWS, deploy the template instead.
 
         agent = StateGraph(MessagesState).add_node(reply).add_edge(START, "reply").compile(checkpointer=saver)
         thread: RunnableConfig = {"configurable": {"thread_id": "ada"}}

@@ -25,7 +25,7 @@ from benchmarks.stored import scan
 from examples import demo_agent
 from examples.demo_report import history_table, stored_table, usage_table
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tools.engine import MOTO, find_best
+from tools.engine import DYNAMODB_LOCAL, MOTO, find, find_best
 from tools.server import ServerUnavailableError
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def begun(lines: Sequence[str]) -> list[str]:
 def stop_in_the_middle(stage: Stage) -> None:
     """Run the agent and kill its process while one of three tools is at work."""
     act(1, "An agent runs, and its process is killed")
+    tell("Its code is examples/demo_agent.py; all but one line of it knows nothing of DynamoDB.")
     tell(f"A human asks: {demo_agent.QUESTION}")
     tell("The model calls three tools at once; two return, the third is slow.")
     with stage.process("start", **{demo_agent.HANG_VARIABLE: SLOW_TOOL}) as process:
@@ -206,9 +207,11 @@ def show_stored(stage: Stage) -> None:
     # moto answers with a capacity, but it is not computed from what was stored.
     reports_capacity = stage.engine.kind != MOTO
     print(f"\n{usage_table(stage.usage, stage.checkpoints, reports_capacity=reports_capacity)}")
-    if not reports_capacity:
-        print()
-        tell("Capacity units need DynamoDB Local, which needs Java 17 or Docker; moto does not compute them.")
+    print()
+    if reports_capacity:
+        tell("The dollars are what AWS asks for the units on demand in us-east-1, without storage.")
+    else:
+        tell("Capacity and price need DynamoDB Local, which needs Java 17 or Docker; moto computes neither.")
 
 
 def perform(stage: Stage) -> None:
@@ -219,18 +222,27 @@ def perform(stage: Stage) -> None:
     show_history(stage)
     fork(stage)
     show_stored(stage)
-    print(
-        f"\nThis ran on {stage.engine.name}. On AWS, `make deploy` creates the table, and an agent needs:\n"
-    )
+    print(f"\nThis ran on {stage.engine.name}. On AWS, `make deploy` makes the table, and an agent needs:\n")
     print("    from langgraph.checkpoint.dynamodb import DynamoDBSaver")
     print('    saver = DynamoDBSaver("langgraph-checkpoints", region_name="eu-west-1")')
     print("    agent = graph.compile(checkpointer=saver)")
 
 
+def say_why_not_dynamodb_local() -> None:
+    """Say what is missing for the better engine, and that the demo goes on without it."""
+    try:
+        find(DYNAMODB_LOCAL)
+    except ServerUnavailableError as reason:
+        print(f"{reason}\nThe demo goes on with moto's server, which answers the same requests.")
+
+
 def main() -> int:
     """Find an engine, play, and return the exit status."""
     try:
-        with find_best().run() as engine, tempfile.TemporaryDirectory() as scratch:
+        recipe = find_best()
+        if recipe.kind == MOTO:
+            say_why_not_dynamodb_local()
+        with recipe.run() as engine, tempfile.TemporaryDirectory() as scratch:
             session = boto3.Session(engine.access_key_id, engine.secret_access_key, None, engine.region_name)
             stage = Stage(engine, session, f"demo-{uuid4().hex}", Path(scratch, "usage"), {})
             with stage.saver() as saver:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.meter import WRITES
+from benchmarks.price import CONVERSATIONS, READ_UNIT, WRITE_UNIT
 from benchmarks.report import table
 from benchmarks.stored import item_bytes
 
@@ -54,17 +55,18 @@ def stored_table(items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def usage_table(usage: Path, checkpoints: Mapping[str, int], *, reports_capacity: bool) -> str:
-    """Return a table of the requests of each process, with their capacity if the engine computes it."""
+    """Return a table of the requests of each process, with their capacity and price if the engine computes it."""
     used = [json.loads(line) for line in usage.read_text(encoding="utf-8").splitlines()]
     rows = []
-    for action, steps in checkpoints.items():
-        mine = [each for each in used if each["action"] == action]
+    for action, steps in [*checkpoints.items(), ("together", sum(checkpoints.values()))]:
+        mine = [each for each in used if action in (each["action"], "together")]
         written = sum(each["units"] for each in mine if each["call"] in WRITES)
         read = sum(each["units"] for each in mine) - written
-        capacity = (written, read, written / steps) if reports_capacity else ("-", "-", "-")
+        dollars = CONVERSATIONS * (written * WRITE_UNIT + read * READ_UNIT)
+        capacity = (written, read, written / steps, f"{dollars:.3f}") if reports_capacity else ("-",) * 4
         rows.append((action, steps, len(mine), *capacity))
     header = ["process", "steps", "requests", "write units", "read units", "write units per step"]
-    return _indented(table(header, rows))
+    return _indented(table([*header, f"$ for {CONVERSATIONS:,} of them"], rows))
 
 
 def _kind(sort_key: str) -> str:

@@ -16,7 +16,7 @@ def reply(state: MessagesState) -> MessagesState:
 
 # boto3 finds region, credentials and AWS_ENDPOINT_URL_DYNAMODB in the environment.
 saver = DynamoDBSaver(os.environ.get("TABLE_NAME", "langgraph-checkpoints"))
-saver.setup()  # Creates the table on a local engine; on AWS, deploy infra/table.yaml instead.
+saver.setup()  # Creates the table on a local engine; on AWS, deploy the template instead.
 
 agent = StateGraph(MessagesState).add_node(reply).add_edge(START, "reply").compile(checkpointer=saver)
 thread: RunnableConfig = {"configurable": {"thread_id": "ada"}}

@@ -193,6 +193,8 @@ async def make_saver(
 
     def make(**options: Any) -> DynamoDBSaver:
         reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+        if "client" in options:
+            del reach["session"]
         savers.append(DynamoDBSaver(table_name, **(reach | options)))
         return savers[-1]
 
@@ -229,6 +231,8 @@ def make_unclosed(engine: Engine, table_name: str) -> Callable[..., DynamoDBSave
 
     def make(**options: Any) -> DynamoDBSaver:
         reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        if "client" in options:
+            reach.clear()
         return DynamoDBSaver(table_name, **(reach | options))
 
     return make

@@ -12,12 +12,12 @@ import langgraph.checkpoint.dynamodb as package
 PACKAGE = "langgraph.checkpoint.dynamodb"
 FOLDER = Path(package.__file__).parent
 # From the top down: each may import from those after it, and from itself.
-FLOORS = ("__init__", "saver", "_operations", "_runtime", "_format", "errors")
+FLOORS = ("__main__", "__init__", "saver", "_operations", "_runtime", "_format", "errors")
 MODULES = sorted(FOLDER.rglob("*.py"))
 
 
 def _floor(parts: tuple[str, ...]) -> int:
-    return FLOORS.index(parts[0].removesuffix(".py")) if parts else 0
+    return FLOORS.index(parts[0].removesuffix(".py") if parts else "__init__")
 
 
 def _imports(path: Path) -> set[tuple[str, ...]]:

@@ -41,10 +41,7 @@ def test_a_client_that_was_given_is_used_and_stays_open(
         traffic = Traffic(given.meta.events)
         with monkeypatch.context() as watched:
             watched.setattr(given, "close", lambda: closed.append("closed"))
-            # Whatever else was said of clients does not count: this one would reach nothing.
-            with make_unclosed(
-                client=given, endpoint_url="http://127.0.0.1:9", region_name="nowhere-1"
-            ) as saver:
+            with make_unclosed(client=given) as saver:
                 store(saver, thread_config(), "1", {"a": 1})
             assert stored_values(saver, thread_config()) == {"a": 1}
             saver.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -137,6 +139,155 @@ def test_an_id_that_is_not_valid_unicode_is_named(
     assert all_items(client, table_name) == before
 
 
+NO_IDS: list[Any] = [None, "", [], ["thread-1"], {}, b"thread-1", True, 1.5, object()]
+WITH_ID: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "delete_thread": lambda thread_id: (thread_id,),
+    "prune": lambda thread_id: (["thread-1", thread_id],),
+    "delete_for_runs": lambda run_id: (["run-1", run_id],),
+    "copy_thread": lambda thread_id: (thread_id, "copy"),
+}
+
+
+@both_sides
+@pytest.mark.parametrize("value", NO_IDS, ids=repr)
+@pytest.mark.parametrize("method", WITH_ID)
+def test_what_is_no_id_is_refused_before_anything_is_sent(
+    saver: DynamoDBSaver, traffic: Traffic, method: str, value: Any, side: Side
+) -> None:
+    """Of all things, `delete_thread(None)` is not to delete the thread "None"."""
+    with pytest.raises(CheckpointerInputError, match=r"(thread|run)_ids? is .*; give text"):
+        ask(side, saver, method, *WITH_ID[method](value))
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("value", NO_IDS, ids=repr)
+def test_a_thread_is_not_copied_to_what_is_no_id(saver: DynamoDBSaver, traffic: Traffic, value: Any) -> None:
+    with pytest.raises(CheckpointerInputError, match=r"target_thread_id is .*; give text"):
+        saver.copy_thread("thread-1", value)
+    assert traffic.requests == []
+
+
+@both_sides
+@pytest.mark.parametrize("value", NO_IDS[1:], ids=repr)
+@pytest.mark.parametrize("method", WITH_CONFIG)
+def test_a_config_with_a_thread_id_of_the_wrong_kind_is_refused(
+    saver: DynamoDBSaver, traffic: Traffic, method: str, value: Any, side: Side
+) -> None:
+    config: RunnableConfig = {"configurable": {"thread_id": value, "checkpoint_id": "1"}}
+    with pytest.raises(CheckpointerInputError, match=r"thread_id is .*; give text"):
+        ask(side, saver, method, *WITH_CONFIG[method](config))
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("value", [7, UUID(int=7)], ids=repr)
+def test_whole_numbers_and_uuids_are_thread_ids_as_for_langgraph(saver: DynamoDBSaver, value: Any) -> None:
+    store(saver, {"configurable": {"thread_id": value}}, "1", {"a": 1})
+    found = saver.get_tuple(thread_config(str(value)))
+    assert found is not None
+    saver.copy_thread(value, f"copy of {value}")
+    saver.prune([value])
+    saver.delete_thread(value)
+    assert saver.get_tuple(thread_config(str(value))) is None
+
+
+@both_sides
+@pytest.mark.parametrize("config", ["thread-1", ["thread-1"], {"configurable": "thread-1"}, 1], ids=repr)
+@pytest.mark.parametrize("method", WITH_CONFIG)
+def test_what_is_no_config_is_refused(
+    saver: DynamoDBSaver, traffic: Traffic, method: str, config: Any, side: Side
+) -> None:
+    with pytest.raises(CheckpointerInputError, match=r'config is .*; give {"configurable": {"thread_id"'):
+        ask(side, saver, method, *WITH_CONFIG[method](config))
+    assert traffic.requests == []
+
+
+@both_sides
+@pytest.mark.parametrize("value", [1, [], b"", True, {}], ids=repr)
+@pytest.mark.parametrize("name", ["checkpoint_ns", "checkpoint_id"])
+@pytest.mark.parametrize("method", WITH_CONFIG)
+def test_a_namespace_or_checkpoint_id_that_is_no_text_is_refused(
+    saver: DynamoDBSaver, traffic: Traffic, method: str, name: str, value: Any, side: Side
+) -> None:
+    config: RunnableConfig = {"configurable": {"thread_id": "thread-1", "checkpoint_id": "1", name: value}}
+    with pytest.raises(CheckpointerInputError, match=rf"{name} is .*; give text"):
+        ask(side, saver, method, *WITH_CONFIG[method](config))
+    assert traffic.requests == []
+
+
+@both_sides
+@pytest.mark.parametrize("value", [None, "", 1, [], "missing"], ids=repr)
+@pytest.mark.parametrize("method", ["put", "put_with_writes"])
+def test_a_checkpoint_without_an_id_is_refused(
+    saver: DynamoDBSaver, traffic: Traffic, method: str, value: Any, side: Side
+) -> None:
+    checkpoint: Any = {**checkpoint_of("1", {"a": 1}), "id": value}
+    if value == "missing":
+        del checkpoint["id"]
+    more: tuple[Any, ...] = () if method == "put" else ([],)
+    with pytest.raises(CheckpointerInputError, match=r'checkpoint\["id"\] is .*; give text'):
+        ask(side, saver, method, thread_config(), checkpoint, METADATA, {}, *more)
+    assert traffic.requests == []
+
+
+@both_sides
+@pytest.mark.parametrize("value", [None, 1, []], ids=repr)
+@pytest.mark.parametrize("name", ["task_id", "task_path"])
+def test_a_task_that_is_no_text_is_refused(
+    saver: DynamoDBSaver, traffic: Traffic, name: str, value: Any, side: Side
+) -> None:
+    task = {"task_id": "task", "task_path": "", name: value}
+    with pytest.raises(CheckpointerInputError, match=rf"{name} is .*; give text"):
+        ask(side, saver, "put_writes", thread_config(checkpoint_id="1"), [("channel", 1)], **task)
+    assert traffic.requests == []
+
+
+# What is listed
+
+NO_LISTS: list[tuple[str, list[Any], str]] = [
+    ("limit", [-1, True, "5", 1.5], "limit is .*; give a whole number"),
+    ("filter", ["loop", [("a", 1)], 1], "filter is .*; give a dict"),
+    (
+        "before",
+        [{}, {"configurable": {}}, thread_config(checkpoint_id="")],
+        'before is .*with its "checkpoint_id"',
+    ),
+    ("before", ["1"], "before is '1'; give"),
+    ("before", [{"configurable": {"checkpoint_id": 1}}], "checkpoint_id is 1; give text"),
+]
+EACH_NO_LIST = [(name, value, said) for name, values, said in NO_LISTS for value in values]
+
+
+@both_sides
+@pytest.mark.parametrize(("name", "value", "said"), EACH_NO_LIST, ids=repr)
+@pytest.mark.parametrize("config", [None, thread_config(), thread_config(checkpoint_id="1")], ids=repr)
+def test_a_list_that_cannot_be_meant_is_refused_at_once(
+    saver: DynamoDBSaver,
+    traffic: Traffic,
+    config: RunnableConfig | None,
+    name: str,
+    value: Any,
+    said: str,
+    side: Side,
+) -> None:
+    listing = saver.list if side == "sync" else saver.alist
+    with pytest.raises(CheckpointerInputError, match=said):
+        listing(config, **{name: value})
+    assert traffic.requests == []
+
+
+@both_sides
+def test_a_list_of_no_thread_is_refused_at_once(saver: DynamoDBSaver, side: Side) -> None:
+    listing = saver.list if side == "sync" else saver.alist
+    with pytest.raises(CheckpointerInputError, match="thread_id"):
+        listing({"configurable": {}})
+
+
+@both_sides
+def test_the_delta_channel_history_refuses_a_single_name(saver: DynamoDBSaver, side: Side) -> None:
+    with pytest.raises(CheckpointerInputError, match="channels is the single name 'log'; give a list"):
+        ask(side, saver, "get_delta_channel_history", config=thread_config(), channels="log")
+
+
 # Values
 
 
@@ -209,6 +360,7 @@ def test_a_channel_name_that_is_not_valid_unicode_is_an_error_and_nothing_is_sto
     ("thread_ids", "options", "message"),
     [
         ("thread-1", {}, "thread_ids is a single str; give a list"),
+        (None, {}, "thread_ids is None; give a list"),
         (b"thread-1", {}, "thread_ids is a single bytes; give a list"),
         (
             ["thread-1"],

@@ -39,7 +39,9 @@ async def test_i1_ids_are_data_in_every_place(make_saver: MakeSaver) -> None:
     """Whatever text an id is made of, its items are its own: no other thread or namespace sees or deletes them."""
     saver = make_saver()
     places = {
-        (thread, namespace): f"{thread!r} {namespace!r}" for thread in CRAFTED for namespace in CRAFTED[:6]
+        (thread, namespace): f"{thread!r} {namespace!r}"
+        for thread in CRAFTED[1:]
+        for namespace in CRAFTED[:6]
     }
     configs = {}
     for (thread, namespace), text in places.items():

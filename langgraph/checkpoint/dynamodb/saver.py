@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -32,8 +32,22 @@ from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.options import (
+    check_flag,
+    check_reach,
+    check_serde,
+    check_table_name,
+    check_whole_number,
+)
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+if TYPE_CHECKING:
+    import boto3
+    from aioboto3 import Session as AsyncSession
+    from aiobotocore.session import AioSession
+    from botocore.config import Config
+    from mypy_boto3_dynamodb import DynamoDBClient
+
 
 _CACHE_BYTES = 32 * 1024 * 1024
 
@@ -53,14 +67,16 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         ```
 
     Args:
-        table_name: Name or ARN of a table made from `infra/table.yaml` or by `setup()`.
+        table_name: Name or ARN of a table made by `setup()`, or from the template that
+            `python -m langgraph.checkpoint.dynamodb template` prints.
         region_name: AWS region; as boto3 finds it where it is not given.
         endpoint_url: Another endpoint than AWS's own, such as DynamoDB Local's.
         session: A `boto3.Session` for the blocking client.
         async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. Where none is
             given one is made, if either library is installed and neither `session` nor `client` is given;
             otherwise the async methods run boto3 in threads.
-        client: A boto3 DynamoDB client, used as it is and never closed.
+        client: A boto3 DynamoDB client, used as it is and never closed. It has its region, endpoint and config already,
+            so these are for the async client then, and refused without `async_session`.
         client_config: A botocore `Config` that replaces the saver's own (short time-outs, TCP keep-alive,
             a pool of 64 connections, ten attempts in standard mode).
         serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
@@ -85,10 +101,10 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         *,
         region_name: str | None = None,
         endpoint_url: str | None = None,
-        session: Any = None,
-        async_session: Any = None,
-        client: Any = None,
-        client_config: Any = None,
+        session: boto3.Session | None = None,
+        async_session: AsyncSession | AioSession | None = None,
+        client: DynamoDBClient | None = None,
+        client_config: Config | None = None,
         serde: SerializerProtocol | None = None,
         ttl_seconds: int | None = None,
         consistent_read: bool = True,
@@ -96,13 +112,26 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         cache_bytes: int = _CACHE_BYTES,
     ) -> None:
         """Check the options; no request is made and no client is opened before the first call."""
+        check_table_name(table_name)
+        check_reach(
+            region_name=region_name,
+            endpoint_url=endpoint_url,
+            session=session,
+            async_session=async_session,
+            client=client,
+            client_config=client_config,
+        )
+        if serde is not None:
+            check_serde(serde)
+        if ttl_seconds is not None:
+            wanted = "give a whole number of seconds above 0, or None"
+            check_whole_number("ttl_seconds", ttl_seconds, at_least=1, wanted=wanted)
+        check_whole_number(
+            "cache_bytes", cache_bytes, at_least=0, wanted="give a whole number of bytes, 0 or more"
+        )
+        check_flag("consistent_read", consistent_read)
+        check_flag("encrypt_metadata", encrypt_metadata)
         super().__init__(serde=serde)
-        if not table_name:
-            msg = f"table_name is {table_name!r}; give the name or ARN of the table"
-            raise CheckpointerInputError(msg)
-        if ttl_seconds is not None and (type(ttl_seconds) is not int or ttl_seconds <= 0):
-            msg = f"ttl_seconds is {ttl_seconds!r}; give a whole number of seconds above 0, or None"
-            raise CheckpointerInputError(msg)
         # LangGraph copies the saver to give it another serializer: what the copies share is made here, once.
         self._clients = Clients(
             ClientOptions(region_name, endpoint_url, session, async_session, client, client_config)
@@ -124,7 +153,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     # Life cycle
 
     def setup(self) -> None:
-        """Create the table for development, and check it where it exists. In production deploy `infra/table.yaml`.
+        """Create the table for development, and check it where it exists. In production deploy the template.
 
         Waits up to 120 seconds for the table.
 
@@ -222,8 +251,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             The checkpoints with their pending writes.
 
         Raises:
-            CheckpointerInputError: There is no thread id, or an id that DynamoDB cannot take; with the first
-                checkpoint that is asked for, like all that follow.
+            CheckpointerInputError: There is no thread id, an id that DynamoDB cannot take, or a `filter`, `before` or
+                `limit` of the wrong kind. The errors below come with the first checkpoint that is asked for, or later.
             CheckpointCorruptionError: As for `get_tuple`.
             CheckpointFormatError: As for `get_tuple`.
             CheckpointNotFoundError: As for `get_tuple`.
@@ -408,11 +437,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointerInputError: The id is one that DynamoDB cannot take.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self._blocking.run(delete_thread(self._table, self._codec, str(thread_id)))
+        self._blocking.run(delete_thread(self._table, self._codec, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Do as `delete_thread` does."""
-        await self._async.run(delete_thread(self._table, self._codec, str(thread_id)))
+        await self._async.run(delete_thread(self._table, self._codec, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.
@@ -448,15 +477,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        self._blocking.run(
-            copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
-        )
+        self._blocking.run(copy_thread(self._table, self._codec, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Do as `copy_thread` does."""
-        await self._async.run(
-            copy_thread(self._table, self._codec, str(source_thread_id), str(target_thread_id))
-        )
+        await self._async.run(copy_thread(self._table, self._codec, source_thread_id, target_thread_id))
 
     def prune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None

@@ -10,6 +10,9 @@ RUN_ID = "run_id"
 TTL_ATTRIBUTE = "expires_at"
 RUN_INDEX = "run_id-index"
 
+# What prints the template of such a table, wherever the package is installed.
+TEMPLATE_COMMAND = "python -m langgraph.checkpoint.dynamodb template"
+
 
 def table_schema(table_name: str) -> dict[str, Any]:
     """Return the keyword arguments that make `create_table` create the saver's table.

@@ -36,6 +36,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._operations.delta_history import delta_counters
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, own_segments, take_inventory
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
     end_epoch,
@@ -132,6 +133,8 @@ def _collect_claimed(
     before = yield from gather([take_inventory(table, codec, at, with_indexes=with_indexes) for at in within])
     for each in before:
         each.count(codec, claim.epochs)
+    if not any(each.heads for each in before):
+        yield from look_for_other_savers(table, claim.root)
     gone = yield from choose(before)
     yield from _delete_checkpoints(table, codec, before, gone)
     epoch = yield from end_epoch(table, claim)

@@ -21,6 +21,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index, new_id, reach
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
@@ -45,7 +47,8 @@ _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
 
 def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread_id: str) -> Op[None]:
     """Copy every checkpoint of a thread, with its writes, to another thread."""
-    source, target = items.partition(source_thread_id), items.partition(target_thread_id)
+    source = items.partition(checked_id(source_thread_id, "source_thread_id"))
+    target = items.partition(checked_id(target_thread_id, "target_thread_id"))
     if source.pk == target.pk:
         msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
@@ -56,7 +59,7 @@ def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread
             thread = yield from take_epoch(table, target)
         begun, complete = thread, True
         for at in within:
-            to = items.partition(target_thread_id, at.namespace)
+            to = items.partition(target.thread_id, at.namespace)
             copy = _Copy(lasting(table, begun), codec, at, to, begun.epoch)
             complete = (yield from copy.run()) and complete
         thread = yield from look_at_thread(lasting(table, begun), target, begun.epoch)
@@ -102,6 +105,8 @@ class _Copy:
                 groups += yield from self._copy_segments_of((yield from history.page()))
         except ChangedMeanwhileError:
             return False
+        if not groups and not self._source.namespace:
+            yield from look_for_other_savers(self._table, self._source)
         writes = [
             items.with_expiry(self._item(item), self._kept_until) for each in groups for item in each.writes
         ]

@@ -9,6 +9,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors, delta_counters
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, own_segments
@@ -20,12 +21,12 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, Checkpo
 
 def delete_thread(table: Table, codec: Codec, thread_id: str) -> Op[None]:
     """Delete a thread, with everything it ever stored."""
-    yield from collect_all(table, codec, thread_id)
+    yield from collect_all(table, codec, checked_id(thread_id, "thread_id"))
 
 
 def delete_for_runs(table: Table, codec: Codec, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs, in every thread."""
-    wanted = _checked_ids(run_ids, "run_ids")
+    wanted = checked_ids(run_ids, "run_ids")
     indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
     pages = yield from gather([
         table.query_all(
@@ -53,7 +54,7 @@ def prune(
     table: Table, codec: Codec, thread_ids: Sequence[str], strategy: str, keep_last: int | None
 ) -> Op[None]:
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
-    wanted = _checked_ids(thread_ids, "thread_ids")
+    wanted = checked_ids(thread_ids, "thread_ids")
     count = _checked_count(strategy, keep_last)
 
     def choose(before: Sequence[Inventory]) -> Op[Choice]:
@@ -67,13 +68,6 @@ def prune(
             else:
                 yield from collect(table, codec, thread_id, choose, adopt=True)
     unserved.raise_first()
-
-
-def _checked_ids(ids: Sequence[str], name: str) -> list[str]:
-    if isinstance(ids, (str, bytes)):
-        msg = f"{name} is a single {type(ids).__name__}; give a list of ids, or its characters would count as ids"
-        raise CheckpointerInputError(msg)
-    return list(dict.fromkeys(map(str, ids)))
 
 
 def _checked_count(strategy: str, keep_last: int | None) -> int:

@@ -19,16 +19,16 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_channels, checkpoint_id_in, target
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
     History,
     Segments,
-    checkpoint_id_in,
     find,
     load,
     read_segments,
-    target,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -166,7 +166,7 @@ def get_delta_channel_history(
     table: Table, codec: Codec, config: RunnableConfig, channels: Sequence[str]
 ) -> Op[Mapping[str, DeltaChannelHistory]]:
     """Collect, for each channel, the writes since its nearest stored value, and that value."""
-    channels = tuple(channels)
+    channels = checked_channels(channels)
     if not channels:
         return {}
     at, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -176,6 +176,8 @@ def get_delta_channel_history(
         if checkpoint_id is None
         else (yield from find(table, at, checkpoint_id))
     )
+    if start is None:
+        yield from look_for_other_savers(table, at)
     path = [] if start is None else (yield from ancestors.back(start.head, channels))
     # How far back each channel's writes count; the ancestor with the stored value has the first of them.
     depths = {

@@ -17,16 +17,16 @@ from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, piece
+from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, target
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
     History,
     Segments,
-    checkpoint_id_in,
     config_of,
     find,
     load,
-    target,
 )
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -73,6 +73,8 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
     for _ in range(ATTEMPTS_MAX):
         group = yield from _one(table, at, checkpoint_id, below)
         if group is None:
+            if below is None:
+                yield from look_for_other_savers(table, at)
             return None
         known = Segments()
         try:

@@ -21,17 +21,23 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
 from langgraph.checkpoint.dynamodb._format.segments import is_index
+from langgraph.checkpoint.dynamodb._operations.arguments import (
+    checked_before,
+    checked_filter,
+    checked_limit,
+    checkpoint_id_in,
+    target,
+)
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
     History,
     Segments,
-    checkpoint_id_in,
     find,
     load,
     read_segments,
-    target,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
@@ -54,18 +60,16 @@ def list_checkpoints(
     before: RunnableConfig | None,
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
-    """List the checkpoints that match; limit counts those that do."""
-    before_id = None if before is None else checkpoint_id_in(before)
-    selection = _Selection(table, codec, dict(metadata_filter or {}), before_id, limit)
+    """List the checkpoints that match; limit counts those that do. What cannot be listed is refused at once."""
+    selection = _Selection(
+        table, codec, checked_filter(metadata_filter), checked_before(before), checked_limit(limit)
+    )
     if config is None:
-        yield from selection.of_table()
-    else:
-        at, checkpoint_id = target(config), checkpoint_id_in(config)
-        if config["configurable"].get("checkpoint_ns") is None:
-            within = yield from namespaces(table, at)
-        else:
-            within = [at]
-        yield from selection.of_namespaces(within, checkpoint_id)
+        return selection.of_table()
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    if config["configurable"].get("checkpoint_ns") is None:
+        return selection.of_thread(at, checkpoint_id)
+    return selection.of_namespaces([at], checkpoint_id)
 
 
 class _Selection:
@@ -115,6 +119,13 @@ class _Selection:
                     with unserved.left_out(f"PK={pk!r}"):
                         yield from self.of_namespaces([items.parse_partition(pk)], None)
         unserved.raise_first()
+        if not seen and not self._complete:
+            yield from look_for_other_savers(self._table, None)
+
+    def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[CheckpointTuple]:
+        """List every namespace of a thread, merged."""
+        within = yield from namespaces(self._table, root)
+        yield from self.of_namespaces(within, checkpoint_id)
 
     def of_namespaces(
         self, within: Sequence[Partition], checkpoint_id: str | None
@@ -124,6 +135,8 @@ class _Selection:
             return
         if checkpoint_id is not None:
             found = yield from gather([find(self._table, at, checkpoint_id) for at in within])
+            if not any(found):
+                yield from look_for_other_savers(self._table, within[0])
             yield from self._emit([
                 (at, group)
                 for at, group in zip(within, found, strict=True)
@@ -143,11 +156,15 @@ class _Selection:
             )
             for at in within
         ])  # fmt: skip
+        is_empty = self._before is None
         while not self._complete:
             groups = yield from merge.next_groups()
             if not groups:
-                return
+                break
+            is_empty = False
             yield from self._emit(groups)
+        if is_empty:
+            yield from look_for_other_savers(self._table, within[0])
 
     def _emit(self, groups: Sequence[tuple[Partition, Group]]) -> Stream[CheckpointTuple]:
         """Hand on the checkpoints that match, reading the segments of several at once."""

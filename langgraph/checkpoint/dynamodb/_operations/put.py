@@ -37,10 +37,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, reach
+from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, id_of, target
 from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors, delta_counters
 from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
-from langgraph.checkpoint.dynamodb._operations.reads import History, checkpoint_id_in, config_of, target
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._operations.reads import History, config_of
 from langgraph.checkpoint.dynamodb._operations.threads import (
     lasting,
     lives_shorter,
@@ -121,14 +123,15 @@ def take(
     new_versions: ChannelVersions,
 ) -> _Put:
     """What a call of `put` was given; of the values only which they are."""
-    checkpoint_id = checkpoint["id"]
+    at, parent_id = target(config), checkpoint_id_in(config)
+    checkpoint_id = id_of(checkpoint)
     items.checkpoint_prefix(checkpoint_id)
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
     return _Put(
-        target(config),
+        at,
         checkpoint_id,
-        checkpoint_id_in(config),
+        parent_id,
         codec.dumps(rest, "the checkpoint"),
         _serialized_metadata(table, codec, metadata),
         delta_counters(metadata),
@@ -152,6 +155,8 @@ def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
     thread = table.memory.thread(at.root)
     remembered = parent or thread
     epoch = None if remembered is None else remembered.epoch
+    if epoch is None:
+        yield from look_for_other_savers(table, at)
     for _ in range(ATTEMPTS_MAX):
         lasts = lasting(table, thread)
         epoch, thread = yield from _attempt(lasts, codec, request, parent, epoch)

@@ -19,8 +19,8 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations import put, put_writes
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
-from langgraph.checkpoint.dynamodb._operations.reads import checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 
@@ -40,7 +40,13 @@ def put_with_writes(
     """Store a checkpoint, and before it the writes that a reader will find."""
     request = put.take(table, codec, config, checkpoint, metadata, new_versions)
     held = [
-        (target(place), checkpoint_id_in(place) or "", task_id, tuple(writes), task_path)
+        (
+            target(place),
+            checkpoint_id_in(place) or "",
+            checked_text(task_id, "task_id"),
+            tuple(writes),
+            task_path,
+        )
         for place, writes, task_id, task_path in pending_writes
     ]
 

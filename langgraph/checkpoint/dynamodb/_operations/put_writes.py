@@ -25,17 +25,17 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     WRITES_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Segments,
-    checkpoint_id_in,
     lost_parts,
     read_segments,
-    target,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import lasting, look_at_thread, take_epoch
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
@@ -57,7 +57,8 @@ def put_writes(
     if checkpoint_id is None:
         msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
         raise CheckpointerInputError(msg)
-    items.writes_sk(checkpoint_id, task_id)
+    items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
+    checked_text(task_path, "task_path")
     if not writes:
         return
     size = sum(rough_bytes(value) for _, value in writes)
@@ -73,8 +74,7 @@ def store(
     call = _Call(*serialized, order=int(table.clock() * 1000))
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
     table = lasting(table, thread)
-    remembered = thread or head
-    epoch = None if remembered is None else remembered.epoch
+    epoch = yield from _known_epoch(table, at, thread or head)
     for _ in range(MERGE_ATTEMPTS_MAX):
         # What may take the place of acknowledged writes is not to need what a deletion may be removing.
         reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
@@ -106,6 +106,14 @@ def store(
         f" interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
     raise ThreadBusyError(msg)
+
+
+def _known_epoch(table: Table, at: Partition, remembered: ThreadEntry | Entry | None) -> Op[bytes | None]:
+    """The thread's epoch as far as this process knows it; a thread that it does not know may be another saver's."""
+    if remembered is not None:
+        return remembered.epoch
+    yield from look_for_other_savers(table, at)
+    return None
 
 
 @dataclass

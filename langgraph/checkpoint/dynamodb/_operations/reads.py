@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import get_checkpoint_id
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
@@ -21,10 +20,7 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import expand, is_index
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerInputError,
-)
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 
 class ChangedMeanwhileError(Exception):
@@ -67,22 +63,6 @@ class Segments:
 
     contents: dict[bytes, bytes] = field(default_factory=dict)
     expires_at: dict[bytes, int | None] = field(default_factory=dict)
-
-
-def target(config: RunnableConfig) -> Partition:
-    """The namespace that a config points to, or `CheckpointerInputError`."""
-    configurable = config.get("configurable") or {}
-    thread_id = configurable.get("thread_id")
-    if thread_id is None:
-        msg = 'config["configurable"]["thread_id"] is missing; give the id of the thread'
-        raise CheckpointerInputError(msg)
-    return items.partition(str(thread_id), str(configurable.get("checkpoint_ns") or ""))
-
-
-def checkpoint_id_in(config: RunnableConfig) -> str | None:
-    """The checkpoint that a config points to; None, as for LangGraph, where it has none or an empty one."""
-    checkpoint_id = get_checkpoint_id(config)
-    return str(checkpoint_id) if checkpoint_id else None
 
 
 def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:

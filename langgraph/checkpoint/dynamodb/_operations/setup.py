@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.schema import RUN_INDEX, TTL_ATTRIBUTE, table_schema
+from langgraph.checkpoint.dynamodb._format.schema import (
+    RUN_INDEX,
+    TEMPLATE_COMMAND,
+    TTL_ATTRIBUTE,
+    table_schema,
+)
 from langgraph.checkpoint.dynamodb._runtime.requests import Table, error_code
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
@@ -74,7 +79,7 @@ def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str,
     if differences:
         msg = (
             f"table {table_name} exists with another schema: {'; '.join(differences)}. Give another table_name, or"
-            " delete that table if nothing needs it; infra/table.yaml declares the schema"
+            f" delete that table if nothing needs it; `{TEMPLATE_COMMAND}` prints the template that declares the schema"
         )
         raise CheckpointerConfigurationError(msg)
 

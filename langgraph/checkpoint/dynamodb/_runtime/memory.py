@@ -62,6 +62,8 @@ class Memory:
 
     def __init__(self, bytes_max: int) -> None:
         """Take the bound on the estimated size of all entries."""
+        self.is_shared: bool | None = None
+        """Whether the table may hold another saver's threads; None until somebody has looked."""
         self._bytes_max = bytes_max
         start_in_every_process(self)
 

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PAGE_ITEMS_GROWTH,
     PAGE_ITEMS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
@@ -332,13 +332,13 @@ def _remedy(table_name: str, error: Exception) -> str | None:
     if code == "ResourceNotFoundException":
         return (
             f"table {table_name} (or its run_id-index) does not exist in this account and region ({error});"
-            " deploy infra/table.yaml with `make deploy`, or call setup() for development, and check table_name and"
-            " region_name"
+            f" deploy the template that `{TEMPLATE_COMMAND}` prints, or call setup() for development, and check"
+            " table_name and region_name"
         )
     if code == "ValidationException" and _names_other_schema(str(error)):
         return (
             f"table {table_name} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
-            f" ({error}); use a table made from infra/table.yaml or by setup()"
+            f" ({error}); use a table of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup()"
         )
     if kind in _CREDENTIALS:
         return (

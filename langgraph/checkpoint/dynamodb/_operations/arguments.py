@@ -1,0 +1,115 @@
+"""What callers pass to a method beside what is to be stored: ids, namespaces, filters and limits.
+
+Each is checked before anything is requested. What is not an id must not become one by `str`: `delete_thread(None)`
+is not to delete a thread that somebody has named "None".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+
+def checked_id(value: Any, name: str) -> str:
+    """The id of a thread or a run as text; LangGraph's own savers take whole numbers and UUIDs as well."""
+    is_id = isinstance(value, (str, int, UUID)) and not isinstance(value, bool)
+    if not is_id or value == "":
+        msg = f"{name} is {value!r}; give text that is not empty, a whole number or a UUID"
+        raise CheckpointerInputError(msg)
+    return str(value)
+
+
+def checked_ids(values: Any, name: str) -> list[str]:
+    """Several ids of threads or runs, each of them once."""
+    if isinstance(values, (str, bytes)):
+        msg = f"{name} is a single {type(values).__name__}; give a list of ids, or its characters would count as ids"
+        raise CheckpointerInputError(msg)
+    if not isinstance(values, Iterable):
+        msg = f"{name} is {values!r}; give a list of ids"
+        raise CheckpointerInputError(msg)
+    return list(dict.fromkeys(checked_id(each, f"an id in {name}") for each in values))
+
+
+def checked_text(value: Any, name: str) -> str:
+    """An argument that is text, and may be empty."""
+    if not isinstance(value, str):
+        msg = f"{name} is {value!r}; give text"
+        raise CheckpointerInputError(msg)
+    return value
+
+
+def target(config: RunnableConfig) -> Partition:
+    """The namespace that a config points to, or `CheckpointerInputError`."""
+    configurable = _configurable(config, "config")
+    thread_id = configurable.get("thread_id")
+    if thread_id is None:
+        msg = 'config["configurable"]["thread_id"] is missing; give the id of the thread'
+        raise CheckpointerInputError(msg)
+    namespace = configurable.get("checkpoint_ns")
+    return items.partition(
+        checked_id(thread_id, "thread_id"),
+        "" if namespace is None else checked_text(namespace, "checkpoint_ns"),
+    )
+
+
+def checkpoint_id_in(config: RunnableConfig, name: str = "config") -> str | None:
+    """The checkpoint that a config points to; None, as for LangGraph, where it has none or an empty one."""
+    checkpoint_id = _configurable(config, name).get("checkpoint_id")
+    return None if checkpoint_id is None else checked_text(checkpoint_id, "checkpoint_id") or None
+
+
+def _configurable(config: Any, name: str) -> Mapping[str, Any]:
+    configurable = config.get("configurable") or {} if isinstance(config, Mapping) else None
+    if not isinstance(configurable, Mapping):
+        msg = f'{name} is {config!r}; give {{"configurable": {{"thread_id": ...}}}}'
+        raise CheckpointerInputError(msg)
+    return configurable
+
+
+def id_of(checkpoint: Any) -> str:
+    """The id of a checkpoint that is to be stored."""
+    checkpoint_id = checkpoint.get("id") if isinstance(checkpoint, Mapping) else None
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        msg = f'checkpoint["id"] is {checkpoint_id!r}; give text that is not empty, larger than the ids before it'
+        raise CheckpointerInputError(msg)
+    return checkpoint_id
+
+
+def checked_channels(channels: Any) -> tuple[str, ...]:
+    """The names of channels, which a single one is not."""
+    if isinstance(channels, str):
+        msg = f"channels is the single name {channels!r}; give a list of names"
+        raise CheckpointerInputError(msg)
+    return tuple(channels)
+
+
+def checked_filter(metadata_filter: Any) -> dict[str, Any]:
+    """The metadata that a list is to match; none where it is None."""
+    if metadata_filter is not None and not isinstance(metadata_filter, Mapping):
+        msg = f"filter is {metadata_filter!r}; give a dict of metadata, such as {{'source': 'loop'}}, or None"
+        raise CheckpointerInputError(msg)
+    return dict(metadata_filter or {})
+
+
+def checked_before(before: RunnableConfig | None) -> str | None:
+    """The id of the checkpoint that a list is to begin behind."""
+    checkpoint_id = None if before is None else checkpoint_id_in(before, "before")
+    if before is not None and checkpoint_id is None:
+        msg = f'before is {before!r}; give the config of a checkpoint, with its "checkpoint_id", or None'
+        raise CheckpointerInputError(msg)
+    return checkpoint_id
+
+
+def checked_limit(limit: Any) -> int | None:
+    """How many checkpoints a list is to have at most."""
+    if limit is not None and (type(limit) is not int or limit < 0):
+        msg = f"limit is {limit!r}; give a whole number, 0 or more, or None"
+        raise CheckpointerInputError(msg)
+    return limit

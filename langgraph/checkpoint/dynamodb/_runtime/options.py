@@ -1,0 +1,139 @@
+"""The constructor's options: each is checked before anything is opened, and what to give instead is said.
+
+No client library is imported for it, since importing the saver should cost little: where an object of one was given,
+the library is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+# What operations call on a blocking client. boto3's resources and the clients of other services lack most of it.
+_METHODS = (
+    "batch_get_item", "batch_write_item", "delete_item", "get_item", "put_item", "query", "scan", "update_item",
+)  # fmt: skip
+
+
+def check_table_name(value: Any) -> None:
+    """Refuse what cannot be the name of a table."""
+    if not isinstance(value, str) or not value:
+        _refuse("table_name", value, "give the name or ARN of the table")
+
+
+def check_whole_number(name: str, value: Any, *, at_least: int, wanted: str) -> None:
+    """Refuse what is not a whole number, or too small a one."""
+    if type(value) is not int or value < at_least:
+        _refuse(name, value, wanted)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False: the text "false" would count as true."""
+    if type(value) is not bool:
+        _refuse(name, value, "give True or False")
+
+
+def check_serde(value: Any) -> None:
+    """Refuse what LangGraph cannot serialize with: by types, or as the serializers of its first releases do."""
+    methods = (("dumps_typed", "loads_typed"), ("dumps", "loads"))
+    has_some = any(all(callable(getattr(value, each, None)) for each in pair) for pair in methods)
+    if isinstance(value, type) or not has_some:
+        _refuse(
+            "serde", value, "give an object with dumps_typed and loads_typed, such as JsonPlusSerializer()"
+        )
+
+
+def check_reach(
+    *,
+    region_name: Any,
+    endpoint_url: Any,
+    session: Any,
+    async_session: Any,
+    client: Any,
+    client_config: Any,
+) -> None:
+    """Refuse sessions and clients of the wrong kind, and what would have no effect beside a client."""
+    if region_name is not None and (not isinstance(region_name, str) or not region_name):
+        _refuse("region_name", region_name, 'give the name of a region, such as "eu-west-1"')
+    if endpoint_url is not None and not _is_address(endpoint_url):
+        _refuse("endpoint_url", endpoint_url, 'give an address such as "http://localhost:8000"')
+    if session is not None:
+        _check_session(session)
+    if async_session is not None:
+        _check_async_session(async_session)
+    if client_config is not None and not _is_a(client_config, "botocore.config", "Config"):
+        _refuse("client_config", client_config, "give a botocore.config.Config")
+    if client is not None:
+        _check_client(client)
+        # An async client takes all of these but the session.
+        lost = {"session": session}
+        if async_session is None:
+            lost |= {"region_name": region_name, "endpoint_url": endpoint_url, "client_config": client_config}
+        for name, value in lost.items():
+            if value is not None:
+                msg = f"{name} has no effect on client=, which is used as it is; give one of the two"
+                raise CheckpointerInputError(msg)
+
+
+def _check_session(value: Any) -> None:
+    wanted = "give a boto3.Session"
+    if _is_async(value):
+        wanted += ", and an asyncio session as async_session="
+    elif _is_a(value, "botocore.session", "Session"):
+        wanted += "(botocore_session=...)"
+    elif not isinstance(value, type) and callable(getattr(value, "client", None)):
+        return
+    _refuse("session", value, wanted)
+
+
+def _check_async_session(value: Any) -> None:
+    is_blocking = _is_a(value, "boto3", "Session") or _is_a(value, "botocore.session", "Session")
+    makes_clients = callable(getattr(value, "create_client", None)) or callable(
+        getattr(value, "client", None)
+    )
+    if isinstance(value, type) or not makes_clients or (is_blocking and not _is_async(value)):
+        wanted = "give an aioboto3.Session() or aiobotocore's get_session(); a boto3.Session is for session="
+        _refuse("async_session", value, wanted)
+
+
+def _check_client(value: Any) -> None:
+    wanted = 'give boto3.client("dynamodb")'
+    if isinstance(value, type) or not all(callable(getattr(value, each, None)) for each in _METHODS):
+        # boto3's resources have the client that they use.
+        has_client = hasattr(getattr(value, "meta", None), "client")
+        _refuse("client", value, "give its meta.client" if has_client else wanted)
+    if hasattr(type(value), "__aenter__"):
+        _refuse("client", value, f"{wanted}; for asyncio give a session as async_session=")
+
+
+def _is_async(value: Any) -> bool:
+    return _is_a(value, "aioboto3", "Session") or _is_a(value, "aiobotocore.session", "AioSession")
+
+
+def _is_a(value: Any, module: str, name: str) -> bool:
+    """Whether a value is an instance of a library's class; the library is loaded if it is."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(value, kind)
+
+
+def _is_address(value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        and urlsplit(value).scheme in ("http", "https")
+        and bool(urlsplit(value).netloc)
+    )
+
+
+def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
+    if isinstance(value, type):
+        shown = f"the class {value.__module__}.{value.__qualname__}"
+    elif value is None or isinstance(value, (str, int, float)):
+        shown = repr(value)
+    else:
+        # A config or a session may hold what is not to be printed.
+        shown = f"a {type(value).__module__}.{type(value).__qualname__}"
+    msg = f"{name} is {shown}; {wanted}"
+    raise CheckpointerInputError(msg)

@@ -1,0 +1,96 @@
+"""What the package index gives is enough: the wheel has the template, and README leads to nothing that is not there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+
+ROOT = Path(__file__).parents[2]
+UV = str(Path(sys.executable).with_name("uv"))
+TEMPLATE = (ROOT / "infra" / "table.yaml").read_text(encoding="utf-8")
+ARGUMENTS = TEMPLATE_COMMAND.split()[1:]
+LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
+
+
+def _run(*command: str, **variables: str) -> str:
+    """Run a program from a folder that has nothing of the source tree, and return what it printed."""
+    environment = {**os.environ, **variables}
+    return subprocess.run(  # noqa: S603  # Programs of this environment.
+        command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with the source distribution, and the wheel that was built from it, without the network."""
+    folder = tmp_path_factory.mktemp("dist")
+    isolation = ["--no-build-isolation", "--python", sys.executable]
+    _run(UV, "build", "--quiet", "--offline", *isolation, "--out-dir", str(folder), str(ROOT))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    """Give the wheel."""
+    (wheel,) = built.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def index_page(wheel: Path) -> str:
+    """Give what the package index shows."""
+    with zipfile.ZipFile(wheel) as content:
+        (name,) = [each for each in content.namelist() if each.endswith("/METADATA")]
+        return str(Parser().parsestr(content.read(name).decode()).get_payload())
+
+
+def test_the_installed_package_prints_the_template_without_the_source_tree(
+    wheel: Path, tmp_path: Path
+) -> None:
+    _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
+    assert _run(sys.executable, *ARGUMENTS, PYTHONPATH=str(tmp_path)) == TEMPLATE
+    where = "import langgraph.checkpoint.dynamodb as package; print(package.__file__)"
+    assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
+
+
+def test_the_source_tree_prints_the_same_template() -> None:
+    assert _run(sys.executable, *ARGUMENTS) == TEMPLATE
+
+
+def test_the_command_says_how_to_deploy_what_it_prints() -> None:
+    assert f"{TEMPLATE_COMMAND} > table.yaml\n  aws cloudformation deploy " in _run(
+        sys.executable, *ARGUMENTS, "--help"
+    )
+
+
+def test_no_link_on_the_package_index_is_relative(index_page: str) -> None:
+    assert {each for each in LINK.findall(index_page) if not each.startswith("https://")} == set()
+
+
+def test_every_file_that_readme_names_is_in_the_source_distribution(built: Path, index_page: str) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {each.partition("/")[2] for each in content.getnames()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = {each.partition("#")[0] for each in LINK.findall(readme) if not each.startswith("https://")}
+    assert "docs/design.md" in linked
+    assert all((ROOT / each).exists() for each in linked)
+    assert {each for each in linked if not any(name.startswith(each) for name in names)} == set()
+    assert "--no-binary :all: langgraph-dynamodb" in index_page
+
+
+def test_the_wheel_holds_nothing_of_langgraphs_own_folders(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        names = [each for each in content.namelist() if ".dist-info/" not in each]
+    assert names
+    assert {each for each in names if not each.startswith("langgraph/checkpoint/dynamodb/")} == set()

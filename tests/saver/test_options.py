@@ -1,0 +1,164 @@
+"""The constructor refuses what it could only fail on later, or would take for something else, and says what to give."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from typing import Any, cast
+
+import aioboto3
+import aiobotocore.session
+import boto3
+import botocore.session
+import pytest
+from aiobotocore.config import AioConfig
+from botocore.config import Config
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.options import _METHODS
+
+REGION: dict[str, Any] = {"region_name": "us-east-1"}
+
+
+class Plain:
+    """A class that has nothing to do with AWS."""
+
+
+def _boto3_client(service: str = "dynamodb") -> Any:
+    return boto3.Session().client(cast("Any", service), **REGION)
+
+
+def _boto3_table() -> Any:
+    return boto3.resource("dynamodb", **REGION).Table("the-table")
+
+
+# For each option values that it cannot have, and what is said of them. Partials make the value when the test runs.
+WRONG: list[tuple[str, list[Any], str]] = [
+    ("table_name", ["", None, 1, ["t"], b"t", str], "give the name or ARN"),
+    ("region_name", ["", 1, ["eu-west-1"]], "give the name of a region"),
+    (
+        "endpoint_url",
+        ["", "localhost:8000", "http://", 8000, b"http://localhost"],
+        'give an address such as "http',
+    ),
+    ("session", [boto3.Session], "the class boto3.session.Session; give a boto3.Session"),
+    (
+        "session",
+        [aioboto3.Session(), aiobotocore.session.get_session()],
+        "give .* an asyncio session as async_session=",
+    ),
+    ("session", [botocore.session.Session()], r"give a boto3.Session\(botocore_session="),
+    ("session", ["default", {}, Plain(), partial(_boto3_client)], "give a boto3.Session"),
+    (
+        "async_session",
+        [aioboto3.Session],
+        r"the class aioboto3.session.Session; give an aioboto3.Session\(\)",
+    ),
+    ("async_session", [boto3.Session(), botocore.session.Session()], "a boto3.Session is for session="),
+    ("async_session", ["", True, Plain()], "give an aioboto3.Session"),
+    ("client", [Plain], "the class .*Plain; give boto3.client"),
+    ("client", [partial(_boto3_client, "s3")], r"a botocore.client.S3; give boto3.client\(\"dynamodb\"\)"),
+    ("client", [partial(_boto3_client, "dynamodbstreams"), "dynamodb", boto3, Plain()], "give boto3.client"),
+    (
+        "client",
+        [partial(boto3.resource, "dynamodb", **REGION), partial(_boto3_table)],
+        "give its meta.client",
+    ),
+    (
+        "client_config",
+        [{"connect_timeout": 1}, {}, Config, "standard", Plain()],
+        "give a botocore.config.Config",
+    ),
+    ("serde", ["msgpack", {}, Plain(), JsonPlusSerializer], "give an object with dumps_typed"),
+    ("ttl_seconds", [0, -1, 1.5, True, "60"], "give a whole number of seconds above 0, or None"),
+    ("cache_bytes", [-1, 1.5, True, "1", None], "give a whole number of bytes"),
+    ("consistent_read", ["false", 1, 0, ""], "give True or False"),
+    ("encrypt_metadata", ["false", 1, 0, ""], "give True or False"),
+]
+EACH_WRONG = [(name, value, said) for name, values, said in WRONG for value in values]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), EACH_WRONG, ids=map(str, range(len(EACH_WRONG))))
+def test_an_option_of_the_wrong_kind_is_named_with_what_to_give(name: str, value: Any, said: str) -> None:
+    made = value() if isinstance(value, partial) else value
+    with pytest.raises(CheckpointerInputError, match=rf"^{name} is .*{said}"):
+        DynamoDBSaver(**{"table_name": "the-table", name: made})
+
+
+async def test_an_asyncio_client_is_refused() -> None:
+    async with aioboto3.Session().client("dynamodb", **REGION) as client:
+        with pytest.raises(
+            CheckpointerInputError, match=r"client is .*for asyncio give a session as async_session="
+        ):
+            DynamoDBSaver("the-table", client=client)
+
+
+@pytest.mark.parametrize(
+    "options", [REGION, {"endpoint_url": "http://localhost:8000"}, {"client_config": Config()}], ids=repr
+)
+def test_what_would_have_no_effect_beside_a_client_is_refused(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(CheckpointerInputError, match=rf"{name} has no effect on client="):
+        DynamoDBSaver("the-table", client=_boto3_client(), **options)
+    # The async client takes them.
+    DynamoDBSaver("the-table", client=_boto3_client(), async_session=aioboto3.Session(), **options)
+
+
+def test_a_session_beside_a_client_is_refused() -> None:
+    with pytest.raises(CheckpointerInputError, match="session has no effect on client="):
+        DynamoDBSaver("the-table", client=_boto3_client(), session=boto3.Session())
+
+
+class SessionOfMine:
+    """A session in the place of boto3's, as applications and tests have them."""
+
+    def client(self, service: str, **_: Any) -> Any:
+        """Make a client."""
+        raise NotImplementedError(service)
+
+
+class FirstSerializer:
+    """A serializer as LangGraph's first releases had them, which LangGraph still takes."""
+
+    def dumps(self, obj: Any) -> bytes:
+        """Write a value."""
+        return repr(obj).encode()
+
+    def loads(self, data: bytes) -> Any:
+        """Read a value."""
+        return data
+
+
+ClientOfMine = type("ClientOfMine", (), dict.fromkeys(_METHODS, print))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"region_name": "eu-west-1", "endpoint_url": "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com"},
+        {"session": boto3.Session(), "async_session": aioboto3.Session()},
+        {"session": SessionOfMine(), "async_session": SessionOfMine()},
+        {"async_session": aiobotocore.session.get_session()},
+        {"client": ClientOfMine()},
+        {"client_config": Config()},
+        {"client_config": AioConfig()},
+        {"serde": FirstSerializer()},
+        {"ttl_seconds": 1, "cache_bytes": 0, "consistent_read": False, "encrypt_metadata": True},
+    ],
+    ids=map(str, range(9)),
+)
+def test_what_can_be_used_is_taken(options: dict[str, Any]) -> None:
+    DynamoDBSaver("the-table", **options)
+
+
+def test_checking_options_loads_no_client_library() -> None:
+    program = (
+        "import sys\n"
+        "from langgraph.checkpoint.dynamodb import DynamoDBSaver\n"
+        "DynamoDBSaver('the-table', region_name='eu-west-1', endpoint_url='http://localhost:8000')\n"
+        "print(sorted({'boto3', 'botocore', 'aioboto3', 'aiobotocore'} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603  # Ours.
+    assert done.stdout == "[]\n"
