@@ -84,13 +84,17 @@ async def test_an_expired_checkpoint_is_gone_although_its_item_is_still_there(
 
 
 async def test_a_thread_whose_newest_checkpoint_expired_is_gone_as_a_whole(
-    open_saver: MakeSaver, clock: Clock
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
 ) -> None:
-    """An older state that happens to live longer must never pass for the latest."""
-    conversation = Conversation(open_saver(ttl_seconds=None), "thread")
-    conversation.put(text="older, for ever")
-    conversation.saver = open_saver()
+    """An older state that happens to live longer, as an earlier release left it, must never pass for the latest."""
+    conversation = Conversation(open_saver(), "thread")
+    older = conversation.put(text="older, for ever")
     conversation.put(text="newer, for a while")
+    client.update_item(
+        TableName=table_name,
+        Key={"PK": {"S": "thread#"}, "SK": {"S": f"C#{older['configurable']['checkpoint_id']}#"}},
+        UpdateExpression="REMOVE expires_at",
+    )
     clock.now += TTL_SECONDS
 
     saver = open_saver()

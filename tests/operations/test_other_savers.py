@@ -119,8 +119,9 @@ async def test_many_may_look_at_once(
     client: DynamoDBClient, foreign_table: str, other: str, engine: Engine
 ) -> None:
     _store_by(other, client, foreign_table, "old")
-    reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
-    async with DynamoDBSaver(foreign_table, **reach) as saver:
+    async with DynamoDBSaver(
+        foreign_table, endpoint_url=engine.endpoint_url, region_name=engine.region_name
+    ) as saver:
         reads = [saver.aget_tuple(thread_config(each)) for each in ("new", "old", "newer", "old", "newest")]
         found = await asyncio.gather(*reads, return_exceptions=True)
     kinds = [type(each) for each in found]

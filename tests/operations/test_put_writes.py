@@ -95,3 +95,70 @@ def test_writes_that_take_the_place_of_others_need_nothing_that_may_have_gone(ch
     writes.until(looks)
     found = [value for _, name, value in stage.process().pending("1") if name == channel]
     assert found in (["acknowledged"], [BIG])
+
+
+def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowledged() -> None:
+    """The regular ones lost their segments to a deletion, and their process died before it looked."""
+    stage = Stage()
+    process, other = stage.process(), stage.process()
+    stage.run(process.put("1", {"x": 0}))
+    dying = stage.begin(process.put_writes("1", [("x", BIG)]))
+    dying.until(lambda call: call.method == "update_item")
+    stage.run(other.delete_thread())
+    dying.go_on()
+    stage.run(other.put("1", {"x": 0}))
+    stage.run(other.put_writes("1", [("__resume__", BIG)]))
+    assert stage.process().pending("1") == [("task", "__resume__", BIG)]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(again: bool) -> None:
+    """A deletion empties the namespace while a call stores its writes in it, or makes sure that they are there."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 0}, namespace="inner"))
+    writes = stage.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
+    if again:
+        writes.finish()
+        writes = stage.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
+    stored = writes.until(lambda call: call.method == "update_item")
+    stage.run(stage.process().delete_thread())
+    stage.perform(stored[0])
+    writes.finish()
+    stage.run(stage.process().delete_thread())
+    assert stage.model.items() == []
+
+
+@pytest.mark.parametrize("value", ["no", BIG])
+def test_a_special_write_that_arrives_late_does_not_take_the_place_of_a_newer_one(value: object) -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 0}))
+    late = stage.begin(process.put_writes("1", [("__resume__", value)]))
+    (request,) = late.until(lambda call: call.method == "update_item")
+    stage.run(stage.process().put_writes("1", [("__resume__", "yes")]))
+    stage.perform(request)
+    assert stage.process().pending("1") == [("task", "__resume__", "yes")]
+
+
+def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_same() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 0}))
+    stage.run(process.put_writes("1", [("__resume__", "no"), ("x", 1)]))
+    stage.now -= 300
+    stage.run(stage.process().put_writes("1", [("__resume__", "yes"), ("x", 1)]))
+    assert stage.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
+
+
+def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 0}))
+    call = stage.begin(process.put_writes("1", [("__resume__", "yes")]))
+    call.until(lambda each: each.method == "update_item")
+    call.perform()
+    call.go_on()
+    while not call.done:
+        assert not call.calls
+        call.go_on()

@@ -107,3 +107,26 @@ def test_abandoned_writes_that_somebody_has_written_to_stay() -> None:
     deletion.finish()
     stage.run(process.put("2", {}))
     assert stage.process().pending("2") == [("taken up", "__error__", "late"), ("taken up", "x", BIG)]
+
+
+@pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
+def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(deletion: str) -> None:
+    stage = Stage()
+    stage.run(stage.process(TTL_SECONDS).put("1", {"big": BIG}))
+    stage.now += 2 * TTL_SECONDS - 5
+    run = stage.begin(getattr(stage.process(), deletion)())
+    run.until(lambda call: call.method == "query")
+    stage.now += 10
+    stage.model.expire()
+    run.finish()
+    stage.run(stage.process().delete_thread())
+    assert stage.items("T") == stage.items("C#") == {}
+
+
+def test_a_thread_that_a_deletion_made_an_item_for_has_the_ttl_of_who_stores_in_it() -> None:
+    stage = Stage()
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(removes_thread)
+    stage.run(stage.process(TTL_SECONDS).put("1", {}))
+    deletion.finish()
+    assert stage.items("C#")["C#1#"]["expires_at"] == {"N": str(int(stage.now) + TTL_SECONDS)}

@@ -319,7 +319,7 @@ async def test_i6_an_expired_thread_is_gone_and_an_unexpired_one_is_whole(make_s
         saver._table = dataclasses.replace(saver._table, clock=lambda: now)
         return saver
 
-    conversation = Conversation(open_saver(None), "thread")
+    conversation = Conversation(open_saver(100), "thread")
     conversation.put(big=BIG, step=0)
     conversation.saver = open_saver(100)
     config = conversation.put(step=1)

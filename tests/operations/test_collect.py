@@ -1,0 +1,137 @@
+"""Deletions in a row, deletions that stand still or die: which checkpoints count, and that those stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
+from tests.support.checkpoints import noise
+from tests.support.stage import Process, Stage, changes_thread, commits, deletes, looks
+
+IDS = ("1", "2", "3", "4")
+
+
+def _of_own_runs(process: Process, checkpoint_ids: Iterator[str] | tuple[str, ...] = IDS) -> None:
+    """Store a conversation, each checkpoint of which is of its own run and has a value that its child has too."""
+    parent: str | None = None
+    for each in checkpoint_ids:
+        values = {"big": noise(60_000, int(each)), "shared": noise(60_000)}
+        new = None if parent is None else ["big"]
+        process.stage.run(process.put(each, values, parent, new, run_id=f"run {each}"))
+        parent = each
+
+
+def _ids(stage: Stage) -> list[str]:
+    return [key.strip("C#") for key in stage.items("C#")]
+
+
+def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newest() -> None:
+    """A put dies before its look, its parent is being taken away, and nothing newer has ever been acknowledged."""
+    stage = Stage()
+    _of_own_runs(stage.process())
+    other = stage.process()
+    other.get("3")
+    stage.run(stage.process().delete_for_runs("run 4"))
+    other.get("3")
+    slow = stage.begin(stage.process().delete_for_runs("run 3"))
+    slow.until(deletes("S#"))
+    dying = stage.begin(other.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
+    dying.until(looks)
+    stage.now += CLAIM_SECONDS + 10
+    stage.run(stage.process().prune())
+    slow.finish()
+    assert stage.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
+    assert stage.process().get("2") is not None
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_prune_keeps_as_many_as_count(kept: int) -> None:
+    stage = Stage()
+    _of_own_runs(stage.process())
+    for run in ("run 4", "run 3"):
+        stage.run(stage.process().delete_for_runs(run))
+    stage.run(stage.process().prune(kept))
+    assert _ids(stage) == ["1", "2"][-kept:]
+
+
+def test_the_next_put_goes_on_from_what_deletions_in_a_row_left() -> None:
+    """Nothing that the newest checkpoint has is stored again, but for the open end of a value that is left as it is."""
+    stage = Stage()
+    _of_own_runs(stage.process())
+    for run in ("run 4", "run 3"):
+        stage.run(stage.process().delete_for_runs(run))
+    before = stage.items("S#").keys()
+    process = stage.process()
+    stage.run(process.put("5", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
+    new = [item for key, item in stage.items("S#").items() if key not in before]
+    assert sum(len(item["data"]["B"]) for item in new) < 20_000
+
+
+def test_damage_to_what_deletions_in_a_row_left_is_not_passed_over() -> None:
+    stage = Stage()
+    _of_own_runs(stage.process())
+    for run in ("run 4", "run 3"):
+        stage.run(stage.process().delete_for_runs(run))
+    for item in stage.items("S#").values():
+        stage.model.handle(
+            "delete_item", {"TableName": "checkpoints", "Key": {"PK": item["PK"], "SK": item["SK"]}}
+        )
+    with pytest.raises(CheckpointCorruptionError, match="needs segments"):
+        stage.process().get()
+
+
+@pytest.mark.parametrize("request_", ["SET #epoch = :new", "REMOVE #previous"])
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_what_a_deletion_left_counts_wherever_it_died(request_: str, carried_out: bool) -> None:
+    """Another one that takes what was newest, and a prune, keep what was acknowledged."""
+    stage = Stage()
+    _of_own_runs(stage.process())
+    dying = stage.begin(stage.process().delete_for_runs("run 4"))
+    dying.until(changes_thread(request_))
+    if carried_out:
+        dying.perform()
+    stage.now += CLAIM_SECONDS + 10
+    stage.run(stage.process().delete_for_runs("run 3"))
+    stage.run(stage.process().prune(2))
+    assert _ids(stage) == ["1", "2"]
+    assert stage.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
+
+
+def test_a_deletion_that_lost_its_claim_takes_no_segment() -> None:
+    """It stood still before it said what counts; another one has said so since, of what came meanwhile as well."""
+    stage = Stage()
+    process = stage.process()
+    _of_own_runs(process)
+    slow = stage.begin(stage.process().delete_for_runs("run 4"))
+    slow.until(changes_thread("REMOVE #previous"))
+    dying = stage.begin(process.put("5", {"big": noise(60_000, 4), "shared": noise(60_000)}, "4", []))
+    dying.until(looks)
+    stage.now += CLAIM_SECONDS + 10
+    stage.run(stage.process().prune(4))
+    with pytest.raises(Exception, match="took over"):
+        slow.finish()
+    assert stage.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
+
+
+def test_a_head_that_took_the_place_of_one_that_counted_does_not_count() -> None:
+    """A request that its sender had given up arrives late, and names what has gone since."""
+    stage = Stage()
+    process = stage.process()
+    _of_own_runs(process, ("1", "2"))
+    late = stage.begin(
+        process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", [], run_id="run 3")
+    )
+    late.until(commits("3"))
+    for each in ("3", "4"):
+        values = {"big": noise(60_000, int(each)), "shared": noise(60_000)}
+        stage.run(process.put(each, values, "1", ["big"], run_id=f"run {each}"))
+    stage.run(stage.process().delete_for_runs("run 2"))
+    late.perform()
+    stage.run(stage.process().delete_for_runs("run 4"))
+    stage.now += ORPHAN_SECONDS + 10
+    stage.run(stage.process().prune())
+    assert "1" in _ids(stage)
+    assert stage.process().values() == {"big": noise(60_000, 1), "shared": noise(60_000)}

@@ -1,0 +1,115 @@
+"""Savers of different ttls on one thread, and a ttl that is switched on for threads that exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.checkpoints import noise
+from tests.support.stage import Process, Stage, commits, looks
+
+DAY = 86_400
+BIG = noise(60_000)
+
+
+def _remove_expired(stage: Stage, seconds: float) -> None:
+    """Let time pass, and DynamoDB remove all that has expired by then."""
+    stage.now += seconds
+    stage.model.expire()
+
+
+def test_a_saver_with_a_shorter_ttl_does_not_shorten_what_another_one_was_promised() -> None:
+    """It forks from what it remembers with the expiry that it gave."""
+    stage = Stage()
+    short, long = stage.process(DAY), stage.process(30 * DAY)
+    stage.run(short.put("1", {"big": BIG}))
+    long.get("1")
+    stage.now += DAY - 10
+    stage.run(long.put("2", {"big": BIG}, "1", []))
+    stage.run(short.put("3", {"big": BIG, "x": 1}, "1", ["x"]))
+    _remove_expired(stage, 29 * DAY)
+    assert stage.process().values("2") == {"big": BIG}
+
+
+def test_a_renewal_that_arrives_late_shortens_nothing() -> None:
+    stage = Stage()
+    first, second = stage.process(DAY), stage.process(30 * DAY)
+    stage.run(first.put("1", {"big": BIG}))
+    stage.now += DAY - 10
+    second.get("1")
+    stage.now += 10
+    stage.run(stage.process(DAY).put("1", {"big": BIG}))
+    second.get("1")
+    late = stage.begin(first.put("2", {"big": BIG}, "1", []))
+    late.until(commits("2"))
+    stage.run(second.put("3", {"big": BIG}, "1", []))
+    late.finish()
+    _remove_expired(stage, 29 * DAY)
+    assert stage.process().values("3") == {"big": BIG}
+
+
+@pytest.mark.parametrize("remembers", [True, False], ids=["remembers the thread", "knows nothing"])
+@pytest.mark.parametrize("parent", ["1", "2", None])
+def test_an_older_checkpoint_does_not_show_once_a_newer_one_has_expired(
+    parent: str | None, remembers: bool
+) -> None:
+    stage = Stage()
+    short = stage.process(DAY)
+    stage.run(stage.process(DAY).put("1", {"x": 1}))
+    if remembers:
+        stage.run(short.put("1", {"x": 1}))
+    stage.run(stage.process(30 * DAY).put("2", {"x": 2}, "1"))
+    stage.run(short.put("3", {"x": 3}, parent))
+    for _ in range(70):
+        _remove_expired(stage, DAY)
+        assert stage.process().values() in ({"x": 3}, None)
+    assert stage.process().values() is None
+
+
+def _switched_on(stage: Stage) -> Process:
+    """Store a thread without a ttl, in two namespaces, and give a saver with one."""
+    before = stage.process()
+    stage.run(before.put("1", {"big": BIG}))
+    stage.run(before.put("2", {"big": BIG}, "1", []))
+    stage.run(before.put_writes("2", [("x", 1)]))
+    stage.run(before.put("2", {"big": BIG}, namespace="inner"))
+    return stage.process(DAY)
+
+
+def test_a_thread_from_before_the_ttl_lives_on_until_it_is_pruned() -> None:
+    stage = Stage()
+    saver = _switched_on(stage)
+    stage.run(saver.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
+    _remove_expired(stage, 100 * DAY)
+    assert stage.process(DAY).values() == {"big": BIG, "x": 3}
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_prune_gives_what_it_keeps_its_ttl(kept: int) -> None:
+    """Then older states go before newer ones, and in the end nothing is left."""
+    stage = Stage()
+    saver = _switched_on(stage)
+    stage.run(saver.prune(kept))
+    stage.now += DAY // 2
+    stage.run(stage.process(DAY).put("3", {"big": BIG, "x": 3}, "2", ["x"]))
+    _remove_expired(stage, DAY // 2 + 1)
+    assert stage.process(DAY).values("2") is None
+    assert stage.process(DAY).values() == {"big": BIG, "x": 3}
+    _remove_expired(stage, DAY // 2)
+    assert stage.process(DAY).values() is None
+    _remove_expired(stage, 6 * DAY)
+    assert stage.model.items() == []
+
+
+def test_what_another_saver_stores_for_ever_during_such_a_prune_stays() -> None:
+    """The prune began without it; what it shares with what was there outlives what was there."""
+    stage = Stage()
+    saver, other = _switched_on(stage), stage.process()
+    other.get("2")
+    put = stage.begin(other.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
+    put.until(looks)
+    stage.run(saver.prune())
+    put.finish()
+    stage.run(stage.process(DAY).put("4", {"big": BIG, "x": 4}, "3", ["x"]))
+    _remove_expired(stage, 100 * DAY)
+    assert stage.process().values("3") == {"big": BIG, "x": 3}
+    assert stage.process().values() == {"big": BIG, "x": 4}
