@@ -96,7 +96,7 @@ async def test_an_asyncio_client_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [REGION, {"endpoint_url": "http://localhost:8000"}, {"client_config": Config()}], ids=repr
+    "options", [REGION, {"endpoint_url": "http://localhost:8000"}, {"client_config": Config()}], ids=",".join
 )
 def test_what_would_have_no_effect_beside_a_client_is_refused(options: dict[str, Any]) -> None:
     (name,) = options
