@@ -97,3 +97,18 @@ def test_what_another_saver_stores_for_ever_during_such_a_prune_stays() -> None:
     _remove_expired(stage, 100 * DAY)
     assert stage.process().values("3") == {"big": BIG, "x": 3}
     assert stage.process().values() == {"big": BIG, "x": 4}
+
+
+@pytest.mark.parametrize("ttls", [(None, DAY), (DAY, None), (30 * DAY, DAY), (DAY, 30 * DAY)])
+@pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
+def test_writes_of_one_task_by_savers_of_two_ttls_all_live_as_long_as_was_promised(
+    ttls: tuple[int | None, int | None], value: object
+) -> None:
+    """One stores the regular writes, and the other one, which knows nothing of the thread, the answer."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    stage.run(stage.process(ttls[0]).put_writes("1", [("x", value)]))
+    stage.now += 100
+    stage.run(stage.process(ttls[1]).put_writes("1", [("__resume__", value)]))
+    _remove_expired(stage, (100 if None in ttls else 30) * DAY - 200)
+    assert stage.process().pending("1") == [("task", "__resume__", value), ("task", "x", value)]

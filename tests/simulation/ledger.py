@@ -229,6 +229,13 @@ class Ledger:
 
     # What expiry may and must have done.
 
+    def _is_hidden(self, put: Put) -> bool:
+        """Tell whether a newer checkpoint that was put at the same time under a shorter ttl may be there, expired."""
+        return not self.one_ttl and any(
+            other.began is not None and self.may_have_expired(other) and not put.over_before(other.began)
+            for other in self._newer(put)
+        )
+
     def may_have_expired(self, put: Put) -> bool:
         """Tell whether a checkpoint may count as gone by now."""
         return self._may_expire_by(put, Moment(0, self.now()))
@@ -271,7 +278,7 @@ class Ledger:
                         f"{_name(found)} is shown in the place of {put.checkpoint_id}, which expired"
                     )
                 continue
-            if self._gave_way(put):
+            if self._gave_way(put) or self._is_hidden(put):
                 continue
             deleters = [each for each in self.deleters(put) if each.kind != "prune"]
             if not deleters:

@@ -22,9 +22,11 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
+    SEGMENT_LIFETIMES,
     WRITES_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
@@ -34,7 +36,15 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     lost_parts,
     read_segments,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import lasting, look_at_thread, take_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import (
+    lasting,
+    lives_shorter,
+    look_at_thread,
+    outliving,
+    renew,
+    renew_segments,
+    take_epoch,
+)
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -81,17 +91,18 @@ def store(
         base = _safe(head, epoch) if reuses else None
         draft = Draft(table, codec, at, sk, base)
         # Taken before the segments', which so live as long, however late the update comes.
-        expires_at = table.expires_at(2)
+        ends_at, lasts = table.expires_at(2), _lifetimes(table)
         parts = yield from work(partial(_parts, draft, call, base), call.size_bytes)
         # Whether they depend on more than their item: on segments, or on their namespace's entry.
         needs_look = bool(draft.chunks or at.namespace)
         if needs_look:
-            epoch = yield from _store_dependencies(table, at, draft, epoch, expires_at)
+            epoch = yield from _store_dependencies(table, at, draft, epoch, ends_at)
             if epoch is None:
                 continue
-        found = yield from _update_writes(table, items.key(at.pk, sk), parts, call, epoch, expires_at)
+        found = yield from _update_writes(table, items.key(at.pk, sk), parts, call, epoch, lasts)
         if found is not None:
             # The task has writes already: add to them what they lack.
+            table = yield from _outlive(table, codec, at, found)
             epoch = yield from _merge(table, codec, at, call, parts, found, epoch)
             continue
         if not needs_look:
@@ -142,6 +153,14 @@ def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -
     return regular, special
 
 
+def _lifetimes(table: Table) -> Item:
+    """When a writes item with these writes is to expire: at the soonest, if it is new, and with its segments."""
+    lifetimes = {":least": 1, ":expiry": 2, ":most": SEGMENT_LIFETIMES}
+    if table.ttl_seconds is None:
+        return {}
+    return {name: {"N": str(table.expires_at(count))} for name, count in lifetimes.items()}
+
+
 def _safe(head: Entry | None, epoch: bytes | None) -> Entry | None:
     """The checkpoint that the writes belong to, if it is remembered and its segments are safe under the epoch.
 
@@ -182,12 +201,13 @@ def _update_writes(
     parts: Mapping[str, Part],
     call: _Call,
     epoch: bytes | None,
-    expires_at: int | None,
+    lasts: Item,
 ) -> Op[Item | None]:
     """Set parts of a task's writes.
 
     Returns:
-        The task's item instead, if its regular writes are not those of `call.old`, or its special ones came later.
+        The task's item instead, if its regular writes are not those of `call.old`, its special ones came later, or it
+        goes before these writes may, or after their segments.
     """
     if not parts:
         return None
@@ -202,12 +222,13 @@ def _update_writes(
             sets.append(f"#e{position} = :epoch")
             names[f"#e{position}"] = items.epoch_name(name)
             values[":epoch"] = {"B": epoch}
-    if expires_at is not None:
-        # The first call's expiry stays: its segments live no longer.
+    names["#expiry"] = TTL_ATTRIBUTE
+    conditions = ["attribute_not_exists(#expiry)"]
+    if lasts:
+        # The first call's expiry stays, as long as it fits.
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")
-        names["#expiry"] = TTL_ATTRIBUTE
-        values[":expiry"] = {"N": str(expires_at)}
-    conditions = list[str]()
+        values |= lasts
+        conditions = ["(attribute_not_exists(#created) OR #expiry BETWEEN :least AND :most)"]
     if items.WRITES in parts:
         names["#writes"] = items.WRITES
         conditions.append("#writes = :old" if items.WRITES in call.old else "attribute_not_exists(#writes)")
@@ -226,6 +247,20 @@ def _update_writes(
         ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
     return (yield from in_the_way(update))
+
+
+def _outlive(table: Table, codec: Codec, at: Partition, found: Item) -> Op[Table]:
+    """Let what the task has live as long as what is added, and return the table with which that lives as long too."""
+    ends_at = items.number(found, TTL_ATTRIBUTE)
+    if lives_shorter(ends_at, table.expires_at()):
+        known, named = Segments(), items.named_ids([found])
+        yield from read_segments(table, codec, at.pk, named, known, indexes_only=True)
+        yield from renew_segments(
+            table, at, reach(named, known.contents), table.expires_at(SEGMENT_LIFETIMES)
+        )
+        ends_at = table.expires_at(2)
+        yield from renew(table, items.key(at.pk, items.sort_key(found)), ends_at)
+    return outliving(table, ends_at)
 
 
 def _merge(
