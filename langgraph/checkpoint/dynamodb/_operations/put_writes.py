@@ -83,26 +83,29 @@ def store(
     sk = items.writes_sk(checkpoint_id, task_id)
     call = _Call(*serialized, order=int(table.clock() * 1000))
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
-    table = lasting(table, thread)
+    # With which it is stored: as long as anything in the thread lives, and as what the task has already.
+    lasts = lasting(table, thread)
     epoch = yield from _known_epoch(table, at, thread or head)
     for _ in range(MERGE_ATTEMPTS_MAX):
         # What may take the place of acknowledged writes is not to need what a deletion may be removing.
         reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
         base = _safe(head, epoch) if reuses else None
-        draft = Draft(table, codec, at, sk, base)
+        draft = Draft(lasts, codec, at, sk, base)
         # Taken before the segments', which so live as long, however late the update comes.
-        ends_at, lasts = table.expires_at(2), _lifetimes(table)
+        expiries = _expiries(lasts)
         parts = yield from work(partial(_parts, draft, call, base), call.size_bytes)
         # Whether they depend on more than their item: on segments, or on their namespace's entry.
         needs_look = bool(draft.chunks or at.namespace)
         if needs_look:
-            epoch = yield from _store_dependencies(table, at, draft, epoch, ends_at)
-            if epoch is None:
+            epoch = epoch or (yield from take_epoch(table, at)).epoch
+            # Writes may come before the first checkpoint of their namespace.
+            if not (yield from store_draft(lasts, at, draft, epoch, lasts.expires_at(2))):
+                epoch = None
                 continue
-        found = yield from _update_writes(table, items.key(at.pk, sk), parts, call, epoch, lasts)
+        found = yield from _update_writes(table, items.key(at.pk, sk), parts, call, epoch, expiries)
         if found is not None:
             # The task has writes already: add to them what they lack.
-            table = yield from _outlive(table, codec, at, found)
+            lasts = yield from _outlive(lasts, codec, at, found)
             epoch = yield from _merge(table, codec, at, call, parts, found, epoch)
             continue
         if not needs_look:
@@ -153,7 +156,7 @@ def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -
     return regular, special
 
 
-def _lifetimes(table: Table) -> Item:
+def _expiries(table: Table) -> Item:
     """When a writes item with these writes is to expire: at the soonest, if it is new, and with its segments."""
     lifetimes = {":least": 1, ":expiry": 2, ":most": SEGMENT_LIFETIMES}
     if table.ttl_seconds is None:
@@ -184,24 +187,13 @@ def _parts(draft: Draft, call: _Call, base: Entry | None) -> dict[str, Part]:
     return parts
 
 
-def _store_dependencies(
-    table: Table, at: Partition, draft: Draft, epoch: bytes | None, ends_at: int | None
-) -> Op[bytes | None]:
-    """Write what the writes need before them; return the thread's epoch, or None where a reused segment has gone.
-
-    Writes may come before the first checkpoint of their namespace.
-    """
-    epoch = epoch or (yield from take_epoch(table, at)).epoch
-    return epoch if (yield from store_draft(table, at, draft, epoch, ends_at)) else None
-
-
 def _update_writes(
     table: Table,
     key: Item,
     parts: Mapping[str, Part],
     call: _Call,
     epoch: bytes | None,
-    lasts: Item,
+    expiries: Item,
 ) -> Op[Item | None]:
     """Set parts of a task's writes.
 
@@ -224,10 +216,10 @@ def _update_writes(
             values[":epoch"] = {"B": epoch}
     names["#expiry"] = TTL_ATTRIBUTE
     conditions = ["attribute_not_exists(#expiry)"]
-    if lasts:
+    if expiries:
         # The first call's expiry stays, as long as it fits.
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")
-        values |= lasts
+        values |= expiries
         conditions = ["(attribute_not_exists(#created) OR #expiry BETWEEN :least AND :most)"]
     if items.WRITES in parts:
         names["#writes"] = items.WRITES
