@@ -90,7 +90,8 @@ def adopt_ttl(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
             *(each for name in adopted for each in inventory.writes.get(name, ())),
         )
     ]
-    segments = [inventory.segments[each] for each in inventory.named(adopted) & inventory.segments.keys()]
+    named = sorted(inventory.named(adopted) & inventory.segments.keys())
+    segments = [inventory.segments[each] for each in named]
     updates += [_limit(table, item, table.expires_at(SEGMENT_LIFETIMES)) for item in segments]
     for name in sorted(adopted, reverse=True):
         head = inventory.heads[name]
