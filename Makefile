@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 VENV_AIOBOTOCORE := .venv-aiobotocore
+VENV_BOTO3 := .venv-boto3
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
@@ -17,7 +18,7 @@ export HYPOTHESIS_PROFILE
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
-.PHONY: help setup engine demo test test-all test-aiobotocore soak fuzz mutants lint format types check constraints clean
+.PHONY: help setup engine demo test test-all test-aiobotocore test-boto3 soak fuzz mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
@@ -48,12 +49,19 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group setup --group test --group lint
 	touch $@
 
-# The same saver with the newest aiobotocore and boto3, which aioboto3 does not allow.
+# The same saver with the newest aiobotocore, which aioboto3 does not allow.
 $(VENV_AIOBOTOCORE)/.installed: pyproject.toml constraints/aiobotocore.txt $(VENV)/.installed
 	test -x $(VENV_AIOBOTOCORE)/bin/pip || $(PYTHON) -m venv $(VENV_AIOBOTOCORE)
 	$(BIN)/uv pip install --quiet --python $(VENV_AIOBOTOCORE)/bin/python \
 		--constraint constraints/aiobotocore.txt --build-constraint constraints/aioboto3.txt \
 		--editable '.[aiobotocore]' --group test --group langchain-aws
+	touch $@
+
+# The newest boto3, which aiobotocore does not allow yet: async methods run it in threads.
+$(VENV_BOTO3)/.installed: pyproject.toml constraints/boto3.txt $(VENV)/.installed
+	test -x $(VENV_BOTO3)/bin/pip || $(PYTHON) -m venv $(VENV_BOTO3)
+	$(BIN)/uv pip install --quiet --python $(VENV_BOTO3)/bin/python --constraint constraints/boto3.txt \
+		--build-constraint constraints/aioboto3.txt --editable . --group test
 	touch $@
 
 # Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.
@@ -63,17 +71,21 @@ engine: $(VENV)/.installed
 demo: engine
 	$(BIN)/python -m examples.demo
 
-# The other environment comes first, so that the last line printed is that of the whole suite.
+# The other environments come first, so that the last line printed is that of the whole suite.
 test: setup engine test-aiobotocore
 	$(PYTEST) -m "not search"
 
-test-all: setup engine test-aiobotocore
+test-all: setup engine test-aiobotocore test-boto3
 	$(PYTEST)
 
 # Encryption and expiry do not depend on the client library, so they are left out here.
 test-aiobotocore: setup engine
-	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain" \
-		tests/dependencies tests/saver/test_conformance.py
+	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain or event_loops" \
+		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_event_loops.py
+
+test-boto3: $(VENV_BOTO3)/.installed engine
+	$(VENV_BOTO3)/bin/python -m pytest -k "environment or plain or attempts" \
+		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_attempts.py
 
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
 soak: setup engine
@@ -118,6 +130,7 @@ check: lint types $(if $(wildcard infra/infra.mk),infra-check) test-all
 constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --group setup --group test --group lint --output-file constraints/aioboto3.txt
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
+	$(COMPILE) --group test --output-file constraints/boto3.txt
 
 clean:
 	rm -rf .venv .venv-* .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

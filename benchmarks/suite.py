@@ -37,6 +37,7 @@ SECTIONS = (
     "loading",
     "concurrency",
     "cold_start",
+    "loops",
     "delta_history",
     "deletes",
     "memory",

@@ -26,7 +26,7 @@ from examples import demo_agent
 from examples.demo_report import history_table, stored_table, usage_table
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tools.engine import DYNAMODB_LOCAL, MOTO, find, find_best
-from tools.server import ServerUnavailableError
+from tools.server import ServerUnavailableError, until_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,16 +84,18 @@ class Stage:
             env={**self.engine.environment(), **shared, **variables},
             stdout=subprocess.PIPE,
             text=True,
+            # Ctrl-C is for the demo, which ends it.
+            start_new_session=True,
         )
         watchdog = Timer(WAIT_SECONDS_MAX, process.kill)
-        watchdog.start()
         try:
+            watchdog.start()
             yield process
         finally:
             watchdog.cancel()
             process.kill()
             process.communicate()
-            self.checkpoints[action] = len(self.history()) - before
+        self.checkpoints[action] = len(self.history()) - before
 
     def run(self, action: str) -> list[str]:
         """Run an action to its end and return what it printed."""
@@ -260,4 +262,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

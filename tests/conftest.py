@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import importlib
+import importlib.util
 import os
 import sys
 import uuid
@@ -180,8 +182,10 @@ def table_name(client: DynamoDBClient) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def sessions(_no_aws_account: None) -> dict[str, Any]:
     """Give sessions for savers to share: the first client of each reads all that AWS says of its services."""
-    chosen = DynamoDBSaver("any-table")._clients._async_session()
-    return {"session": boto3.Session(), "async_session": chosen}
+    if importlib.util.find_spec("aiobotocore") is None:
+        return {"session": boto3.Session()}
+    native = importlib.import_module("aiobotocore.session").get_session()
+    return {"session": boto3.Session(), "async_session": native}
 
 
 @pytest.fixture

@@ -26,9 +26,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
+from urllib.parse import urlsplit
 
 from tools import dynamodb_local
-from tools.server import RunningServer, Server, ServerUnavailableError
+from tools.server import (
+    RunningServer,
+    Server,
+    ServerUnavailableError,
+    end_process,
+    until_interrupted,
+)
 
 ENDPOINT_VARIABLE = "LANGGRAPH_DYNAMODB_ENDPOINT"
 
@@ -36,6 +43,8 @@ EXTERNAL = "external"
 DYNAMODB_LOCAL = "dynamodb-local"
 MOTO = "moto"
 KINDS = (EXTERNAL, DYNAMODB_LOCAL, MOTO)
+
+GRACE_SECONDS = 1.0
 
 REGION_NAME = "us-east-1"
 # DynamoDB Local takes any credentials of letters and digits. Whatever account this machine is configured for
@@ -50,6 +59,9 @@ LOCAL_ENVIRONMENT: Mapping[str, str] = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 FOREIGN_VARIABLES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
+# A proxy cannot reach this machine. Python reads the first, other programs read either.
+NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class ClientOptions(TypedDict):
@@ -104,8 +116,25 @@ class Recipe:
         Raises:
             ServerUnavailableError: It does not answer; the message says why, or what to do.
         """
-        with self.server.run() as address:
+        with self.server.run() as address, _no_proxy_for(address):
             yield Engine(self.kind, self.server.name, address)
+
+
+@contextlib.contextmanager
+def _no_proxy_for(address: str) -> Iterator[None]:
+    """Let no proxy of the environment stand between this process, or its children, and this machine."""
+    host = urlsplit(address).hostname
+    before = {name: os.environ.get(name) for name in NO_PROXY_VARIABLES}
+    try:
+        if host in LOOPBACK:
+            for name, hosts in before.items():
+                os.environ[name] = ",".join(filter(None, (hosts, host)))
+        yield
+    finally:
+        for name, hosts in before.items():
+            os.environ.pop(name, None)
+            if hosts is not None:
+                os.environ[name] = hosts
 
 
 def find(kind: str) -> Recipe:
@@ -229,12 +258,25 @@ def _run(recipe: Recipe, command: Sequence[str]) -> int:
     with recipe.run() as engine:
         print(f"{engine.name} answers at {engine.endpoint_url}", flush=True)
         if command:
-            return subprocess.run(command, env=engine.environment(), check=False).returncode  # noqa: S603  # Asked for.
+            return _run_command(command, engine)
         print("Ctrl-C ends it.", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
     return 0
 
 
+def _run_command(command: Sequence[str], engine: Engine) -> int:
+    with subprocess.Popen(command, env=engine.environment()) as process:  # noqa: S603  # Asked for.
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C reaches the command as well, which may have something to clean up.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_SECONDS)
+            raise
+        finally:
+            end_process(process)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

@@ -13,9 +13,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 START_SECONDS_MAX = 60.0
@@ -36,6 +36,43 @@ server=$!
 exec 3<&-
 wait "$server"
 """
+
+
+INTERRUPTED = 130
+
+
+def until_interrupted(program: Callable[[], int]) -> int:
+    """Run a program that Ctrl-C and SIGTERM end alike: it cleans up, and leaves no traceback.
+
+    Args:
+        program: Gets a `KeyboardInterrupt`, once.
+
+    Returns:
+        The program's exit status.
+    """
+
+    def interrupt(*_: object) -> None:
+        # What is being cleaned up is to be finished.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, interrupt)
+    try:
+        return program()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def end_process(process: subprocess.Popen[Any]) -> None:
+    """End a process, if need be by force."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class ServerUnavailableError(RuntimeError):

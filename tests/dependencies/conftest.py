@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-collect_ignore = [
-    "test_aiobotocore_environment.py"
-    if importlib.util.find_spec("aioboto3")
-    else "test_aioboto3_environment.py",
-]
+_ENVIRONMENTS = ["aioboto3", "aiobotocore", "boto3"]
+# Each brings those behind it as well.
+_installed = next(name for name in _ENVIRONMENTS if importlib.util.find_spec(name))
+
+collect_ignore = [f"test_{name}_environment.py" for name in _ENVIRONMENTS if name != _installed]

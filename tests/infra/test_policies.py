@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
-from botocore.exceptions import ClientError
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
 from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import MakeSaver, contents, for_table
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
@@ -93,11 +92,11 @@ async def test_agent_policy_refuses_scans_and_administration(saver_of: SaverOf, 
     gate = gate_of("Agent", table_name)
     saver = saver_of(gate)
     for side in both_sides(saver):
-        with pytest.raises(ClientError, match="dynamodb:Scan"):
+        with pytest.raises(CheckpointerConfigurationError, match="dynamodb:Scan"):
             await listed(side, None)
-    with pytest.raises(ClientError, match=DENIED):
+    with pytest.raises(CheckpointerConfigurationError, match=DENIED):
         saver.setup()
-    with pytest.raises(ClientError, match=DENIED):
+    with pytest.raises(CheckpointerConfigurationError, match=DENIED):
         await saver.asetup()
     assert not gate.allowed
 
@@ -143,7 +142,7 @@ async def test_reader_sees_everything_of_a_thread_and_scans_nothing(
         assert await listed(side, None, filter={"run_id": "run"}) == everything
         await side.aget_delta_channel_history(config=found.config, channels=["messages"])
         assert not gate.refused
-        with pytest.raises(ClientError, match="dynamodb:Scan"):
+        with pytest.raises(CheckpointerConfigurationError, match="dynamodb:Scan"):
             await listed(side, None)
         gate.refused.clear()
 
@@ -182,7 +181,7 @@ async def test_reader_cannot_write(
     before = contents(client, table_name)
     gate = gate_of("Reader", table_name)
     for side in both_sides(saver_of(gate)):
-        with pytest.raises(ClientError, match=DENIED):
+        with pytest.raises(CheckpointerConfigurationError, match=DENIED):
             await write(side)
     assert contents(client, table_name) == before
     assert gate.refused

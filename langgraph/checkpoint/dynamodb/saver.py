@@ -75,10 +75,10 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. Where none is
             given one is made, if either library is installed and neither `session` nor `client` is given;
             otherwise the async methods run boto3 in threads.
-        client: A boto3 DynamoDB client, used as it is and never closed. It has its region, endpoint and config already,
-            so these are for the async client then, and refused without `async_session`.
+        client: A boto3 DynamoDB client, used as it is, with its own retries, and never closed. It has its region,
+            endpoint and config already, so these are for the async client then, and refused without `async_session`.
         client_config: A botocore `Config` that replaces the saver's own (short time-outs, TCP keep-alive,
-            a pool of 64 connections, ten attempts in standard mode).
+            a pool of 64 connections) and its retries (for a minute, whatever botocore's release).
         serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
             serializers of your own work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored; None keeps

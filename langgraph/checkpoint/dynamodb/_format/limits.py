@@ -43,10 +43,14 @@ PAGE_ITEMS_FIRST = 4
 PAGE_ITEMS_GROWTH = 4
 PAGE_ITEMS_MAX = 4096
 
-# Retries of what a batch left unprocessed are bounded by time.
+# Waits before what failed, or what a batch left unprocessed, is sent again; both are bounded by time.
 BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 BACKOFF_SECONDS_TOTAL = 60.0
+# One request's attempts begin within this time, and are spoken of in the log when it takes longer than moments.
+RETRY_SECONDS_TOTAL = 60.0
+RETRY_SECONDS_QUIET = 2.0
+RETRY_WORDS_SECONDS = 10.0
 
 # Attempts of a put or a read that deletions of the same thread keep interrupting.
 ATTEMPTS_MAX = 8

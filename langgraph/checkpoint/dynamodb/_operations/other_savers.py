@@ -20,7 +20,8 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     SORT_KEY,
     TEMPLATE_COMMAND,
 )
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table, error_code
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 

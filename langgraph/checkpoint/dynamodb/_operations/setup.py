@@ -11,7 +11,8 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     TTL_ATTRIBUTE,
     table_schema,
 )
-from langgraph.checkpoint.dynamodb._runtime.requests import Table, error_code
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 

@@ -1,28 +1,35 @@
 """Clients: one for blocking calls, one for each event loop; made when first needed, closed with the saver.
 
-An async client belongs to the event loop it was made on. It is held open by an async generator that the
-loop knows, so a loop that `asyncio.run` ends closes it, and a module-level saver works in the next one.
+What takes long is done once, in a thread, so that no event loop stands still meanwhile: connections are all that
+belongs to a loop. They are closed before it is, so a module-level saver works in the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
+import importlib.util
 import logging
 import threading
+import time
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
+from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
 logger = logging.getLogger(__name__)
 
 _SERVICE = "dynamodb"
+
+Opened: TypeAlias = tuple[Any, Callable[[], Awaitable[None]]]
+"""A client for one event loop, and what closes it there."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,8 @@ class ClientOptions:
 def default_config() -> Any:
     """The client configuration where none is given.
 
-    Time-outs are short, since a thawed Lambda finds its connections dead; attempts are as many as fit into
-    about a minute of botocore's standard back-off.
+    Time-outs are short, since a thawed Lambda finds its connections dead. botocore sends a request once:
+    `Attempts` sends it again.
     """
     from botocore.config import Config  # noqa: PLC0415 - importing the saver should cost little.
 
@@ -58,7 +65,7 @@ def default_config() -> Any:
         read_timeout=10,
         tcp_keepalive=True,
         max_pool_connections=POOL_CONNECTIONS,
-        retries={"mode": "standard", "total_max_attempts": 10},
+        retries={"mode": "standard", "total_max_attempts": 1},
         user_agent_extra="langgraph-dynamodb",
     )
 
@@ -74,17 +81,36 @@ class Clients:
     def start(self) -> None:
         """Have nothing open; also after a fork, which copies neither threads nor what connections are for."""
         self._lock = threading.Lock()
+        # Held while a client is made; an event loop never waits for it.
+        self._making = threading.Lock()
+        self._session = self._options.session
         self._client = self._options.client
+        self._native_client: Any = None
         self._executor: ThreadPoolExecutor | None = None
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopClient] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._loops: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
+        weakref.finalize(self, _let_go, self._loops).atexit = False
 
     # Blocking
 
     def send(self, call: Call) -> Any:
-        """Make a request and wait for its response."""
+        """Make a request, again where that may help, and wait for its response."""
+        attempts = Attempts(call)
+        while True:
+            try:
+                return self._send(call)
+            except Exception as error:
+                wait = None if self._has_own_retries(native=False) else attempts.seconds_to_next(error)
+                if wait is None:
+                    raise
+            time.sleep(wait)
+
+    def _send(self, call: Call) -> Any:
         return getattr(self._blocking_client(), call.method)(**call.params)
+
+    def _has_own_retries(self, *, native: bool) -> bool:
+        """Whether a client retries by itself: one that was given, or was made with a configuration that was."""
+        options = self._options
+        return options.client_config is not None or (options.client is not None and not native)
 
     def pool(self) -> Executor:
         """The pool for requests that go out side by side."""
@@ -96,14 +122,21 @@ class Clients:
             return self._executor
 
     def _blocking_client(self) -> Any:
-        if self._client is None:
-            with self._lock:
-                if self._client is None:
-                    import boto3  # noqa: PLC0415 - importing the saver should cost little.
+        # Another thread may close it at any moment.
+        client = self._client
+        if client is None:
+            with self._making:
+                client = self._client
+                if client is None:
+                    client = self._client = self._made_session().client(_SERVICE, **self._options.arguments())
+        return client
 
-                    session: Any = self._options.session or boto3.Session()
-                    self._client = session.client(_SERVICE, **self._options.arguments())
-        return self._client
+    def _made_session(self) -> Any:
+        if self._session is None:
+            import boto3  # noqa: PLC0415 - importing the saver should cost little.
+
+            self._session = boto3.Session()
+        return self._session
 
     def close(self) -> None:
         """Close the blocking client, unless it was given, and the pool. Both are made again when needed."""
@@ -118,85 +151,128 @@ class Clients:
     # Async
 
     async def asend(self, call: Call) -> Any:
-        """Make a request on the running event loop."""
+        """Make a request on the running event loop, again where that may help."""
+        attempts = Attempts(call)
+        while True:
+            try:
+                return await self._asend(call)
+            except Exception as error:
+                own = self._has_own_retries(native=self._is_native)
+                wait = None if own else attempts.seconds_to_next(error)
+                if wait is None:
+                    raise
+            await asyncio.sleep(wait)
+
+    async def _asend(self, call: Call) -> Any:
+        if not self._is_native:
+            return await asyncio.to_thread(self._send, call)
         loop = asyncio.get_running_loop()
         with self._lock:
             holder = self._loops.get(loop)
             if holder is None:
                 for closed in [each for each in self._loops if each.is_closed()]:
                     del self._loops[closed]
-                holder = self._loops[loop] = _LoopClient(self._async_session())
-        if holder.session is None:
-            return await asyncio.to_thread(self.send, call)
-        return await holder.send(call, self._options.arguments())
+                holder = self._loops[loop] = _LoopClient(loop)
+        return await holder.send(call, self._open)
 
     async def aclose(self) -> None:
-        """Close the running event loop's client; it is made again when needed."""
+        """Close the running event loop's connections; they are opened again when needed."""
         with self._lock:
-            holder = self._loops.pop(asyncio.get_running_loop(), None)
+            holder = self._loops.get(asyncio.get_running_loop())
         if holder is not None:
             await holder.close()
 
-    def _async_session(self) -> Any:
-        """The session for async clients; None where requests run on the blocking client in threads.
+    @cached_property
+    def _is_native(self) -> bool:
+        """Whether there is an async client; otherwise requests run on the blocking client in threads.
 
         A blocking client or session that was given says whose credentials to use, which cannot be carried
         over to an async session; so unless one was given too, async requests go through it in threads.
         """
         options = self._options
         if options.async_session is not None:
-            return options.async_session
+            return True
         if options.client is not None or options.session is not None:
             _say_once("DynamoDBSaver was given a boto3 client or session and no async_session")
-            return None
-        for name, factory in (("aioboto3", "Session"), ("aiobotocore.session", "get_session")):
-            try:
-                module = importlib.import_module(name)
-            except ImportError:
-                continue
-            return getattr(module, factory)()
-        _say_once("neither aioboto3 nor aiobotocore is installed")
-        return None
+            return False
+        # aioboto3 brings it as well.
+        if importlib.util.find_spec("aiobotocore") is None:
+            _say_once("neither aiobotocore nor aioboto3 is installed")
+            return False
+        return True
+
+    async def _open(self) -> Opened:
+        """Give a client for the running event loop, and what closes it there; it is made in a thread."""
+        if self._options.async_session is None:
+            client = await asyncio.to_thread(self._made_native_client)
+            return client, client.close
+        session = self._options.async_session
+        make = getattr(session, "create_client", None) or session.client
+        context = make(_SERVICE, **self._options.arguments())
+
+        async def entered() -> Any:
+            return await context.__aenter__()
+
+        # It opens its connections later, on the loop of its first request.
+        client = await asyncio.to_thread(asyncio.run, entered(), debug=False)
+        return client, partial(context.__aexit__, None, None, None)
+
+    def _made_native_client(self) -> Any:
+        with self._making:
+            if self._native_client is None:
+                from langgraph.checkpoint.dynamodb._runtime import native  # noqa: PLC0415 - optional.
+
+                self._native_client = native.make_client(
+                    _SERVICE, self._made_session(), self._options.arguments()
+                )
+        return self._native_client
 
 
 class _LoopClient:
     """One event loop's client, opened once and closed on the loop."""
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
-        self._lock = asyncio.Lock()
-        self._client: Any = None
-        self._holder: AsyncGenerator[Any, None] | None = None
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._end = LoopEnd.of(loop)
+        self._opening: asyncio.Task[Any] | None = None
         self._turns = asyncio.Semaphore(0)
+        self._client: Any = None
 
-    async def send(self, call: Call, arguments: dict[str, Any]) -> Any:
-        client = await self._opened(arguments)
+    async def send(self, call: Call, open_: Callable[[], Awaitable[Opened]]) -> Any:
+        client = self._client
+        if client is None:
+            if self._opening is None:
+                self._opening = asyncio.create_task(self._open(open_))
+            # Others wait for it too: a caller that is cancelled leaves it to them.
+            client = await asyncio.shield(self._opening)
         # aiohttp gives a free connection to who asks first, which is the caller that has just had one.
         async with self._turns:
             return await getattr(client, call.method)(**call.params)
 
-    async def _opened(self, arguments: dict[str, Any]) -> Any:
-        if self._client is None:
-            async with self._lock:
-                if self._client is None:
-                    holder = self._hold(arguments)
-                    client = await anext(holder)
-                    self._turns = asyncio.Semaphore(client.meta.config.max_pool_connections)
-                    self._client, self._holder = client, holder
-        return self._client
-
-    async def _hold(self, arguments: dict[str, Any]) -> AsyncGenerator[Any, None]:
-        make = getattr(self.session, "create_client", None) or self.session.client
-        async with make(_SERVICE, **arguments) as client:
-            try:
-                yield client
-            finally:
-                # Requests that come after the loop began to shut down must not meet a closed client.
-                self._client = None
+    async def _open(self, open_: Callable[[], Awaitable[Opened]]) -> Any:
+        try:
+            client, self._close = await open_()
+        finally:
+            self._opening = None
+        self._turns = asyncio.Semaphore(client.meta.config.max_pool_connections)
+        self._client = client
+        self._end.open.add(self)
+        return client
 
     async def close(self) -> None:
-        if self._holder is not None:
-            await self._holder.aclose()
+        if self._client is not None:
+            self._client = None
+            self._end.open.discard(self)
+            await self._close()
+
+    def close_soon(self) -> None:
+        if self._client is not None:
+            self._end.close_soon(self)
+
+
+def _let_go(loops: dict[asyncio.AbstractEventLoop, _LoopClient]) -> None:
+    """Close the connections of a saver that nobody has any more."""
+    for holder in list(loops.values()):
+        holder.close_soon()
 
 
 _said: set[str] = set()
@@ -206,7 +282,7 @@ def _say_once(why: str) -> None:
     if why not in _said:
         _said.add(why)
         logger.warning(
-            "%s: async methods run boto3 in threads. For native async install langgraph-dynamodb[aioboto3] or"
-            " langgraph-dynamodb[aiobotocore], and pass async_session= where you pass client= or session=.",
+            "%s: async methods run boto3 in threads. For native async install langgraph-dynamodb[aiobotocore] or"
+            " langgraph-dynamodb[aioboto3], and pass async_session= where you pass client= or session=.",
             why,
         )

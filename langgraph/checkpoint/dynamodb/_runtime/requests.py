@@ -6,6 +6,7 @@ Everything here sends to one table and knows nothing of what the items mean.
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,6 @@ from typing import Any, NoReturn
 
 from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import (
-    BACKOFF_SECONDS_FIRST,
-    BACKOFF_SECONDS_MAX,
     BACKOFF_SECONDS_TOTAL,
     BATCH_GET_ITEMS_MAX,
     BATCH_WRITE_ITEMS_MAX,
@@ -22,6 +21,13 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PAGE_ITEMS_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
+from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
+from langgraph.checkpoint.dynamodb._runtime.failures import (
+    account_remedy,
+    error_code,
+    is_transient,
+    outage_remedy,
+)
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
@@ -174,10 +180,7 @@ class Table:
 
     def backoff(self, attempt: int) -> float:
         """Seconds to wait before an attempt, jittered; none before the first."""
-        if attempt == 0:
-            return 0.0
-        ceiling = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2.0**attempt)
-        return ceiling * (0.5 + self.rng.random() / 2)
+        return backoff_seconds(attempt, self.rng)
 
     def checked(self, outcome: Any) -> Any:
         """A request's response; what it failed with is raised."""
@@ -190,6 +193,8 @@ class Table:
         remedy = _remedy(self.name, error)
         if remedy is not None:
             raise CheckpointerConfigurationError(remedy) from error
+        if sys.version_info >= (3, 11) and is_transient(error):
+            error.add_note(outage_remedy(self.name, error))
         raise error
 
 
@@ -310,25 +315,9 @@ def _groups(sequence: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
     return (sequence[start : start + size] for start in range(0, len(sequence), size))
 
 
-def error_code(error: object) -> str:
-    """The code of an AWS error, whichever client raised it; empty for other errors."""
-    response = getattr(error, "response", None)
-    if not isinstance(response, dict):
-        return ""
-    return str(response.get("Error", {}).get("Code", ""))
-
-
-_CREDENTIALS = {
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "CredentialRetrievalError",
-    "TokenRetrievalError",
-}
-
-
 def _remedy(table_name: str, error: Exception) -> str | None:
     """What to do about an error of the set-up; None for errors that are AWS's own matter."""
-    code, kind = error_code(error), type(error).__name__
+    code = error_code(error)
     if code == "ResourceNotFoundException":
         return (
             f"table {table_name} (or its run_id-index) does not exist in this account and region ({error});"
@@ -340,14 +329,7 @@ def _remedy(table_name: str, error: Exception) -> str | None:
             f"table {table_name} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
             f" ({error}); use a table of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup()"
         )
-    if kind in _CREDENTIALS:
-        return (
-            f"no usable AWS credentials for table {table_name} ({error}); give the function or task a role, run"
-            " `aws configure`, or pass session="
-        )
-    if kind == "NoRegionError":
-        return f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION"
-    return None
+    return account_remedy(table_name, error)
 
 
 def _names_other_schema(message: str) -> bool:

@@ -1,0 +1,70 @@
+"""Attempts: a request that failed for the moment is sent again, after a growing wait and for a bounded time.
+
+botocore's own retries are off where its configuration is ours: how long they last differs from release to release.
+Every request of ours may be sent twice: docs/design.md says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+
+from langgraph.checkpoint.dynamodb._format.limits import (
+    BACKOFF_SECONDS_FIRST,
+    BACKOFF_SECONDS_MAX,
+    RETRY_SECONDS_QUIET,
+    RETRY_SECONDS_TOTAL,
+    RETRY_WORDS_SECONDS,
+)
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+
+logger = logging.getLogger(__name__)
+
+_rng = random.SystemRandom()
+
+
+def backoff_seconds(attempt: int, rng: random.Random) -> float:
+    """Seconds to wait before an attempt, jittered; none before the first, which is number 0."""
+    if attempt == 0:
+        return 0.0
+    ceiling = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2.0**attempt)
+    return ceiling * (0.5 + rng.random() / 2)
+
+
+class Attempts:
+    """The attempts of one request."""
+
+    def __init__(self, call: Call) -> None:
+        """Begin with the first attempt."""
+        self._call = call
+        self._number = 0
+        self._began = time.monotonic()
+
+    def seconds_to_next(self, error: Exception) -> float | None:
+        """Seconds to wait after an attempt that failed; None where it was the last one."""
+        if not is_transient(error):
+            return None
+        self._number += 1
+        wait = backoff_seconds(self._number, _rng)
+        passed = time.monotonic() - self._began
+        if passed + wait > RETRY_SECONDS_TOTAL:
+            return None
+        if passed > RETRY_SECONDS_QUIET:
+            _warn(self._call, error, RETRY_SECONDS_TOTAL - passed)
+        return wait
+
+
+_silent_until = 0.0
+
+
+def _warn(call: Call, error: Exception, seconds_left: float) -> None:
+    """Say what is wrong while it is being tried again: once in a while, however many requests it befalls."""
+    global _silent_until
+    now = time.monotonic()
+    if now < _silent_until:
+        return
+    _silent_until = now + RETRY_WORDS_SECONDS
+    table_name = call.params.get("TableName") or next(iter(call.params["RequestItems"]))
+    logger.warning("%s. Trying again for %.0f s", outage_remedy(table_name, error), seconds_left)

@@ -1,0 +1,79 @@
+"""The end of an event loop: what is open on it is closed before the loop is.
+
+Connections can be closed on their own loop only, and only `asyncio.run` gives notice before it closes one. So a
+loop on which something is open gets a `close` that runs it a last time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import weakref
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+
+class Closable(Protocol):
+    """What is open on a loop."""
+
+    def close(self) -> Coroutine[Any, Any, None]:
+        """Close it, on its loop; a second time does nothing."""
+
+
+class LoopEnd:
+    """Stands in for the `close` of one event loop, and knows what has to be closed before."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take the place of the loop's `close`."""
+        self.open: set[Closable] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._loop = loop
+        self._close_loop = loop.close
+        self._process = os.getpid()
+        vars(loop)["close"] = self
+        _ends.add(self)
+
+    @staticmethod
+    def of(loop: asyncio.AbstractEventLoop) -> LoopEnd:
+        """Return the end of a loop."""
+        end = vars(loop).get("close")
+        return end if isinstance(end, LoopEnd) else LoopEnd(loop)
+
+    def __call__(self) -> None:
+        """Close what is open, and then the loop."""
+        self.close_open()
+        self._close_loop()
+
+    def close_open(self) -> None:
+        """Close what is open, unless the loop runs. A loop that came with a fork is its parent's to close."""
+        ours = self._process == os.getpid() and not (self._loop.is_running() or self._loop.is_closed())
+        if ours and (self.open or self._closing):
+            self._loop.run_until_complete(self._closed())
+
+    def close_soon(self, each: Closable) -> None:
+        """Close one thing when the loop runs, or is closed; from any thread."""
+        if self._process == os.getpid() and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._begin_to_close, each)
+
+    def _begin_to_close(self, each: Closable) -> None:
+        task = self._loop.create_task(each.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _closed(self) -> None:
+        # What was to be closed soon begins to be.
+        await asyncio.sleep(0)
+        for each in list(self.open):
+            self._begin_to_close(each)
+        # One that fails must not keep the others, or the loop, open.
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+
+_ends: weakref.WeakSet[LoopEnd] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for end in list(_ends):
+        end.close_open()

@@ -1,0 +1,152 @@
+"""The async client: made once for all event loops, with connections and nothing else for each of them.
+
+What takes long is the service's model, its endpoint rules and the certificates, and none of it belongs to a loop. Only
+who uses async methods natively loads this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.session import get_session
+from botocore.credentials import RefreshableCredentials
+from botocore.httpsession import create_urllib3_context, get_cert_path
+
+
+def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> Any:
+    """Make a client that may be used on every event loop. Blocks: call it in a thread.
+
+    Args:
+        service_name: The service.
+        session: The boto3 session whose credentials are used.
+        arguments: The keyword arguments of a session's `create_client`.
+
+    Returns:
+        The client; its `close` closes the connections of the running event loop.
+    """
+    native: Any = get_session()
+    native.register_component("credential_provider", _CredentialChain(session))
+    make = native.create_client(service_name, **{**arguments, "config": _config(arguments["config"])})
+
+    async def opened() -> Any:
+        return await make.__aenter__()
+
+    # It is slow, which nobody has to hear of: no event loop waits for it.
+    return asyncio.run(opened(), debug=False)
+
+
+def _config(given: Any) -> Any:
+    """The configuration that was given, with HTTP sessions of the class that it names, one for each loop."""
+    config: Any = AioConfig().merge(given)
+    config.connector_args = getattr(given, "connector_args", config.connector_args)
+    config.http_session_cls = partial(LoopSessions, getattr(given, "http_session_cls", AIOHTTPSession))
+    return config
+
+
+class _CredentialChain:
+    """boto3's chain of credentials: aiobotocore's own wait for each other on locks that belong to a loop."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    async def load_credentials(self) -> Any:
+        found = self._session.get_credentials()
+        return None if found is None else _Credentials(found)
+
+
+class _Credentials:
+    """Credentials that are renewed in a thread, so that the event loop goes on."""
+
+    def __init__(self, credentials: Any) -> None:
+        self.method = credentials.method
+        self._credentials = credentials
+
+    async def get_frozen_credentials(self) -> Any:
+        credentials = self._credentials
+        if isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed():
+            return await asyncio.to_thread(credentials.get_frozen_credentials)
+        return credentials.get_frozen_credentials()
+
+    async def get_account_id(self) -> Any:
+        return (await self.get_frozen_credentials()).account_id
+
+    def get_deferred_property(self, property_name: str) -> Any:
+        """Give what gives a property later; it is asked for the account's id only."""
+        del property_name
+        return self.get_account_id
+
+
+class LoopSessions:
+    """Stands in for aiobotocore's HTTP session: has one for each event loop."""
+
+    def __init__(self, kind: Any, **options: Any) -> None:
+        """Take the class of HTTP sessions, and the options that aiobotocore makes one with."""
+        self._make = partial(kind, **options)
+        special = options["client_cert"] or options["proxies"]
+        if kind is AIOHTTPSession and options["verify"] and not special:
+            self._make = partial(_PlainSession, certificates=_certificates(options["verify"]), **options)
+        self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
+
+    async def __aenter__(self) -> LoopSessions:
+        """Open nothing yet."""
+        return self
+
+    async def close(self) -> None:
+        """Close the running event loop's session; the next request opens another."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.__aexit__(None, None, None)
+
+    async def send(self, request: Any) -> Any:
+        """Send a request over a connection of the running event loop."""
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None:
+            session = self._sessions[loop] = self._make()
+            await session.__aenter__()
+        return await session.send(request)
+
+
+def _certificates(verify: Any) -> Any:
+    """The TLS settings that aiobotocore makes for each session, with the certificates: nothing takes longer."""
+    context = create_urllib3_context()
+    context.check_hostname = True
+    context.load_verify_locations(get_cert_path(verify))
+    return context
+
+
+class _PlainSession(AIOHTTPSession):
+    """aiobotocore's HTTP session where there is no proxy and no certificate of the client's; TLS settings are given."""
+
+    def __init__(self, *, certificates: Any, **options: Any) -> None:
+        super().__init__(**options)
+        connect_seconds, read_seconds = options["timeout"]
+        self._open: aiohttp.ClientSession | None = None
+        self._make = partial(
+            aiohttp.ClientSession,
+            timeout=aiohttp.ClientTimeout(sock_connect=connect_seconds, sock_read=read_seconds),
+            skip_auto_headers={"CONTENT-TYPE"},
+            auto_decompress=False,
+        )
+        self._make_connector = partial(
+            aiohttp.TCPConnector,
+            limit=options["max_pool_connections"],
+            ssl=certificates,
+            **options["connector_args"],
+        )
+
+    async def _get_session(self, _proxy_url: None) -> aiohttp.ClientSession:
+        """Return the session of aiohttp; aiobotocore's own method reads the certificates anew."""
+        if self._open is None:
+            self._open = self._make(connector=self._make_connector())
+        return self._open
+
+    async def __aexit__(self, *exception: Any) -> None:
+        if self._open is not None:
+            await self._open.close()
+        await super().__aexit__(*exception)

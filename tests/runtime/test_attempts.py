@@ -1,0 +1,196 @@
+"""Requests that fail: which are sent again and for how long, what is said meanwhile, and which remedy is named."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import sys
+from collections.abc import Iterator
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, EndpointConnectionError, HTTPClientError
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import limits
+from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb._runtime.clients import default_config
+from tests.support.checkpoints import thread_config
+from tests.support.operations import Side, ask, both_sides
+from tests.support.scripted import DROPPED, Scripted, scripted_server
+
+TRANSIENT = {
+    "failed": (500, "InternalServerError"),
+    "unavailable": (503, "ServiceUnavailable"),
+    "throttled": (400, "ProvisionedThroughputExceededException"),
+    "throttled by rate": (400, "ThrottlingException"),
+    "over the account's quota": (400, "RequestLimitExceeded"),
+    "dropped": DROPPED,
+}
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Scripted]:
+    """Give a server in place of DynamoDB's."""
+    with scripted_server() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a clock by which every attempt takes seconds decide how long to go on, and wait for moments only."""
+    clock = SimpleNamespace(monotonic=count(step=limits.RETRY_SECONDS_QUIET + 1).__next__)
+    monkeypatch.setattr(attempts, "time", clock)
+    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(attempts, "_silent_until", 0.0)
+
+
+@pytest.fixture
+def words(hurried: None, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Give the log of a process that has said nothing yet."""
+    del hurried
+    caplog.set_level(logging.WARNING, logger=attempts.__name__)
+    return caplog
+
+
+def _saver(address: str, **options: Any) -> DynamoDBSaver:
+    return DynamoDBSaver("the-table", endpoint_url=address, region_name="us-east-1", **options)
+
+
+def _read(side: Side, saver: DynamoDBSaver) -> None:
+    with saver:
+        assert ask(side, saver, "get_tuple", thread_config()) is None
+
+
+# What is sent again
+
+
+@both_sides
+@pytest.mark.parametrize("failure", TRANSIENT)
+def test_what_fails_for_the_moment_is_sent_again(endpoint: Scripted, failure: str, side: Side) -> None:
+    endpoint.script = [TRANSIENT[failure]] * 3
+    _read(side, _saver(endpoint.address))
+    # What a thread that has nothing makes the saver ask besides came after it.
+    assert endpoint.script == []
+    assert len(endpoint.requests) >= 4
+
+
+def test_what_runs_in_threads_is_sent_again_too(endpoint: Scripted) -> None:
+    endpoint.script = list(TRANSIENT.values())
+    _read("async", _saver(endpoint.address, session=boto3.Session()))
+    assert endpoint.script == []
+
+
+@pytest.mark.usefixtures("hurried")
+@both_sides
+@pytest.mark.parametrize("failure", TRANSIENT)
+def test_what_goes_on_failing_is_raised_as_it_came_with_what_to_do(
+    endpoint: Scripted, failure: str, side: Side
+) -> None:
+    endpoint.always = TRANSIENT[failure]
+    with pytest.raises((ClientError, HTTPClientError)) as raised:
+        _read(side, _saver(endpoint.address))
+    assert len(endpoint.requests) >= 2
+    if sys.version_info >= (3, 11):
+        (note,) = raised.value.__notes__
+        assert "table the-table" in note
+
+
+@both_sides
+@pytest.mark.parametrize("failure", TRANSIENT)
+def test_a_configuration_or_a_client_that_was_given_has_its_own_retries(
+    endpoint: Scripted, failure: str, side: Side
+) -> None:
+    endpoint.always = TRANSIENT[failure]
+    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    with pytest.raises((ClientError, HTTPClientError)):
+        _read(side, _saver(endpoint.address, client_config=once))
+    client = boto3.client("dynamodb", endpoint_url=endpoint.address, region_name="us-east-1", config=once)
+    with contextlib.closing(client), pytest.raises((ClientError, HTTPClientError)):
+        _read(side, DynamoDBSaver("the-table", client=client))
+    assert endpoint.requests == ["Query"] * 2
+
+
+def test_an_async_client_beside_a_blocking_one_that_was_given_is_sent_again(endpoint: Scripted) -> None:
+    endpoint.script = [TRANSIENT["failed"]]
+    session = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
+    with contextlib.closing(boto3.client("dynamodb", region_name="us-east-1")) as client:
+        _read("async", _saver(endpoint.address, client=client, async_session=session))
+    assert endpoint.script == []
+
+
+# An endpoint that is down, or was mistyped
+
+
+@both_sides
+def test_where_nothing_answers_the_log_says_so_with_what_to_do_before_it_is_raised(
+    words: pytest.LogCaptureFixture, side: Side
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(EndpointConnectionError, match=address):
+            _read(side, _saver(address))
+    message, *again = [each.getMessage() for each in words.records]
+    # By its clock, and not once for each attempt.
+    assert len(again) <= limits.RETRY_SECONDS_TOTAL / limits.RETRY_WORDS_SECONDS
+    assert message.startswith("no answer from DynamoDB for table the-table")
+    assert address in message
+    assert "check endpoint_url, region_name" in message
+
+
+def test_throttling_is_said_with_what_to_do(endpoint: Scripted, words: pytest.LogCaptureFixture) -> None:
+    endpoint.script = [TRANSIENT["throttled"]]
+    _read("sync", _saver(endpoint.address))
+    (message,) = [each.getMessage() for each in words.records]
+    assert message.startswith("DynamoDB throttles table the-table")
+
+
+def test_what_soon_passes_is_not_spoken_of(endpoint: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    endpoint.script = [TRANSIENT["dropped"]]
+    _read("sync", _saver(endpoint.address))
+    assert caplog.records == []
+
+
+def test_the_first_word_comes_within_fifteen_seconds_also_from_an_endpoint_that_never_answers() -> None:
+    config = default_config()
+    assert config.retries["total_max_attempts"] == 1
+    longest_attempt = max(config.connect_timeout, config.read_timeout)
+    assert limits.RETRY_SECONDS_QUIET < longest_attempt < 15
+    assert limits.RETRY_SECONDS_QUIET + limits.BACKOFF_SECONDS_MAX < 15
+
+
+# What no repetition mends
+
+REMEDIES = {
+    "AccessDeniedException": r"access to table the-table was denied for dynamodb:Query .*AgentPolicyArn",
+    "ExpiredTokenException": r"credentials for table the-table have expired .*aws sso login.*session=",
+    "UnrecognizedClientException": r"does not know the credentials for table the-table .*access key.*region_name",
+    "InvalidSignatureException": r"refused the signature of a request to table the-table .*clock",
+}
+
+
+@both_sides
+@pytest.mark.parametrize("code", REMEDIES)
+def test_what_is_wrong_with_the_account_is_said_at_once_with_what_mends_it(
+    endpoint: Scripted, code: str, side: Side
+) -> None:
+    endpoint.always = (400, code)
+    with pytest.raises(CheckpointerConfigurationError, match=REMEDIES[code]) as raised:
+        _read(side, _saver(endpoint.address))
+    assert isinstance(raised.value.__cause__, ClientError)
+    assert len(endpoint.requests) == 1
+
+
+@both_sides
+def test_a_profile_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch, side: Side) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody's")
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"no AWS profile for table the-table .*nobody's.*AWS_PROFILE"
+    ):
+        _read(side, _saver("http://127.0.0.1:9"))

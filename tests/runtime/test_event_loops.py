@@ -1,0 +1,302 @@
+"""Event loops: they go on while a client is made, share it, and leave nothing open, however they end."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.credentials import RefreshableCredentials
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime import native
+from tests.support.watched import WatchedAsyncClient, WatchedAsyncSession, use
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
+# A client is made in the same way for every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+PROJECT_FOLDER = Path(__file__).parents[2]
+WAIT_SECONDS_MAX = 60.0
+
+
+# While a client is made
+
+
+class Gate:
+    """Holds up whoever comes through until the event loop, which has to go on for that, opens it."""
+
+    def __init__(self) -> None:
+        """Be closed."""
+        self._loop = asyncio.get_running_loop()
+        self._reached = asyncio.Event()
+        self._opened = threading.Event()
+
+    def pass_through(self) -> None:
+        """Wait until it is opened; whoever waits on the event loop itself waits in vain."""
+        self._loop.call_soon_threadsafe(self._reached.set)
+        assert self._opened.wait(WAIT_SECONDS_MAX)
+
+    async def open_when_reached(self) -> None:
+        """Open it, as a task among others."""
+        await self._reached.wait()
+        self._opened.set()
+
+
+class SlowSession(WatchedAsyncSession):
+    """A session whose making of a client blocks."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Take what it waits for."""
+        super().__init__()
+        self._gate = gate
+
+    def create_client(self, service_name: str, **options: Any) -> WatchedAsyncClient:
+        """Make a client slowly."""
+        return SlowClient(self, self._session.create_client(service_name, **options), self._gate)
+
+
+class SlowClient(WatchedAsyncClient):
+    """A client that is slow to open."""
+
+    def __init__(self, session: SlowSession, context: Any, gate: Gate) -> None:
+        """Take what it waits for."""
+        super().__init__(session, context)
+        self._gate = gate
+
+    async def __aenter__(self) -> Any:
+        """Block, and open the client."""
+        self._gate.pass_through()
+        return await super().__aenter__()
+
+
+async def test_an_event_loop_goes_on_while_its_client_is_made(
+    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, make_client = Gate(), native.make_client
+
+    def slowly(*arguments: Any) -> Any:
+        gate.pass_through()
+        return make_client(*arguments)
+
+    monkeypatch.setattr(native, "make_client", slowly)
+    async with make_unclosed() as saver:
+        _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
+    assert used == ["01", "00"]
+
+
+async def test_an_event_loop_goes_on_while_a_session_that_was_given_makes_a_client(
+    make_unclosed: Callable[..., DynamoDBSaver],
+) -> None:
+    gate = Gate()
+    async with make_unclosed(async_session=SlowSession(gate)) as saver:
+        _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
+    assert used == ["01", "00"]
+
+
+async def test_an_event_loop_goes_on_while_credentials_are_renewed(
+    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+
+    def renewed() -> dict[str, Any]:
+        gate.pass_through()
+        return {"access_key": "a", "secret_key": "b", "token": "c", "expiry_time": _in_hours(2)}
+
+    found = RefreshableCredentials("a", "b", "c", _in_hours(0), renewed, "test")
+    monkeypatch.setattr("boto3.Session.get_credentials", lambda _: found)
+    async with make_unclosed() as saver:
+        _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
+    assert used == ["01", "00"]
+
+
+def _in_hours(hours: int) -> Any:
+    moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=hours)
+    return moment.isoformat() if hours else moment
+
+
+async def test_a_client_that_could_not_be_made_is_made_by_the_next_call(
+    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_unclosed() as saver:
+        with monkeypatch.context() as broken:
+            broken.setattr(native, "make_client", lambda *_: 1 / 0)
+            results = await asyncio.gather(
+                *(use(saver, f"thread-{number}") for number in range(3)), return_exceptions=True
+            )
+            assert [type(each) for each in results] == [ZeroDivisionError] * 3
+        assert await use(saver, "thread-1") == ["01", "00"]
+
+
+# What is kept from loop to loop
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give what was made that takes long."""
+    made: list[str] = []
+
+    def note(name: str) -> None:
+        function = getattr(native, name)
+
+        def noted(*arguments: Any) -> Any:
+            made.append(name)
+            return function(*arguments)
+
+        monkeypatch.setattr(native, name, noted)
+
+    note("make_client")
+    note("_certificates")
+    return made
+
+
+def test_event_loops_one_after_another_share_all_but_connections(
+    make_unclosed: Callable[..., DynamoDBSaver], made: list[str]
+) -> None:
+    saver = make_unclosed()
+    for number in range(3):
+        assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
+    assert made == ["make_client", "_certificates"]
+
+
+def test_a_loop_that_has_ended_is_not_kept(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+    saver, loops = make_unclosed(), []
+
+    async def use_one(number: int) -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await use(saver, f"thread-{number}")
+
+    for number in range(3):
+        asyncio.run(use_one(number))
+    gc.collect()
+    assert [loop() for loop in loops[:-1]] == [None, None]
+
+
+def test_event_loops_side_by_side_share_all_but_connections(
+    make_unclosed: Callable[..., DynamoDBSaver], made: list[str]
+) -> None:
+    saver = make_unclosed()
+    together = threading.Barrier(4)
+
+    async def use_one(number: int) -> list[str]:
+        await asyncio.to_thread(together.wait)
+        return await use(saver, f"thread-{number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda number: asyncio.run(use_one(number)), range(4)))
+    assert results == [["01", "00"]] * 4
+    assert made == ["make_client", "_certificates"]
+
+
+# How loops and savers end
+
+USE = """
+import asyncio, gc, os, sys
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+async def use(saver, number=1):
+    config = {"configurable": {"thread_id": "thread-1", "checkpoint_ns": ""}}
+    checkpoint = {**empty_checkpoint(), "id": str(number), "channel_values": {"big": os.urandom(50_000)},
+        "channel_versions": {"big": number}}
+    await saver.aput(config, checkpoint, {"source": "loop", "step": number, "parents": {}}, {"big": number})
+    print((await saver.aget_tuple(config)).config["configurable"]["checkpoint_id"], end=" ", flush=True)
+
+def saver():
+    options = {}
+    if sys.argv[2] == "given":
+        from aiobotocore.session import get_session
+        options["async_session"] = get_session()
+    return DynamoDBSaver(sys.argv[1], **options)
+"""
+ENDS = {
+    "a loop that is closed without notice": """
+kept = saver()
+for number in range(1, 3):
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(use(kept, number))
+    loop.close()
+""",
+    "a loop that is open until the process ends": """
+kept = saver()
+loop = asyncio.new_event_loop()
+for number in range(1, 3):
+    loop.run_until_complete(use(kept, number))
+import atexit
+atexit.register(loop.close)
+""",
+    "a saver that is dropped while its loop runs": """
+async def main():
+    for number in range(1, 3):
+        await use(saver(), number)
+        gc.collect()
+        await asyncio.sleep(0.1)
+asyncio.run(main())
+""",
+    "a saver that is dropped and its loop closed": """
+loop = asyncio.new_event_loop()
+for number in range(1, 3):
+    loop.run_until_complete(use(saver(), number))
+gc.collect()
+loop.close()
+""",
+    "a saver that is dropped by another thread": """
+async def main():
+    for number in range(1, 3):
+        kept = [saver()]
+        await use(kept[0], number)
+        def drop():
+            kept.clear()
+            gc.collect()
+        await asyncio.to_thread(drop)
+asyncio.run(main())
+""",
+    "a saver that is dropped after its loop": """
+kept = saver()
+for number in range(1, 3):
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(use(kept, number))
+    loop.close()
+    del loop
+    gc.collect()
+del kept
+gc.collect()
+""",
+    "a loop that came with a fork": """
+kept = saver()
+loop = asyncio.new_event_loop()
+loop.run_until_complete(use(kept))
+child = os.fork()
+if not child:
+    gc.collect()
+    sys.exit()
+os.waitpid(child, 0)
+loop.run_until_complete(use(kept, 2))
+loop.close()
+""",
+}
+
+
+@pytest.mark.parametrize("session", ["own", "given"])
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_left_open_after(engine: Engine, table_name: str, end: str, session: str) -> None:
+    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
+        [sys.executable, "-W", "always::ResourceWarning", "-c", USE + ENDS[end], table_name, session],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT_FOLDER,
+        env=engine.environment(),
+        check=True,
+    )
+    assert (done.stdout.split(), done.stderr) == (["1", "2"], "")
