@@ -107,14 +107,14 @@ def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
 
 def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
     """Each call gives the item of its task a new expiry, whatever that needs."""
-    update_writes = put_writes._update_writes
+    store_parts = put_writes._store_parts
 
     def prolong(table: Table, key: Item, *rest: Any) -> Op[Any]:
-        found = yield from update_writes(table, key, *rest)
+        found = yield from store_parts(table, key, *rest)
         yield from threads.renew(table, key, table.expires_at(2))
         return found
 
-    patch.setattr(put_writes, "_update_writes", prolong)
+    patch.setattr(put_writes, "_store_parts", prolong)
 
 
 def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:

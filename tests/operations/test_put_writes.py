@@ -162,3 +162,16 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
     while not call.done:
         assert not call.calls
         call.go_on()
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -> None:
+    """Another saver keeps the checkpoint for longer; of the item's segments some have gone already."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    stage.run(stage.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__error__", "old")]))
+    stage.now += 4 * TTL_SECONDS
+    expired = stage.model.expired()
+    stage.model.expire(expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")])
+    stage.run(stage.process().put_writes("1", [("x", BIG), ("__resume__", "new")]))
+    assert sorted(stage.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]

@@ -102,7 +102,11 @@ def store(
             if not (yield from store_draft(lasts, at, draft, epoch, lasts.expires_at(2))):
                 epoch = None
                 continue
-        found = yield from _update_writes(table, items.key(at.pk, sk), parts, call, epoch, expiries)
+        found = yield from _store_parts(table, items.key(at.pk, sk), parts, call, epoch, expiries)
+        if found is not None and (not found or items.is_expired(found, table.clock())):
+            # What it had counts as gone, and its segments may be.
+            call.old, call.replaces = found, bool(found)
+            continue
         if found is not None:
             # The task has writes already: add to them what they lack.
             lasts = yield from _outlive(lasts, codec, at, found)
@@ -139,6 +143,8 @@ class _Call:
     order: int
     """Of two calls with special writes the later one has the higher; a request of the earlier one may arrive last."""
     old: Item = field(default_factory=dict)
+    replaces: bool = False
+    """Whether what the task had has expired, and its item is not to be changed but replaced."""
 
     @property
     def size_bytes(self) -> int:
@@ -187,7 +193,7 @@ def _parts(draft: Draft, call: _Call, base: Entry | None) -> dict[str, Part]:
     return parts
 
 
-def _update_writes(
+def _store_parts(
     table: Table,
     key: Item,
     parts: Mapping[str, Part],
@@ -203,32 +209,49 @@ def _update_writes(
     """
     if not parts:
         return None
-    sets = ["#created = :created"]
-    names = {"#created": items.CREATED_AT}
-    values: Item = {":created": {"N": str(int(table.clock()))}}
-    for position, (name, part) in enumerate(parts.items()):
-        sets.append(f"#p{position} = :p{position}")
-        names[f"#p{position}"] = name
-        values[f":p{position}"] = part.attribute(items.sort_key(key))
+    sk = items.sort_key(key)
+    attributes: Item = {items.CREATED_AT: {"N": str(int(table.clock()))}}
+    for name, part in parts.items():
+        attributes[name] = part.attribute(sk)
         if part.ids and epoch is not None:
-            sets.append(f"#e{position} = :epoch")
-            names[f"#e{position}"] = items.epoch_name(name)
-            values[":epoch"] = {"B": epoch}
+            attributes[items.epoch_name(name)] = {"B": epoch}
+    if call.special:
+        attributes[items.ORDER] = {"N": str(call.order)}
+    if not call.replaces:
+        return (yield from _update_item(table, key, attributes, call.old, expiries))
+    if expiries:
+        attributes[TTL_ATTRIBUTE] = expiries[":expiry"]
+    put = table.send(
+        "put_item",
+        Item={**key, **attributes},
+        ConditionExpression="#expiry = :was",
+        ExpressionAttributeNames={"#expiry": TTL_ATTRIBUTE},
+        ExpressionAttributeValues={":was": call.old[TTL_ATTRIBUTE]},
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
+    )
+    return (yield from in_the_way(put))
+
+
+def _update_item(table: Table, key: Item, attributes: Item, old: Item, expiries: Item) -> Op[Item | None]:
+    """Set attributes of a task's item; return the item instead where it does not allow that."""
+    names = {f"#a{position}": name for position, name in enumerate(attributes)}
+    values = {f":a{position}": value for position, value in enumerate(attributes.values())}
+    sets = [f"#a{position} = :a{position}" for position in range(len(attributes))]
     names["#expiry"] = TTL_ATTRIBUTE
     conditions = ["attribute_not_exists(#expiry)"]
     if expiries:
         # The first call's expiry stays, as long as it fits.
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")
+        names["#created"] = items.CREATED_AT
         values |= expiries
         conditions = ["(attribute_not_exists(#created) OR #expiry BETWEEN :least AND :most)"]
-    if items.WRITES in parts:
+    if items.WRITES in attributes:
         names["#writes"] = items.WRITES
-        conditions.append("#writes = :old" if items.WRITES in call.old else "attribute_not_exists(#writes)")
-        values |= {":old": call.old[items.WRITES]} if items.WRITES in call.old else {}
-    if call.special:
-        sets.append("#order = :order")
+        conditions.append("#writes = :old" if items.WRITES in old else "attribute_not_exists(#writes)")
+        values |= {":old": old[items.WRITES]} if items.WRITES in old else {}
+    if items.ORDER in attributes:
         names["#order"] = items.ORDER
-        values[":order"] = {"N": str(call.order)}
+        values[":order"] = attributes[items.ORDER]
         conditions.append("(attribute_not_exists(#order) OR #order < :order)")
     update = table.update(
         key,
@@ -265,7 +288,7 @@ def _merge(
     epoch: bytes | None,
 ) -> Op[bytes | None]:
     """Leave in the call what the task lacks, with the regular writes that it has; return the thread's epoch."""
-    call.old = found
+    call.old, call.replaces = found, False
     if call.regular:
         epoch = yield from _merge_regular(table, codec, at, call, epoch)
     order = items.number(found, items.ORDER)

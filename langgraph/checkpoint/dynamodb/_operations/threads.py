@@ -221,12 +221,24 @@ def _try_claim(table: Table, root: Partition, token: bytes, delay_seconds: float
             yield from take_epoch(replace(table, ttl_seconds=0), root)
         return None
     thread: Item = response["Attributes"]
-    # The thread may have expired; its item is not to go while it keeps the claim.
-    expires_at = now + ORPHAN_SECONDS
-    if lives_shorter(items.number(thread, TTL_ATTRIBUTE), expires_at):
-        is_there = yield from renew(table, items.key(root.pk, items.THREAD), expires_at)
-        return thread if is_there else None
+    if lives_shorter(items.number(thread, TTL_ATTRIBUTE), now + ORPHAN_SECONDS):
+        return thread if (yield from _keep_claim(table, root, token, now + ORPHAN_SECONDS)) else None
     return thread
+
+
+def _keep_claim(table: Table, root: Partition, token: bytes, expires_at: int) -> Op[bool]:
+    """Let a thread item that expires live until then, for it has the claim; False where it has gone with the claim."""
+    other = yield from in_the_way(
+        table.update(
+            items.key(root.pk, items.THREAD),
+            "SET #expiry = :expiry",
+            condition="#claim = :claim AND #expiry < :expiry",
+            names={"#claim": items.CLAIM, "#expiry": TTL_ATTRIBUTE},
+            values={":claim": {"B": token}, ":expiry": {"N": str(expires_at)}},
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+    )
+    return other is None or other.get(items.CLAIM) == {"B": token}
 
 
 def end_epoch(table: Table, claim: Claim) -> Op[bytes]:
