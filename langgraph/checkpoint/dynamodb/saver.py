@@ -82,7 +82,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
             serializers of your own work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored; None keeps
-            checkpoints for ever. A namespace whose newest checkpoint has expired shows no older one in its place.
+            checkpoints for ever. A thread in which a longer ttl was used, or none, keeps that until it is pruned. A
+            namespace whose newest checkpoint has expired shows no older one in its place.
         consistent_read: Whether checkpoints are found by strongly consistent reads. Eventually consistent ones
             cost half, but the next message of a conversation may then not see the last one.
         encrypt_metadata: Whether metadata goes through the serializer too, where it is encrypted with
@@ -492,6 +493,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         goes loses its parent. The namespace of one call of a subgraph goes with the root checkpoint that the
         call started from. A thread that is damaged or busy does not keep the others from being served; of several,
         the error is like the first and names all.
+
+        A saver with `ttl_seconds` gives what it keeps that ttl, counted from now, where it would live for longer.
 
         Args:
             thread_ids: The threads.
