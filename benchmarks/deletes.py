@@ -1,4 +1,4 @@
-"""How many requests it takes to delete, prune and copy a thread of 1,000 checkpoints."""
+"""How many requests it takes to delete, prune and copy a thread of 1,000 checkpoints, and to prune one with deltas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.clock import Times
 from benchmarks.contestants import OURS, session_of
-from benchmarks.figures import Section, within
+from benchmarks.figures import Section, at_most, within
 from benchmarks.raw import Recorder, in_flight_max, new_table
 from benchmarks.report import table
 from benchmarks.states import Thread, message
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 CHECKPOINTS = 1000
+# Of the thread with a delta channel: its length, how often it has a snapshot, and how many are kept.
+DELTA_CHECKPOINTS, SNAPSHOT_STEPS = 300, 50
+KEPT = (1, 10, 100, 250)
+_READS = ("query", "get_item", "batch_get_item")
 # Why batches may have fewer items than fit.
 _REASONS = {
     "copy_thread": "heads and writes are stored after the segments that they name, page by page",
@@ -70,10 +74,39 @@ def run(engine: Engine) -> Section:
             )
             figures.append(within(f"batches of {name}, to its items / 25", 1.1, len(batches) / least, remark))
             data[name] = {"items": items, "requests": _by_method(requests), "seconds": times.seconds[0]}
+        pruned = _prune_deltas(saver, recorder)
     header = ("", "items", "items / 25", "batches", "ratio", "all requests", "at once", "ms")
-    return Section(
-        f"Deleting and copying a thread of {CHECKPOINTS:,} checkpoints", (table(header, rows),), figures, data
+    reads = {kept: sum(methods.get(name, 0) for name in _READS) for kept, methods in pruned.items()}
+    deltas = [(kept, reads[kept], sum(methods.values())) for kept, methods in pruned.items()]
+    figures.append(
+        at_most(f"reads of a prune, to keep {KEPT[-1]} instead of 1", reads[KEPT[0]], reads[KEPT[-1]])
     )
+    return Section(
+        f"Deleting and copying a thread of {CHECKPOINTS:,} checkpoints, and pruning one with a delta channel",
+        (table(header, rows), table(("keep_last", "reads", "all requests"), deltas)),
+        figures,
+        {**data, "prune of a delta channel": pruned},
+    )
+
+
+def _prune_deltas(saver: DynamoDBSaver, recorder: Recorder) -> dict[int, dict[str, int]]:
+    """The requests of pruning copies of a thread whose checkpoints are rebuilt from their ancestors."""
+    thread = Thread(saver, "deltas")
+    since = 0
+    for step in range(DELTA_CHECKPOINTS):
+        since = 0 if step % SNAPSHOT_STEPS == 0 else since + 1
+        config, checkpoint, metadata, new = thread.change(log=step)
+        if since:
+            del checkpoint["channel_values"]["log"]
+            metadata["counters_since_delta_snapshot"] = {"log": (since, since)}
+        thread.config = saver.put(config, checkpoint, metadata, new)
+    requests: dict[int, dict[str, int]] = {}
+    for kept in KEPT:
+        saver.copy_thread("deltas", f"deltas-{kept}")
+        recorder.take()
+        saver.prune([f"deltas-{kept}"], strategy="keep_last", keep_last=kept)
+        requests[kept] = _by_method([request for round_ in recorder.take() for request in round_])
+    return requests
 
 
 def _fill(saver: DynamoDBSaver) -> None:

@@ -34,13 +34,19 @@ SEGMENT = items.key("thread#", items.segment_sk(bytes(8)))
 
 def _sealed(at: Item, name: str, raw: bytes) -> Item:
     """An item with content under the right checksum."""
-    return {**at, name: Part((), (), PLAIN.seal(raw, items.sort_key(at))).attribute(items.sort_key(at))}
+    return {**at, name: Part((), (), PLAIN.seal(raw, at, name)).attribute(items.sort_key(at))}
 
 
 def _enveloped(data: bytes) -> Item:
     """A segment whose header and payload are the bytes."""
     compression, name_bytes = [*data[:2], 0, 0][:2]
-    sealed = _envelope(compression, data[2 : 2 + name_bytes], data[2 + name_bytes :], items.sort_key(SEGMENT))
+    sealed = _envelope(
+        1 + compression // 128,
+        compression % 128,
+        data[2 : 2 + name_bytes],
+        data[2 + name_bytes :],
+        items.sort_key(SEGMENT),
+    )
     return {**SEGMENT, items.DATA: {"B": sealed}}
 
 
@@ -74,9 +80,9 @@ def _in_thread(data: bytes) -> None:
     if kind & 4 and name in items.PARTS:
         part = items.parse_part(old, name)
         assert part is not None
-        rest = Part(part.own, part.refs, thread.codec.seal(rest, items.sort_key(old))).attribute(
-            items.sort_key(old)
-        )["B"]
+        rest = Part(part.own, part.refs, thread.codec.seal(rest, old, name)).attribute(items.sort_key(old))[
+            "B"
+        ]
     elif kind & 4 and name == items.DATA:
         rest = seal_plain(rest, items.sort_key(old))
     _read_all(thread, old, {**old, name: {"B": rest}})
@@ -86,12 +92,12 @@ def _both_opened(data: bytes) -> None:
     item = _enveloped(data)
     for codec in (PLAIN, ENCRYPTED):
         with suppress(CheckpointerError):
-            codec.open(item[items.DATA]["B"], item)
+            codec.open(item[items.DATA]["B"], item, items.DATA)
 
 
 TARGETS: Sequence[Callable[[bytes], object]] = (
     lambda data: items.parse_part({**HEAD, items.BODY: {"B": data}}, items.BODY),
-    lambda data: PLAIN.open(data, SEGMENT),
+    lambda data: PLAIN.open(data, SEGMENT, items.DATA),
     _both_opened,
     lambda data: content.read_body(PLAIN, _sealed(HEAD, items.BODY, data), {}),
     lambda data: content.read_metadata(PLAIN, _sealed(HEAD, items.SEALED_METADATA, data), {}),

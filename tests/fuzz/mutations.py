@@ -13,10 +13,12 @@ import ormsgpack
 from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import Codec, Ids, _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.content import open_part
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY
-from langgraph.checkpoint.dynamodb._format.segments import is_index
+from langgraph.checkpoint.dynamodb._format.segments import expand, is_index
+from langgraph.checkpoint.dynamodb._operations.reads import open_segment
 from tests.fuzz.tables import Thread
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
@@ -127,9 +129,15 @@ def odd_keys(draw: Draw, thread: Thread) -> Damaged:
     new = {**old, SORT_KEY: {"S": sk}, items.ENTERED: {"B": b"entered"}}
     for name, part in items.parts_of(old):
         if part.sealed:
-            raw = thread.codec.open(part.sealed, old)
-            new[name] = Part(part.own, part.refs, thread.codec.seal(raw, sk)).attribute(sk)
+            raw = open_part(thread.codec, old, name, part, thread.indexes)
+            sealed = thread.codec.seal(raw, new, name, _expanded(thread, part.own, part.refs))
+            new[name] = Part(part.own, part.refs, sealed).attribute(sk)
     return thread, {}, new
+
+
+def _expanded(thread: Thread, own: tuple[bytes, ...], refs: tuple[bytes, ...]) -> Ids:
+    """The segments that lists of ids lead to."""
+    return expand(own, thread.indexes), expand(refs, thread.indexes)
 
 
 # Sealed again
@@ -180,15 +188,19 @@ def _changed_packed(draw: Draw, data: bytes) -> bytes:
     return ormsgpack.packb(_changed_tree(draw, tree))
 
 
-def _sealed(draw: Draw, codec: Codec, raw: bytes, sk: str) -> bytes:
+def _sealed(draw: Draw, codec: Codec, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
     """Sealed bytes whose checksum is right, whatever else is not."""
     compression, payload = _compress(raw)
+    sk = items.sort_key(item)
     sealed: bytes = draw(
         st.one_of(
-            st.just(codec.seal(raw, sk)),
-            st.just(_envelope(compression, b"", payload, sk)),
+            st.just(codec.seal(raw, item, name, ids)),
+            st.just(_envelope(1, compression, b"", payload, sk)),
             st.builds(
-                lambda compression, cipher, payload: _envelope(compression, cipher, payload, sk),
+                lambda version, compression, cipher, payload: _envelope(
+                    version, compression, cipher, payload, sk
+                ),
+                st.integers(0, 2),
                 st.integers(0, 3),
                 st.sampled_from([b"", b"aes", b"\xff\xfe", b"x" * 255]),
                 st.just(payload) | st.binary(max_size=60),
@@ -215,20 +227,20 @@ def resealed(draw: Draw, thread: Thread) -> Damaged:
     sk = items.sort_key(old)
     if items.DATA in old:
         segment_id = items.segment_id_of(old)
-        raw = thread.codec.open(old[items.DATA]["B"], old)
+        raw = open_segment(thread.codec, old)
         if is_index(segment_id) and draw(st.booleans()):
             content = b"".join(_ids(draw, thread, (segment_id,))) + draw(st.sampled_from([b"", b"x"]))
             return thread, old, {**old, items.DATA: {"B": seal_plain(content, sk)}}
-        sealed = _sealed(draw, thread.codec, mutated(draw, raw, [raw]), sk)
+        sealed = _sealed(draw, thread.codec, mutated(draw, raw, [raw]), old, items.DATA)
         return thread, old, {**old, items.DATA: {"B": sealed}}
     name, part = draw(st.sampled_from(list(items.parts_of(old))))
     own, refs, sealed = part.own, part.refs, part.sealed
+    if draw(st.booleans()):
+        own, refs = draw(st.sampled_from([(own, _ids(draw, thread, refs)), (_ids(draw, thread, own), refs)]))
     if sealed:
-        raw = thread.codec.open(sealed, old)
+        raw = open_part(thread.codec, old, name, part, thread.indexes)
         content = draw(st.sampled_from([_changed_packed, lambda draw, raw: mutated(draw, raw, [raw])]))(
             draw, raw
         )
-        sealed = _sealed(draw, thread.codec, content, sk)
-    if draw(st.booleans()):
-        own, refs = draw(st.sampled_from([(own, _ids(draw, thread, refs)), (_ids(draw, thread, own), refs)]))
+        sealed = _sealed(draw, thread.codec, content, old, name, _expanded(thread, own, refs))
     return thread, old, {**old, name: Part(own, refs, sealed).attribute(sk)}

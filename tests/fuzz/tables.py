@@ -15,9 +15,10 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
+from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
@@ -31,19 +32,19 @@ from tests.simulation.schedule import Choices
 from tests.simulation.simulator import TABLE, Simulator, collected
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
-from tests.support.format_fixtures import KEY, read_items
+from tests.support.format_fixtures import BOUND_TO, KEY, read_items
 
 T = TypeVar("T")
 Operation = Callable[[Table], Op[Any]]
 
 ROUNDS_MAX = 2_000
 REQUESTS_MAX = 10_000
-FORMAT = 1
+FORMAT = 2
 
 # Nothing that a mutation makes up is ever called: only types that LangGraph knows to be harmless are revived.
 _STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
 PLAIN = Codec(_STRICT)
-ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(serde=_STRICT, key=KEY))
+ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(serde=_STRICT, key=KEY), bound_to=BOUND_TO)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,14 @@ class Thread:
             for item in self.items
             if "#W#" in items.sort_key(item)
         ]
+
+    @functools.cached_property
+    def indexes(self) -> dict[bytes, bytes]:
+        """What the index segments hold."""
+        segments = {items.segment_id_of(item): item for item in self.items if items.DATA in item}
+        return {
+            each: open_plain(item[items.DATA]["B"], item) for each, item in segments.items() if is_index(each)
+        }
 
     def config(self, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
         """The config that points to a namespace or one of its checkpoints."""
@@ -120,10 +129,10 @@ class Thread:
                 f"put_writes: {task} of {each} of {ns!r}": self._put_writes(ns, each, task)
                 for ns, each, task in self.tasks
             },
-            "prune": lambda table: prune(table, codec, [self.thread_id], "keep_latest", None),
-            "delete_for_runs": lambda table: delete_for_runs(table, codec, runs),
+            "prune": lambda table: prune(table, [self.thread_id], "keep_latest", None),
+            "delete_for_runs": lambda table: delete_for_runs(table, runs),
             "copy_thread": lambda table: copy_thread(table, codec, self.thread_id, "copy"),
-            "delete_thread": lambda table: delete_thread(table, codec, self.thread_id),
+            "delete_thread": lambda table: delete_thread(table, self.thread_id),
         }
 
     def _put(self, namespace: str, parent_id: str) -> Operation:

@@ -10,11 +10,13 @@ import pickle
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import ormsgpack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
@@ -24,7 +26,7 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import Codec, _compress, _envelope, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from tests.fuzz.mutations import VERIFIED, damaged_attributes, odd_keys, resealed
@@ -122,9 +124,9 @@ def _with_value(kind: str, data: bytes) -> Thread:
     """The plain thread, whose newest checkpoint has a value that was serialized to this."""
     thread = threads()["plain"]
     head, part = _newest(thread)
-    *rest, _, digest = ormsgpack.unpackb(PLAIN.open(part.sealed, head))
-    raw = ormsgpack.packb([*rest, [["count", kind, data, 0, b""]], digest])
-    return _with_body(thread, Part((), (), PLAIN.seal(raw, items.sort_key(head))))
+    *checkpoint, _, digest, sources = ormsgpack.unpackb(PLAIN.open(part.sealed, head, items.BODY))
+    raw = ormsgpack.packb([*checkpoint, [["count", kind, data, 0, b""]], digest, sources])
+    return _with_body(thread, Part((), (), PLAIN.seal(raw, head, items.BODY)))
 
 
 def _with_indexes(content: Callable[[int, list[bytes]], bytes]) -> Thread:
@@ -142,7 +144,7 @@ def _with_indexes(content: Callable[[int, list[bytes]], bytes]) -> Thread:
 def _with_sealed_body(compression: int, payload: bytes) -> Thread:
     thread = threads()["plain"]
     head, _ = _newest(thread)
-    return _with_body(thread, Part((), (), _envelope(compression, b"", payload, items.sort_key(head))))
+    return _with_body(thread, Part((), (), _envelope(1, compression, b"", payload, items.sort_key(head))))
 
 
 def _nested(code: int, depth: int) -> bytes:
@@ -193,6 +195,17 @@ def test_what_has_no_end_is_refused_within_bounds(bomb: str) -> None:
             run(loaded(thread), operation)
 
 
+class _Named:
+    """A type that the default serializer makes, since the stored bytes name it."""
+
+    made = 0
+
+    def __init__(self, value: str) -> None:
+        """Count it."""
+        _Named.made += 1
+        self.get_secret_value = lambda: value
+
+
 class _Trap:
     """Makes its mark where it is unpickled."""
 
@@ -215,3 +228,17 @@ def test_pickled_bytes_are_not_run() -> None:
         run(loaded(thread), thread.readings()[_newest_of(thread)])
     assert list(_outcomes(thread, thread, CLEAN_IF_INTACT))
     assert _Trap.sprung == 1
+
+
+def test_no_type_is_made_of_a_checkpoint_without_its_values() -> None:
+    kind, data = JsonPlusSerializer().dumps_typed({"channel_versions": {"count": 3}, "id": _Named("x")})
+    codec = Codec(JsonPlusSerializer(allowed_msgpack_modules=True))
+    codec.loads(kind, data, {})
+    assert _Named.made == 2
+    thread = replace(threads()["plain"], codec=codec)
+    head, part = _newest(thread)
+    _, _, *rest = ormsgpack.unpackb(PLAIN.open(part.sealed, head, items.BODY))
+    raw = ormsgpack.packb([kind, data, *rest])
+    hostile = _with_body(thread, Part((), (), PLAIN.seal(raw, head, items.BODY)))
+    assert list(_outcomes(thread, hostile, CLEAN_IF_INTACT))
+    assert _Named.made == 2

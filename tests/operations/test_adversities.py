@@ -143,7 +143,7 @@ def test_a_deletion_does_not_vouch_for_what_took_a_heads_place_after_it_was_read
     before = all_items(client, table_name, begins="C#")[-1]
 
     stamps = 0
-    for steps, go_on in _rounds(saver, prune(saver._table, saver._codec, ["t"], "keep_latest", None)):
+    for steps, go_on in _rounds(saver, prune(saver._table, ["t"], "keep_latest", None)):
         if _params(steps).get("UpdateExpression") == "SET #a0 = :new":
             stamps += 1
             client.put_item(TableName=table_name, Item={**before, "body": {"B": b"of another attempt"}})
@@ -165,7 +165,7 @@ def test_a_checkpoint_put_during_a_deletion_has_the_threads_epoch_after_it(
         thread_id = f"t{interrupted_at}"
         Conversation(make_saver(), thread_id).put(text="before")
         rounds = 0
-        for _steps, go_on in _rounds(saver, prune(saver._table, saver._codec, [thread_id], strategy, None)):
+        for _steps, go_on in _rounds(saver, prune(saver._table, [thread_id], strategy, None)):
             if rounds == interrupted_at:
                 late = Conversation(make_saver(), thread_id).put(text="meanwhile")
             rounds += 1
@@ -207,7 +207,7 @@ def test_an_epoch_that_ended_does_not_come_back_with_a_request_that_is_sent_agai
             break
         commit()
 
-    deletion = _rounds(deleting, prune(deleting._table, deleting._codec, ["t"], strategy, None))
+    deletion = _rounds(deleting, prune(deleting._table, ["t"], strategy, None))
     _perform_until(deletion, ":idle")
     _, read_again = next(deletion)
     read_again()
@@ -223,7 +223,7 @@ def test_a_checkpoint_in_a_namespace_that_is_new_to_a_deletion_has_the_threads_e
 ) -> None:
     saver = make_saver()
     Conversation(saver, "t").put(text="root")
-    rounds = _rounds(saver, delete_thread(saver._table, saver._codec, "t"))
+    rounds = _rounds(saver, delete_thread(saver._table, "t"))
     _perform_until(rounds, "N#")
     Conversation(make_saver(), "t", "inner").put(text="inner")
     _perform(rounds)
@@ -271,7 +271,7 @@ def test_of_heads_that_readers_may_pass_over_a_deletion_takes_the_newest_last(
             ExpressionAttributeValues={":other": {"B": os.urandom(8)}},
         )
     left = list[int]()
-    for _steps, go_on in _rounds(saver, delete_thread(saver._table, saver._codec, "t")):
+    for _steps, go_on in _rounds(saver, delete_thread(saver._table, "t")):
         go_on()
         found = [item["SK"]["S"] for item in all_items(client, table_name, begins="C#")]
         assert found in ([], keys, keys[-len(found) :])
@@ -279,7 +279,7 @@ def test_of_heads_that_readers_may_pass_over_a_deletion_takes_the_newest_last(
     assert sorted(set(left)) == [0, 1, 2, 3, 5]
 
 
-def test_pruning_and_copying_need_no_key(
+def test_pruning_and_deleting_need_no_key(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str
 ) -> None:
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
@@ -291,11 +291,9 @@ def test_pruning_and_copying_need_no_key(
     with pytest.raises(CheckpointerConfigurationError, match="EncryptedSerializer"):
         without_key.get_tuple(thread_config("t"))
     without_key.prune(["t"])
-    without_key.copy_thread("t", "copy")
-    without_key.delete_thread("t")
     reader = make_saver(serde=serde)
-    assert stored_values(reader, thread_config("copy")) == {"documents": value + b"more"}
-    without_key.delete_thread("copy")
+    assert stored_values(reader, thread_config("t")) == {"documents": value + b"more"}
+    without_key.delete_thread("t")
     assert all_items(client, table_name) == []
 
 

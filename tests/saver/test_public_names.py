@@ -31,7 +31,11 @@ OPTIONS = {
     "serde": None,
     "ttl_seconds": None,
     "consistent_read": True,
-    "encrypt_metadata": False,
+    "encrypt_metadata": None,
+    "share_equal_pieces": True,
+    "allow_unencrypted": False,
+    "bound_to": None,
+    "checkpoint_bytes_max": 1024 * 1024 * 1024,
     "cache_bytes": 32 * 1024 * 1024,
 }
 # What the base class makes from other methods; whatever else it has is ours to write.

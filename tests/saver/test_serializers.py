@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import open_plain
+from langgraph.checkpoint.dynamodb._format.limits import PREAMBLE_BYTES
+from langgraph.checkpoint.dynamodb._format.segments import expand, is_index, split
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -101,9 +106,9 @@ def test_objects_that_only_pickle_can_carry_are_given_back(make_saver: MakeSaver
     assert stored_values(make_saver(serde=serde), thread_config("t"))["things"] == value
 
 
-@pytest.mark.parametrize("encrypt_metadata", [False, True])
+@pytest.mark.parametrize("encrypt_metadata", [None, False, True])
 def test_encrypted_threads_show_nothing_but_ids_and_metadata(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, encrypt_metadata: bool
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, encrypt_metadata: bool | None
 ) -> None:
     saver = make_saver(
         serde=EncryptedSerializer.from_pycryptodome_aes(key=KEY), encrypt_metadata=encrypt_metadata
@@ -119,7 +124,7 @@ def test_encrypted_threads_show_nothing_but_ids_and_metadata(
     saver.put_writes(config, [("messages", secret)], "task")
     stored = repr(all_items(client, table_name))
     assert "unusual" not in stored
-    assert ("visible or not" in stored) is not encrypt_metadata
+    assert ("visible or not" in stored) is (encrypt_metadata is False)
     assert [
         each.metadata["step"] for each in saver.list(thread_config("t"), filter={"label": "visible or not"})
     ] == [1]
@@ -159,3 +164,51 @@ def test_equal_plaintexts_do_not_show_under_encryption(
     data = [bytes(item["data"]["B"]) for item in all_items(client, table_name, begins="S#")]
     assert len(set(data)) == len(data)
     assert len({item["SK"]["S"] for item in all_items(client, table_name, begins="S#")}) == len(data)
+
+
+@pytest.mark.parametrize("allowlist", [False, True])
+def test_what_is_configurable_is_encrypted_unless_that_is_turned_off_and_the_run_is_found(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, allowlist: bool
+) -> None:
+    """LangGraph puts all that a caller has in `configurable` into the metadata."""
+    saver: BaseCheckpointSaver[Any] = make_saver(serde=EncryptedSerializer.from_pycryptodome_aes(key=KEY))
+    if allowlist:
+        strict = EncryptedSerializer.from_pycryptodome_aes(
+            serde=JsonPlusSerializer(allowed_msgpack_modules=None), key=KEY
+        )
+        saver = make_saver(serde=strict).with_allowlist([("some.module", "Type")])
+    config, checkpoint, metadata, versions = Conversation(saver, "t").change(x=1)
+    config["configurable"] |= {"openai_api_key": "sk-secret", "run_id": "run-1"}
+    saver.put(config, checkpoint, metadata, versions)
+    assert "sk-secret" not in repr(all_items(client, table_name))
+    filters = ({"openai_api_key": "sk-secret"}, {"run_id": "run-1"})
+    assert [len(list(saver.list(None, filter=each))) for each in filters] == [1, 1]
+    saver.delete_for_runs(["run-1"])
+    assert all_items(client, table_name, begins="C#") == []
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_equality_within_a_thread_can_be_hidden(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, shared: bool
+) -> None:
+    """No two values that changed name the same segment; a channel that a step left alone does."""
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY)
+    saver = make_saver(serde=serde, share_equal_pieces=shared)
+    conversation = Conversation(saver, "t")
+    conversation.put(messages=_messages(300), again=_messages(300))
+    conversation.put(messages=_messages(310), again=_messages(300))
+    config = conversation.put(messages=_messages(310), again=_messages(300))
+    saver.put_writes(config, [("messages", _messages(310))], "task")
+    conversation.put(small=1)
+    for reader in (make_saver(serde=serde), saver):
+        assert stored_values(reader, thread_config("t")) == conversation.values
+    heads_and_writes = all_items(client, table_name, begins="C#")
+    segments = {items.segment_id_of(each): each for each in all_items(client, table_name, begins="S#")}
+    indexes = {each: open_plain(item["data"]["B"], item) for each, item in segments.items() if is_index(each)}
+    named = [expand(items.named_ids([each]), indexes) for each in heads_and_writes]
+    first, second, third, writes, last = map(set, named)
+    assert bool(first & second) is bool(second & third) is bool(third & writes) is shared
+    assert last >= third
+    # The first checkpoint has two values that are equal.
+    pieces, _ = split(JsonPlusSerializer().dumps_typed(_messages(300))[1], PREAMBLE_BYTES, ())
+    assert len(first) == (1 if shared else 2) * len(pieces)

@@ -60,15 +60,15 @@ def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[I
     delete, take = collect._delete_checkpoints, take_inventory
     left: Inventories = {}
 
-    def delete_and_note(table: Table, codec: Any, before: Sequence[Inventory], gone: Choice) -> Op[None]:
-        yield from delete(table, codec, before, gone)
-        for each in (yield from left_over(take, table, codec, before, gone)):
+    def delete_and_note(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+        yield from delete(table, before, gone)
+        for each in (yield from left_over(take, table, before, gone)):
             left[table, each.at.pk] = each
 
-    def take_noted(table: Table, codec: Any, at: Partition, **options: bool) -> Op[Inventory]:
+    def take_noted(table: Table, at: Partition, **options: bool) -> Op[Inventory]:
         if (table, at.pk) in left:
             return left.pop((table, at.pk))
-        return (yield from take(table, codec, at, **options))
+        return (yield from take(table, at, **options))
 
     patch.setattr(collect, "_delete_checkpoints", delete_and_note)
     patch.setattr(collect, "take_inventory", take_noted)
@@ -78,7 +78,7 @@ def no_reread(patch: pytest.MonkeyPatch) -> None:
     """A deletion trusts what it read at first, and does not read again what is left."""
 
     def subtract(
-        _take: Any, _table: Table, _codec: Any, before: Sequence[Inventory], gone: Choice
+        _take: Any, _table: Table, before: Sequence[Inventory], gone: Choice
     ) -> Op[Sequence[Inventory]]:
         yield from ()
         return [
@@ -96,10 +96,8 @@ def no_reread(patch: pytest.MonkeyPatch) -> None:
 def reread_before_the_epoch_moves(patch: pytest.MonkeyPatch) -> None:
     """A deletion reads again what is left, and gives the thread a new epoch only then."""
 
-    def read(
-        take: Any, table: Table, codec: Any, before: Sequence[Inventory], _gone: Choice
-    ) -> Op[Sequence[Inventory]]:
-        return (yield from gather([take(table, codec, each.at) for each in before]))
+    def read(take: Any, table: Table, before: Sequence[Inventory], _gone: Choice) -> Op[Sequence[Inventory]]:
+        return (yield from gather([take(table, each.at) for each in before]))
 
     _read_once(patch, read)
 

@@ -386,21 +386,19 @@ class World:
     def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Delete a thread."""
         record = self._deletion(Deletion(kind="delete_thread", threads=[thread]))
-        yield from self.repeated(record, lambda: delete_thread(process.table, _CODEC, thread), tries)
+        yield from self.repeated(record, lambda: delete_thread(process.table, thread), tries)
 
     def prune(self, process: Process, thread: str, kept: int = 1, tries: int = 1) -> Flow:
         """Keep only a thread's newest checkpoints."""
         record = self._deletion(
             Deletion(kind="prune", threads=[thread], kept=kept, ttl_seconds=process.table.ttl_seconds)
         )
-        yield from self.repeated(
-            record, lambda: prune(process.table, _CODEC, [thread], "keep_last", kept), tries
-        )
+        yield from self.repeated(record, lambda: prune(process.table, [thread], "keep_last", kept), tries)
 
     def delete_for_runs(self, process: Process, run_id: str, tries: int = 1) -> Flow:
         """Delete the checkpoints of a run."""
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[run_id]))
-        yield from self.repeated(record, lambda: delete_for_runs(process.table, _CODEC, [run_id]), tries)
+        yield from self.repeated(record, lambda: delete_for_runs(process.table, [run_id]), tries)
 
     def copy_thread(self, process: Process, source: str, target: str) -> Flow:
         """Copy a thread."""

@@ -31,6 +31,8 @@ from tools.engine import find_best
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
 KEY = b"0123456789abcdef"
+# The table that the encrypted thread is for, whichever one it is stored in.
+BOUND_TO = "fixtures"
 
 
 def _put(
@@ -100,7 +102,7 @@ def encrypted_serde() -> EncryptedSerializer:
 
 THREADS: dict[str, tuple[Callable[[BaseCheckpointSaver[Any]], None], Callable[[], dict[str, Any]]]] = {
     "plain": (_conversation, dict),
-    "encrypted": (_conversation, lambda: {"serde": encrypted_serde()}),
+    "encrypted": (_conversation, lambda: {"serde": encrypted_serde(), "bound_to": BOUND_TO}),
     "segmented": (_segmented, dict),
     "delta": (_delta, dict),
 }

@@ -168,15 +168,15 @@ class Process:
 
     def prune(self, kept: int = 1) -> Op[None]:
         """Keep the newest checkpoints only."""
-        return prune(self.table, CODEC, [THREAD], "keep_last", kept)
+        return prune(self.table, [THREAD], "keep_last", kept)
 
     def delete_for_runs(self, run_id: str) -> Op[None]:
         """Delete the checkpoints of a run."""
-        return delete_for_runs(self.table, CODEC, [run_id])
+        return delete_for_runs(self.table, [run_id])
 
     def delete_thread(self, thread: str = THREAD) -> Op[None]:
         """Delete a thread."""
-        return delete_thread(self.table, CODEC, thread)
+        return delete_thread(self.table, thread)
 
     def copy_thread(self, target: str) -> Op[None]:
         """Copy the thread."""

@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
@@ -86,9 +87,19 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             namespace whose newest checkpoint has expired shows no older one in its place.
         consistent_read: Whether checkpoints are found by strongly consistent reads. Eventually consistent ones
             cost half, but the next message of a conversation may then not see the last one.
-        encrypt_metadata: Whether metadata goes through the serializer too, where it is encrypted with
-            `EncryptedSerializer`; otherwise only what is over 8 KiB, or no JSON, does, and the rest is stored as
-            readable JSON. A run id stays readable in both.
+        encrypt_metadata: Whether metadata goes through the serializer too; None if that is an `EncryptedSerializer`,
+            which encrypts it. Otherwise only what is over 8 KiB, or no JSON, does, and the rest is stored as readable
+            JSON. A run id stays readable in both.
+        share_equal_pieces: Whether a checkpoint names stored pieces that its own are equal to, which is what makes a
+            step cost only what it adds. False hides from who reads the table which parts of a thread's values are
+            equal, and stores each value that changed as a whole; channels that a step left alone are shared still.
+        allow_unencrypted: Whether a saver with an `EncryptedSerializer` reads what is not encrypted, or was
+            encrypted by a release before it was bound to its place. Meant for the time of a migration: somebody who may
+            write to the table, but has no key, can have written it.
+        bound_to: The name of the table that encrypted data are for, where it is not this one's: that of the table
+            from which it was restored or copied.
+        checkpoint_bytes_max: Bound on what a checkpoint's values, or its pending writes, take up together, serialized,
+            in bytes. What is larger is refused, to be stored as to be read: a few small items can name gigabytes.
         cache_bytes: Bound on the memory for what is remembered of recent checkpoints, in bytes. What is
             remembered saves reads and never changes a result.
 
@@ -109,7 +120,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         serde: SerializerProtocol | None = None,
         ttl_seconds: int | None = None,
         consistent_read: bool = True,
-        encrypt_metadata: bool = False,
+        encrypt_metadata: bool | None = None,
+        share_equal_pieces: bool = True,
+        allow_unencrypted: bool = False,
+        bound_to: str | None = None,
+        checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
         cache_bytes: int = _CACHE_BYTES,
     ) -> None:
         """Check the options; no request is made and no client is opened before the first call."""
@@ -131,7 +146,14 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             "cache_bytes", cache_bytes, at_least=0, wanted="give a whole number of bytes, 0 or more"
         )
         check_flag("consistent_read", consistent_read)
-        check_flag("encrypt_metadata", encrypt_metadata)
+        wanted = "give a whole number of bytes above 0"
+        check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=wanted)
+        if encrypt_metadata is not None:
+            check_flag("encrypt_metadata", encrypt_metadata)
+        check_flag("share_equal_pieces", share_equal_pieces)
+        check_flag("allow_unencrypted", allow_unencrypted)
+        if bound_to is not None:
+            check_table_name(bound_to, "bound_to")
         super().__init__(serde=serde)
         # LangGraph copies the saver to give it another serializer: what the copies share is made here, once.
         self._clients = Clients(
@@ -143,13 +165,20 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             ttl_seconds=ttl_seconds,
             consistent_read=consistent_read,
             encrypt_metadata=encrypt_metadata,
+            share_equal_pieces=share_equal_pieces,
         )
+        # A table's ARN ends in its name.
+        self._codec_options: dict[str, Any] = {
+            "bound_to": (table_name if bound_to is None else bound_to).rpartition("/")[2],
+            "allow_unencrypted": allow_unencrypted,
+            "bytes_max": checkpoint_bytes_max,
+        }
         self._blocking = BlockingDriver(self._clients.send, self._clients.pool)
         self._async = AsyncDriver(self._clients.asend)
 
     @property
     def _codec(self) -> Codec:
-        return Codec(self.serde)
+        return Codec(self.serde, **self._codec_options)
 
     # Life cycle
 
@@ -438,11 +467,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointerInputError: The id is one that DynamoDB cannot take.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self._blocking.run(delete_thread(self._table, self._codec, thread_id))
+        self._blocking.run(delete_thread(self._table, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Do as `delete_thread` does."""
-        await self._async.run(delete_thread(self._table, self._codec, thread_id))
+        await self._async.run(delete_thread(self._table, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread.
@@ -460,11 +489,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointFormatError: It was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self._blocking.run(delete_for_runs(self._table, self._codec, run_ids))
+        self._blocking.run(delete_for_runs(self._table, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Do as `delete_for_runs` does."""
-        await self._async.run(delete_for_runs(self._table, self._codec, run_ids))
+        await self._async.run(delete_for_runs(self._table, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes; what the target has besides stays.
@@ -508,13 +537,13 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             CheckpointCorruptionError: What a checkpoint's delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self._blocking.run(prune(self._table, self._codec, thread_ids, strategy, keep_last))
+        self._blocking.run(prune(self._table, thread_ids, strategy, keep_last))
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
     ) -> None:
         """Do as `prune` does."""
-        await self._async.run(prune(self._table, self._codec, thread_ids, strategy, keep_last))
+        await self._async.run(prune(self._table, thread_ids, strategy, keep_last))
 
     # Versions
 

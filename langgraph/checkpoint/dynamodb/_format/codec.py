@@ -3,6 +3,9 @@
 A sealed unit is `version, compression, length of the cipher's name, cipher's name, checksum, payload`.
 Bytes are compressed, then encrypted. The checksum covers the payload as it is stored and the sort key of the
 item that it belongs to, so damaged or exchanged data is found before anything is decrypted or parsed.
+
+A checksum is no secret. What is encrypted is also bound: in front of it, and encrypted with it, stands a digest of the
+place that it is for. So a cipher that authenticates what it decrypts keeps out what somebody without the key put there.
 """
 
 from __future__ import annotations
@@ -11,25 +14,30 @@ import json
 import math
 import struct
 import sys
-from typing import Any
+from collections.abc import Sequence
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import Any, TypeAlias
 
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.dictionary import DICTIONARY
 from langgraph.checkpoint.dynamodb._format.items import (
     CHECKSUM_BYTES,
-    FORMAT_VERSION,
     SEGMENTS,
     Item,
     checksum,
     damaged,
     name_of,
     newer_format,
+    partition_key,
     sort_key,
 )
-from langgraph.checkpoint.dynamodb._format.limits import RAW_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RAW_BYTES_MAX
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointSerializationError,
 )
@@ -40,26 +48,54 @@ else:
     from backports import zstd
 
 _ENVELOPE = struct.Struct(">BBB")
+# The versions of a unit: as its bytes are; and with its place in front of what is encrypted.
+_UNBOUND, _BOUND = 1, 2
+_BINDING_BYTES = 16
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
 _ZSTD_DICTIONARY = zstd.ZstdDict(DICTIONARY, is_raw=True)
 # No segment holds more before compression; an item may name very many of them.
 _SEGMENT_RAW_BYTES_MAX = 64 * 1024
+# A checkpoint without its values is plain data, so that LangGraph's serializer need not build any type for it.
+_STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
 # How many parts from each end of a container stand for all of them.
 _SAMPLE = 3
 # The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
 
 
+Ids: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
+"""The segments that hold an attribute's own content, and those that the content refers to."""
+
+
 class Codec:
     """Encodes with one serializer; made for each call, so that a changed serializer is never bypassed."""
 
-    def __init__(self, serde: SerializerProtocol) -> None:
-        """Take the serializer, and the cipher of exactly LangGraph's `EncryptedSerializer` apart from it."""
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        *,
+        bound_to: str = "",
+        allow_unencrypted: bool = False,
+        bytes_max: int = CHECKPOINT_BYTES_MAX,
+    ) -> None:
+        """Take the serializer, and the cipher of exactly LangGraph's `EncryptedSerializer` apart from it.
+
+        Args:
+            serde: The serializer.
+            bound_to: The table that encrypted units are for.
+            allow_unencrypted: Whether a codec with a cipher opens units that are not encrypted, or not bound.
+            bytes_max: How much a checkpoint's values, or its writes, may take up together.
+        """
         self._serde = serde
+        self._bound_to = bound_to
+        self._allow_unencrypted = allow_unencrypted
+        self.bytes_max = bytes_max
         self._cipher: CipherProtocol | None = None
         if type(serde) is EncryptedSerializer:
             self._serde, self._cipher = serde.serde, serde.cipher
+        # One that was made from LangGraph's encrypts too, if in a way of its own.
+        self.encrypts = isinstance(serde, EncryptedSerializer)
 
     def dumps(self, value: Any, name: str) -> tuple[str, bytes]:
         """Serialize a value, or raise `CheckpointSerializationError`, which names it."""
@@ -73,10 +109,11 @@ class Codec:
             raise CheckpointSerializationError(msg) from error
         return kind, bytes(data)
 
-    def loads(self, kind: str, data: bytes, item: Item) -> Any:
-        """Deserialize a value that an item holds."""
+    def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
+        """Deserialize a value that an item holds, or what LangGraph has put together of plain data."""
+        serde = _STRICT if plain and type(self._serde) is JsonPlusSerializer else self._serde
         try:
-            return self._serde.loads_typed((kind, data))
+            return serde.loads_typed((kind, data))
         except Exception as error:
             msg = (
                 f"{name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error}); give the"
@@ -84,22 +121,83 @@ class Codec:
             )
             raise CheckpointerConfigurationError(msg) from error
 
-    def seal(self, raw: bytes, sk: str) -> bytes:
-        """Compress where that helps, encrypt where the serializer does, and add a checksum for the item."""
-        compression, payload = _compress(raw)
-        name = b""
-        if self._cipher is not None:
-            cipher_name, payload = self._cipher.encrypt(payload)
-            name = cipher_name.encode()
-        return _envelope(compression, name, payload, sk)
+    def check_size(self, size_bytes: int, item: Item) -> None:
+        """Refuse what would take up more memory than a checkpoint may, before it does: to store it as to read it."""
+        if size_bytes > self.bytes_max:
+            msg = (
+                f"{name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, which no checkpoint may; if"
+                " it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state;"
+                " otherwise it is damaged, and is to be restored from a backup or point-in-time recovery"
+            )
+            raise CheckpointerConfigurationError(msg)
 
-    def open(self, sealed: bytes, item: Item) -> bytes:
+    def seal(self, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
+        """Compress where that helps, encrypt where the serializer does, and add a checksum for the item.
+
+        Args:
+            raw: The content.
+            item: The item's key.
+            name: The attribute that it is for.
+            ids: The segments that the attribute names, index segments expanded; encrypted content vouches for them.
+        """
+        compression, payload = _compress(raw)
+        if self._cipher is None:
+            return _envelope(_UNBOUND, compression, b"", payload, sort_key(item))
+        cipher_name, payload = self._cipher.encrypt(self._binding(compression, item, name, ids) + payload)
+        return _envelope(_BOUND, compression, cipher_name.encode(), payload, sort_key(item))
+
+    def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Undo `seal` for bytes of the item, verifying them."""
         header, payload = _verified(sealed, item)
-        _, compression, name_bytes = _ENVELOPE.unpack_from(header)
+        version, compression, name_bytes = _ENVELOPE.unpack_from(header)
+        if version == _UNBOUND:
+            self._check_allowed(item)
         if name_bytes:
             payload = self._decrypt(header[_ENVELOPE.size :].decode(errors="backslashreplace"), payload, item)
+        if version == _BOUND:
+            binding, payload = payload[:_BINDING_BYTES], payload[_BINDING_BYTES:]
+            if not compare_digest(binding, self._binding(compression, item, name, ids)):
+                raise self._elsewhere(item, name)
         return _decompress(compression, payload, item)
+
+    def vouch(self, item: Item, name: str, ids: Ids) -> bytes:
+        """What stands in an attribute whose content is in segments: with a cipher, that it is in these."""
+        return b"" if self._cipher is None else self.seal(b"", item, name, ids)
+
+    def check_vouched(self, sealed: bytes, item: Item, name: str, ids: Ids) -> None:
+        """Undo `vouch`: refuse other segments than those that the content was stored in."""
+        if sealed:
+            self.open(sealed, item, name, ids)
+        else:
+            self._check_allowed(item)
+
+    def _binding(self, compression: int, item: Item, name: str, ids: Ids) -> bytes:
+        """The digest of a place, and of how to read what is there."""
+        place = (self._bound_to, partition_key(item), sort_key(item), name)
+        parts = [bytes([_BOUND, compression]), *(each.encode() for each in place), *map(b"".join, ids)]
+        binding = blake2b(digest_size=_BINDING_BYTES)
+        for part in parts:
+            binding.update(len(part).to_bytes(8, "big") + part)
+        return binding.digest()
+
+    def _check_allowed(self, item: Item) -> None:
+        """Refuse what anybody can have written, where the saver has a cipher."""
+        if self._cipher is None or self._allow_unencrypted:
+            return
+        msg = (
+            f"{name_of(item)} is not encrypted, or not for its place, and the saver has a cipher: somebody without the"
+            " key may have written it. If the thread was stored before the cipher was, move it with a saver that has"
+            " allow_unencrypted=True (docs/operations.md); otherwise restore the item from a backup"
+        )
+        raise CheckpointerConfigurationError(msg)
+
+    def _elsewhere(self, item: Item, name: str) -> CheckpointCorruptionError:
+        return CheckpointCorruptionError(
+            f"{name_of(item)} holds in {name} what was encrypted for another place, or names other segments than those"
+            f" that it was stored with; restore it from a backup or point-in-time recovery. If the whole table is one"
+            f" that was restored or copied under another name than {self._bound_to!r}, give the saver the name that it"
+            " was encrypted for as bound_to"
+        )
 
     def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:
         if self._cipher is None:
@@ -121,17 +219,20 @@ class Codec:
 def seal_plain(raw: bytes, sk: str) -> bytes:
     """Seal bytes that are to be readable without a key."""
     compression, payload = _compress(raw)
-    return _envelope(compression, b"", payload, sk)
+    return _envelope(_UNBOUND, compression, b"", payload, sk)
 
 
-def reseal(sealed: bytes, item: Item, sk: str) -> bytes:
-    """Sealed bytes of an item as they are for another one; needs no key."""
+def open_plain(sealed: bytes, item: Item) -> bytes:
+    """Undo `seal_plain`; needs no key."""
     header, payload = _verified(sealed, item)
-    return header + checksum(sk, header + payload) + payload
+    _, compression, name_bytes = _ENVELOPE.unpack_from(header)
+    if name_bytes:
+        raise damaged(item, "it is encrypted, and such items never are")
+    return _decompress(compression, payload, item)
 
 
-def _envelope(compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
-    header = _ENVELOPE.pack(FORMAT_VERSION, compression, len(cipher_name)) + cipher_name
+def _envelope(version: int, compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
+    header = _ENVELOPE.pack(version, compression, len(cipher_name)) + cipher_name
     return header + checksum(sk, header + payload) + payload
 
 
@@ -140,8 +241,10 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     if len(sealed) < _ENVELOPE.size:
         raise damaged(item, "its data is cut short")
     version, _, name_bytes = _ENVELOPE.unpack_from(sealed)
-    if version > FORMAT_VERSION:
-        raise newer_format(item, version)
+    if version > _BOUND:
+        raise newer_format(item, version, _BOUND)
+    if version < _UNBOUND or (version == _BOUND and not name_bytes):
+        raise damaged(item, "no release seals its data so")
     end = _ENVELOPE.size + name_bytes
     header, payload = sealed[:end], sealed[end + CHECKSUM_BYTES :]
     if sealed[end : end + CHECKSUM_BYTES] != checksum(sort_key(item), header + payload):

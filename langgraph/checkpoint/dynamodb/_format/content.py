@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import product
 from typing import Any, TypeVar, cast
 
 import ormsgpack
 from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
-from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain, parse_metadata
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 
@@ -27,14 +28,18 @@ class Body:
 
     checkpoint: dict[str, Any]
     values: dict[str, StoredValue]
+    # The ancestors that delta channels are rebuilt from, the oldest first; "" is the very first checkpoint.
+    sources: dict[str, str]
 
 
-def pack_body(kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item) -> bytes:
+def pack_body(
+    kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item, sources: Mapping[str, str]
+) -> bytes:
     """Serialize a body, given the serialized checkpoint and the head's metadata; segment ids stay outside."""
     rows = [
         (name, value.kind, value.preamble, len(value.segments), value.tail) for name, value in values.items()
     ]
-    return _pack((kind, data, rows, _metadata_digest(metadata)))
+    return _pack((kind, data, rows, _metadata_digest(metadata), dict(sources)))
 
 
 def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
@@ -44,8 +49,13 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         raise items.damaged(item, "it has no body")
     refs = expand(part.refs, contents)
 
+    # A segment counts each time that it is named.
+    codec.check_size(sum(len(contents.get(each, b"")) for each in refs), item)
+
     def body(data: Any) -> Body:
-        kind, serialized, rows, metadata_digest = _row(data, str, bytes, list, bytes)
+        # The first format had no sources.
+        known = [*data, {}] if type(data) is list and len(data) == 4 else data
+        kind, serialized, rows, metadata_digest, sources = _row(known, str, bytes, list, bytes, dict)
         if metadata_digest != _metadata_digest(item):
             msg = "its metadata is not what it was stored with"
             raise ValueError(msg)
@@ -58,11 +68,11 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         if start != len(refs) or any(row[3] < 0 for row in rows):
             msg = "it names more or fewer segments than its values have"
             raise ValueError(msg)
-        checkpoint = _object(codec.loads(kind, serialized, item))
+        checkpoint = _object(codec.loads(kind, serialized, item, plain=True))
         _object(checkpoint.get("channel_versions", {}))
-        return Body(checkpoint, values)
+        return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
 
-    return _parse(item, _raw(codec, item, part, contents), body)
+    return _parse(item, _raw(codec, item, items.BODY, part, contents), body)
 
 
 def _metadata_digest(item: Item) -> bytes:
@@ -90,7 +100,24 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
         kind, serialized = _row(data, str, bytes)
         return cast("CheckpointMetadata", _object(codec.loads(kind, serialized, item)))
 
-    return _parse(item, _raw(codec, item, part, contents), load)
+    return _parse(item, _raw(codec, item, items.SEALED_METADATA, part, contents), load)
+
+
+def delta_counters(metadata: CheckpointMetadata) -> set[str]:
+    """The delta channels that a checkpoint's metadata counts updates of, since their last stored value."""
+    counters = metadata.get("counters_since_delta_snapshot")
+    # An application may have metadata of its own by that name.
+    return set(counters) if isinstance(counters, dict) else set()
+
+
+def started_from(at: Partition, metadata: CheckpointMetadata) -> str | None:
+    """The root checkpoint that a namespace of one subgraph call started from; None for other namespaces.
+
+    The namespace of a call has a task id behind a colon; the state of other subgraphs outlives their calls.
+    """
+    parents: Any = metadata.get("parents")
+    started = parents.get("") if ":" in at.namespace and isinstance(parents, dict) else None
+    return started if isinstance(started, str) and items.is_checkpoint_id(started) else None
 
 
 @dataclass(frozen=True)
@@ -118,7 +145,7 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
     def load(data: Any) -> list[Write]:
         return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
 
-    return _parse(item, _raw(codec, item, part, contents), load)
+    return _parse(item, _raw(codec, item, name, part, contents), load)
 
 
 def pending_writes(
@@ -128,13 +155,17 @@ def pending_writes(
     channels: frozenset[str] | None = None,
 ) -> list[PendingWrite]:
     """The writes of a checkpoint's tasks as LangGraph wants them, in the order in which a run applies them."""
-    found = [
-        (writes_sort_key(write.task_path, items.task_id_of(item), write.index), item, write)
-        for item in writes_items
-        for name in (items.WRITES, *items.SPECIAL_WRITES.values())
-        for write in read_writes(codec, item, name, contents)
-        if channels is None or write.channel in channels
-    ]
+    found = []
+    size = 0
+    for item, name in product(writes_items, (items.WRITES, *items.SPECIAL_WRITES.values())):
+        writes = read_writes(codec, item, name, contents)
+        size += sum(len(write.data) for write in writes)
+        codec.check_size(size, item)
+        found += [
+            (writes_sort_key(write.task_path, items.task_id_of(item), write.index), item, write)
+            for write in writes
+            if channels is None or write.channel in channels
+        ]
     found.sort(key=lambda each: each[0])
     return [
         (order[1], write.channel, codec.loads(write.kind, write.data, item)) for order, item, write in found
@@ -150,19 +181,30 @@ def pack_roster(roster: Roster) -> bytes:
     return _pack(sorted(roster.items()))
 
 
-def read_roster(codec: Codec, item: Item) -> Roster:
-    """Read a roster."""
+def read_roster(item: Item) -> Roster:
+    """Read a roster, which is readable without a key."""
 
     def load(data: Any) -> Roster:
         return dict(_row(row, str, bytes) for row in data)
 
-    return _parse(item, codec.open(items.binary(item, items.HEADS), item), load)
+    return _parse(item, open_plain(items.binary(item, items.HEADS), item), load)
 
 
-def _raw(codec: Codec, item: Item, part: items.Part, contents: Contents) -> bytes:
+def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
+    """What an item holds of a part itself; nothing where that is in segments, and only if it is in just these."""
+    ids = (expand(part.own, contents), expand(part.refs, contents))
     if not part.own:
-        return codec.open(part.sealed, item)
+        return codec.open(part.sealed, item, name, ids)
+    codec.check_vouched(part.sealed, item, name, ids)
+    return b""
+
+
+def _raw(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
+    raw = open_part(codec, item, name, part, contents)
+    if not part.own:
+        return raw
     pieces = [contents.get(each) for each in expand(part.own, contents)]
+    codec.check_size(sum(len(piece or b"") for piece in pieces), item)
     if None in pieces:
         raise items.damaged(item, "segments that it needs are not in the table")
     return b"".join(piece for piece in pieces if piece is not None)
@@ -180,6 +222,13 @@ def _row(data: Any, *kinds: type) -> Any:
     """A list of elements of just these types."""
     if type(data) is not list or [type(each) for each in data] != list(kinds):
         msg = f"no list of {', '.join(kind.__name__ for kind in kinds)}"
+        raise ValueError(msg)
+    return data
+
+
+def _text(data: Any) -> str:
+    if type(data) is not str:
+        msg = f"{type(data).__name__} instead of text"
         raise ValueError(msg)
     return data
 

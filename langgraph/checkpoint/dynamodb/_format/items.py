@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -34,10 +34,14 @@ from langgraph.checkpoint.dynamodb.errors import (
 Item: TypeAlias = dict[str, dict[str, Any]]
 """A DynamoDB item in the low-level client's form: attribute name to typed value."""
 
-FORMAT_VERSION = 1
+# Of heads, and of parts. The second version of a head says in plain attributes what prunes need to know.
+FORMAT_VERSION = 2
+_PART_VERSION = 1
 
 FORMAT = "v"
 PARENT = "parent"
+STARTED_FROM = "started_from"
+REBUILT_FROM = "rebuilt_from"
 METADATA = "metadata"
 SEALED_METADATA = "sealed_metadata"
 BODY = "body"
@@ -134,6 +138,15 @@ def checkpoint_prefix(checkpoint_id: str) -> str:
     return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
 
 
+def is_checkpoint_id(text: str) -> bool:
+    """Whether there can be a checkpoint with this id."""
+    try:
+        checkpoint_prefix(text)
+    except CheckpointerInputError:
+        return False
+    return True
+
+
 def writes_sk(checkpoint_id: str, task_id: str) -> str:
     """The sort key of one task's pending writes."""
     key = f"{checkpoint_prefix(checkpoint_id)}W#{_escape(task_id, 'task_id')}"
@@ -220,7 +233,7 @@ class Part:
 
     def attribute(self, sk: str) -> dict[str, bytes]:
         """The part as an attribute value of the item with a sort key."""
-        named = _PART.pack(FORMAT_VERSION, len(self.own), len(self.refs)) + b"".join(self.ids)
+        named = _PART.pack(_PART_VERSION, len(self.own), len(self.refs)) + b"".join(self.ids)
         # Sealed bytes have a checksum of their own.
         return {"B": named + (checksum(sk, named) if self.ids else b"") + self.sealed}
 
@@ -234,7 +247,7 @@ def parse_part(item: Item, name: str) -> Part | None:
     if data is None or len(data) < _PART.size:
         raise damaged(item, f"its attribute {name} is not what was written")
     version, own, refs = _PART.unpack_from(data)
-    _check_version(item, version)
+    _check_version(item, version, _PART_VERSION)
     end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
     if len(data) < end:
         raise damaged(item, f"its attribute {name} is cut short")
@@ -315,23 +328,18 @@ def head_item(
     at: Partition,
     checkpoint_id: str,
     *,
-    parent_id: str | None,
+    texts: Mapping[str, str | None],
     metadata: dict[str, dict[str, Any]],
     body: Part,
-    run_id: str | None,
 ) -> Item:
-    """Build a checkpoint's head, but for the epoch, which is taken last."""
-    item: Item = {
+    """Build a checkpoint's head, but for the epoch, which is taken last; of its texts those that there are."""
+    return {
         **key(at.pk, checkpoint_prefix(checkpoint_id)),
         FORMAT: {"N": str(FORMAT_VERSION)},
         BODY: body.attribute(checkpoint_prefix(checkpoint_id)),
         **metadata,
+        **{name: {"S": content} for name, content in texts.items() if content is not None},
     }
-    if parent_id is not None:
-        item[PARENT] = {"S": parent_id}
-    if run_id is not None:
-        item[RUN_ID] = {"S": run_id}
-    return item
 
 
 def thread_item(at: Partition, epoch: bytes, ttl_seconds: int | None, expires_at: int | None) -> Item:
@@ -417,16 +425,16 @@ def check_format(item: Item) -> None:
     version = number(item, FORMAT)
     if version is None:
         raise damaged(item, f"it has no format version in {FORMAT}")
-    _check_version(item, version)
+    _check_version(item, version, FORMAT_VERSION)
     try:
         checkpoint_prefix(text(item, PARENT) or "")
     except CheckpointerInputError as error:
         raise damaged(item, f"its parent cannot be a checkpoint ({error})") from error
 
 
-def _check_version(item: Item, version: int) -> None:
-    if version > FORMAT_VERSION:
-        raise newer_format(item, version)
+def _check_version(item: Item, version: int, newest: int) -> None:
+    if version > newest:
+        raise newer_format(item, version, newest)
     if version < 1:
         raise damaged(item, f"there is no format version {version}")
 
@@ -436,11 +444,11 @@ def name_of(item: Item) -> str:
     return f"item PK={partition_key(item)!r} SK={sort_key(item)!r}"
 
 
-def newer_format(item: Item, version: int) -> CheckpointFormatError:
+def newer_format(item: Item, version: int, newest: int) -> CheckpointFormatError:
     """The error for an item of a later format than this release knows."""
     return CheckpointFormatError(
         f"{name_of(item)} has format version {version}, and this release of langgraph-dynamodb reads"
-        f" up to {FORMAT_VERSION}; upgrade langgraph-dynamodb"
+        f" up to {newest}; upgrade langgraph-dynamodb"
     )
 
 

@@ -33,6 +33,9 @@ METADATA_BYTES_MAX = 8 * 1024
 WRITES_BYTES_MAX = 64 * 1024
 # What one sealed unit may hold before compression; a bound on what a damaged one can make a reader allocate.
 RAW_BYTES_MAX = 16 * 1024 * 1024
+# What a checkpoint's values may take up together, serialized, or its writes, unless the saver is told otherwise: few
+# processes could hold more, and a few small items can name so much.
+CHECKPOINT_BYTES_MAX = 1024 * 1024 * 1024
 
 # Segment ids: a group of this many moves to an index segment, whose id takes its place.
 INDEX_GROUP = 32

@@ -27,15 +27,12 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import (
     PARTITION_KEY,
 )
-from langgraph.checkpoint.dynamodb._operations.delta_history import delta_counters
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, own_segments, take_inventory
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, rebuilt_from, take_inventory
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
@@ -56,11 +53,11 @@ K = TypeVar("K")
 Choice = dict[str, set[str]]
 """The checkpoints of a thread that go, by partition key."""
 
-Chooser = Callable[[Sequence[Inventory]], Op[Choice]]
+Chooser = Callable[[Sequence[Inventory]], Choice]
 """Decides which checkpoints of a thread go, given what it has in each namespace, the root's first."""
 
 
-def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser, *, adopt: bool = False) -> Op[None]:
+def collect(table: Table, thread_id: str, choose: Chooser, *, adopt: bool = False) -> Op[None]:
     """Take chosen checkpoints out of a thread, with everything that only they need.
 
     With `adopt`, what is left gets the saver's ttl where it would live for longer.
@@ -70,28 +67,24 @@ def collect(table: Table, codec: Codec, thread_id: str, choose: Chooser, *, adop
         freed = before.named(gone) | (_old(table, before.segments) - before.named(before.checkpoint_ids))
         return freed - after.named(after.checkpoint_ids)
 
-    yield from _collect(
-        table, codec, thread_id, choose, unneeded, adopt=adopt and table.ttl_seconds is not None
-    )
+    yield from _collect(table, thread_id, choose, unneeded, adopt=adopt and table.ttl_seconds is not None)
 
 
-def collect_all(table: Table, codec: Codec, thread_id: str) -> Op[None]:
+def collect_all(table: Table, thread_id: str) -> Op[None]:
     """Take everything out of a thread. What its items name needs no reading then."""
 
-    def everything(before: Sequence[Inventory]) -> Op[Choice]:
-        yield from ()
+    def everything(before: Sequence[Inventory]) -> Choice:
         return {each.at.pk: each.checkpoint_ids for each in before}
 
     def unneeded(before: Inventory, after: Inventory, gone: set[str]) -> set[bytes]:
         del gone
         return before.segments.keys() - after.named(after.checkpoint_ids)
 
-    yield from _collect(table, codec, thread_id, everything, unneeded, with_indexes=False)
+    yield from _collect(table, thread_id, everything, unneeded, with_indexes=False)
 
 
 def _collect(
     table: Table,
-    codec: Codec,
     thread_id: str,
     choose: Chooser,
     unneeded: Callable[[Inventory, Inventory, set[str]], set[bytes]],
@@ -103,9 +96,7 @@ def _collect(
     root, token = items.partition(thread_id), table.rng.randbytes(8)
     try:
         claim = yield from take_claim(table, root, token)
-        yield from _collect_claimed(
-            table, codec, claim, choose, unneeded, with_indexes=with_indexes, adopt=adopt
-        )
+        yield from _collect_claimed(table, claim, choose, unneeded, with_indexes=with_indexes, adopt=adopt)
     except GeneratorExit:
         # Dropped: there is nobody any more who would make a request.
         raise
@@ -120,7 +111,6 @@ def _collect(
 
 def _collect_claimed(
     table: Table,
-    codec: Codec,
     claim: Claim,
     choose: Chooser,
     unneeded: Callable[[Inventory, Inventory, set[str]], set[bytes]],
@@ -130,19 +120,19 @@ def _collect_claimed(
 ) -> Op[None]:
     entries = yield from namespace_entries(table, claim.root)
     within = [claim.root, *(entered(claim.root, entry) for entry in entries)]
-    before = yield from gather([take_inventory(table, codec, at, with_indexes=with_indexes) for at in within])
+    before = yield from gather([take_inventory(table, at, with_indexes=with_indexes) for at in within])
     for each in before:
-        each.count(codec, claim.epochs)
+        each.count(claim.epochs)
     if not any(each.heads for each in before):
         yield from look_for_other_savers(table, claim.root)
-    gone = yield from choose(before)
-    yield from _delete_checkpoints(table, codec, before, gone)
+    gone = choose(before)
+    yield from _delete_checkpoints(table, before, gone)
     epoch = yield from end_epoch(table, claim)
-    after = yield from gather([take_inventory(table, codec, at) for at in within])
+    after = yield from gather([take_inventory(table, at) for at in within])
     known = [entered(claim.root, entry) for entry in after[0].entries]
-    since = yield from gather([take_inventory(table, codec, at) for at in known if at not in within])
+    since = yield from gather([take_inventory(table, at) for at in known if at not in within])
     for each in (*after, *since):
-        each.count(codec, claim.epochs | {epoch})
+        each.count(claim.epochs | {epoch})
     if adopt:
         yield from gather([adopt_ttl(table, each, epoch) for each in (*after, *since)])
     yield from gather([vouch(table, each, claim, epoch) for each in (*after, *since)])
@@ -169,11 +159,11 @@ def _collect_claimed(
 # The steps
 
 
-def _delete_checkpoints(table: Table, codec: Codec, before: Sequence[Inventory], gone: Choice) -> Op[None]:
+def _delete_checkpoints(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
     for pk, checkpoint_ids in gone.items():
         for checkpoint_id in checkpoint_ids:
             table.memory.forget((pk, checkpoint_id))
-    yield from gather([_orphan(table, codec, each, gone[each.at.pk]) for each in before])
+    yield from gather([_orphan(table, each, gone[each.at.pk]) for each in before])
     yield from _delete_heads(table, before, gone)
     yield from table.batch_write(
         deletes=[
@@ -219,7 +209,7 @@ def _old(table: Table, some: Mapping[K, Item]) -> set[K]:
     return {each for each, item in some.items() if (items.number(item, items.CREATED_AT) or 0) < oldest}
 
 
-def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) -> Op[None]:
+def _orphan(table: Table, inventory: Inventory, gone: set[str]) -> Op[None]:
     """Take their parent from kept checkpoints whose parent goes.
 
     One with delta channels that are rebuilt from its ancestors keeps it: who reads them is to find the way
@@ -228,8 +218,7 @@ def _orphan(table: Table, codec: Codec, inventory: Inventory, gone: set[str]) ->
     for checkpoint_id, head in inventory.heads.items():
         if checkpoint_id in gone or items.text(head, items.PARENT) not in gone:
             continue
-        known = yield from own_segments(table, codec, inventory, head)
-        if known is None or not delta_counters(read_metadata(codec, head, known.contents)):
+        if rebuilt_from(head) is None:
             names = {"#parent": items.PARENT, "#pk": PARTITION_KEY}
             yield from table.update_if(head, "REMOVE #parent", "attribute_exists(#pk)", names, {})
 

@@ -1,7 +1,8 @@
 """`copy_thread`: another thread with the same checkpoints and writes, under ids of its own.
 
-Stored bytes are copied as they are, so no key is needed; only the segments' ids are new, since an id that
-was used twice in a partition could be deleted by a deletion of its first use.
+Segments get new ids, since an id that was used twice in a partition could be deleted by a deletion of its first use.
+What is encrypted is bound to its place, so it is opened and sealed for the new one, which needs the key. The serializer
+is never called.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, reseal, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import open_part
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
@@ -20,8 +22,9 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_LIFETIMES,
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import is_index, new_id, reach
+from langgraph.checkpoint.dynamodb._format.segments import expand, is_index, new_id, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.draft import seal_segment
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
@@ -29,6 +32,8 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     History,
     Segments,
     load,
+    open_segment,
+    read_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import (
     lasting,
@@ -53,6 +58,7 @@ def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread
         msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
     within = yield from namespaces(table, source)
+    yield from _check_key(table, codec, source)
     thread: ThreadEntry | None = None
     for _ in range(ATTEMPTS_MAX):
         if thread is None:
@@ -71,6 +77,15 @@ def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
     raise ThreadBusyError(msg)
+
+
+def _check_key(table: Table, codec: Codec, source: Partition) -> Op[None]:
+    """Open what the newest checkpoint holds, before anything is written: the saver may not have the key."""
+    for group in (yield from History(table, source, as_ancestors=True).page())[:1]:
+        known = Segments()
+        yield from read_segments(table, None, source.pk, group.ids(), known)
+        for name, part in items.parts_of(group.head):
+            open_part(codec, group.head, name, part, known.contents)
 
 
 class _Copy:
@@ -107,12 +122,10 @@ class _Copy:
             return False
         if not groups and not self._source.namespace:
             yield from look_for_other_savers(self._table, self._source)
-        writes = [
-            items.with_expiry(self._item(item), self._kept_until) for each in groups for item in each.writes
-        ]
+        size = sum(each.sealed_bytes() for each in groups)
+        heads, writes = yield from work(partial(self._heads_and_writes, groups), size)
         yield from self._table.batch_write(puts=writes)
         # The newest head first: a copy that dies half-way must not show an older state as the latest.
-        heads = [self._head(group.head) for group in groups]
         yield from self._table.batch_write(puts=heads[:1])
         yield from self._table.batch_write(puts=heads[1:])
         return True
@@ -150,13 +163,11 @@ class _Copy:
 
     def _segment(self, item: Item) -> Item:
         segment_id = items.segment_id_of(item)
-        data = items.binary(item, items.DATA)
-        sk = items.segment_sk(self._new_id(segment_id))
+        content = open_segment(self._codec, item)
         if is_index(segment_id):
-            ids = self._indexes[segment_id] = self._codec.open(data, item)
-            data = seal_plain(b"".join(map(self._new_id, items.unpack_ids(ids))), sk)
-        else:
-            data = reseal(data, item, sk)
+            self._indexes[segment_id] = content
+            content = b"".join(map(self._new_id, items.unpack_ids(content)))
+        data = seal_segment(self._codec, self._target, self._new_id(segment_id), content)
         copy = items.segment_item(self._target, self._new_id(segment_id), data, self._table.clock())
         return items.with_expiry(copy, self._segments_kept_until)
 
@@ -165,6 +176,14 @@ class _Copy:
         if segment_id not in self._new_ids:
             self._new_ids[segment_id] = new_id(self._table.rng, index=is_index(segment_id))
         return self._new_ids[segment_id]
+
+    def _heads_and_writes(self, groups: Sequence[Group]) -> tuple[list[Item], list[Item]]:
+        """The copies of checkpoints' heads, and of their writes."""
+        writes = [item for each in groups for item in each.writes]
+        return (
+            [self._head(each.head) for each in groups],
+            [items.with_expiry(self._item(item), self._kept_until) for item in writes],
+        )
 
     def _head(self, head: Item) -> Item:
         """A head for the target; it counts as gone there if it does in the source."""
@@ -181,7 +200,15 @@ class _Copy:
         copy = {name: value for name, value in item.items() if name not in left_out}
         copy[PARTITION_KEY] = {"S": self._target.pk}
         for name, part in items.parts_of(item):
-            own, refs = map(self._new_id, part.own), map(self._new_id, part.refs)
-            copy[name] = Part(tuple(own), tuple(refs), part.sealed).attribute(items.sort_key(item))
+            copy[name] = self._part(item, copy, name, part).attribute(items.sort_key(item))
         copy |= {name: {"B": self._epoch} for name in items.EPOCHS if name in item}
         return copy
+
+    def _part(self, source: Item, target: Item, name: str, part: Part) -> Part:
+        """A part of an item as it is for the target."""
+        content = open_part(self._codec, source, name, part, self._indexes)
+        own, refs = (tuple(map(self._new_id, ids)) for ids in (part.own, part.refs))
+        named = [list(map(self._new_id, expand(ids, self._indexes))) for ids in (part.own, part.refs)]
+        if own:
+            return Part(own, refs, self._codec.vouch(target, name, (named[0], named[1])))
+        return Part(own, refs, self._codec.seal(content, target, name, (named[0], named[1])))

@@ -16,7 +16,13 @@ from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, P
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
+from langgraph.checkpoint.dynamodb._format.content import (
+    Body,
+    delta_counters,
+    pending_writes,
+    read_body,
+    read_metadata,
+)
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_channels, checkpoint_id_in, target
@@ -33,13 +39,6 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
-
-
-def delta_counters(metadata: CheckpointMetadata) -> set[str]:
-    """The delta channels that a checkpoint's metadata counts updates of, since their last stored value."""
-    counters = metadata.get("counters_since_delta_snapshot")
-    # An application may have metadata of its own by that name.
-    return set(counters) if isinstance(counters, dict) else set()
 
 
 def _steps_since(metadata: CheckpointMetadata, channels: AbstractSet[str]) -> int:
@@ -122,9 +121,8 @@ class Ancestors:
 
     def _with_segments(self, group: Group, ids: Iterable[bytes], *, indexes_only: bool = False) -> Op[Group]:
         """Read some of the segments that a checkpoint names; return it without writes that never counted."""
-        missing = yield from read_segments(
-            self._table, self._codec, self._at.pk, ids, self.known, indexes_only=indexes_only
-        )
+        codec = None if indexes_only else self._codec
+        missing = yield from read_segments(self._table, codec, self._at.pk, ids, self.known)
         if not missing:
             return group
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb._format.segments import (
     Piece,
     StoredValue,
     fold,
+    is_index,
     new_id,
     piece,
     split,
@@ -34,16 +35,21 @@ class Draft:
     """The parts of an item that is being made: new segments, and those of a checkpoint that it reuses."""
 
     def __init__(self, table: Table, codec: Codec, at: Partition, sk: str, base: Entry | None) -> None:
-        """Start with the sort key of the item, and a checkpoint of which everything may be reused."""
+        """Start with the keys of the item, and a checkpoint of which everything may be reused."""
         self.segments: dict[bytes, Item] = {}
         self.chunks: dict[bytes, Chunk] = {}
         self._table = table
         self._codec = codec
         self._at = at
-        self._sk = sk
+        self._key = items.key(at.pk, sk)
         self._base = base
         self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
-        self._ids = {chunk.digest: each for each, chunk in self._known.items()}
+        # By digest, index segments apart. What is not here is stored anew, equal or not.
+        self._ids = {
+            (is_index(each), chunk.digest): each
+            for each, chunk in self._known.items()
+            if table.share_equal_pieces or is_index(each)
+        }
 
     def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
         """Store a serialized value, reusing what the parent has of it."""
@@ -67,65 +73,81 @@ class Draft:
 
     def part(
         self,
+        name: str,
         raw: bytes,
         bytes_max: int,
-        refs: Sequence[bytes] = (),
+        values: Collection[StoredValue] = (),
         before: Sequence[StoredValue] | None = None,
     ) -> Part:
         """Seal content into its item, or move it to segments where it is too large for that or mostly there already.
 
         Args:
+            name: The attribute that it is for.
             raw: The content.
             bytes_max: How large it may be in the item, sealed.
-            refs: The segments that it refers to.
+            values: The values whose segments it refers to.
             before: The values that it may have most of its bytes from, or none of them to try all that the checkpoint
                 has. What it has is named and not written again. None: it has nothing from any.
         """
-        folded = fold(refs, HEAD_IDS_MAX, self._index)
+        self._codec.check_size(len(raw), self._key)
+        refs = [each for value in values for each in value.segments]
+        folded = [each for value in values for each in self._folded(value.segments)]
+        named = fold(folded, HEAD_IDS_MAX, self._index)
         pieces, tail = list[Piece](), raw
         if before is not None:
             pieces, tail = split(raw, 0, self._chunks_of(before))
-        reused = sum(len(each.content) for each in pieces if each.digest in self._ids)
+        reused = sum(len(each.content) for each in pieces if (False, each.digest) in self._ids)
         if 2 * reused < len(raw) <= RAW_BYTES_MAX:
-            sealed = self._codec.seal(raw, self._sk)
+            sealed = self._codec.seal(raw, self._key, name, ((), refs))
             if len(sealed) <= bytes_max:
-                return Part((), folded, sealed)
+                return Part((), named, sealed)
         if not pieces:
             pieces, tail = split(raw, 0, ())
         if tail:
             pieces.append(piece(tail))
-        return Part(self.folded(tuple(map(self._piece, pieces))), folded, b"")
+        own = tuple(map(self._piece, pieces))
+        return Part(self._folded(own), named, self._codec.vouch(self._key, name, (own, refs)))
 
     def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
         """The pieces of some of the checkpoint's values, or else of all: a value may come to another channel."""
-        if self._base is None:
+        if self._base is None or not self._table.share_equal_pieces:
             return []
         wanted = values if any(value.segments for value in values) else self._base.values.values()
         return [self._known[each] for value in wanted for each in value.segments]
 
-    def folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
+    def _folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
         """Shorten a list of ids by index segments."""
         return fold(ids, INDEX_GROUP, self._index)
 
     def _index(self, content: bytes) -> bytes:
-        return self._segment(piece(content), seal_plain, index=True)
+        return self._segment(piece(content), index=True)
 
     def _piece(self, content: Piece) -> bytes:
-        return self._segment(content, self._codec.seal, index=False)
+        return self._segment(content, index=False)
 
-    def _segment(self, content: Piece, seal: Callable[[bytes, str], bytes], *, index: bool) -> bytes:
-        segment_id = self._ids.get(content.digest)
+    def _segment(self, content: Piece, *, index: bool) -> bytes:
+        known = (index, content.digest)
+        segment_id = self._ids.get(known)
         if segment_id is None:
             segment_id = new_id(self._table.rng, index=index)
-            self._ids[content.digest] = segment_id
+            if index or self._table.share_equal_pieces:
+                self._ids[known] = segment_id
             expires_at = self._table.expires_at(SEGMENT_LIFETIMES)
-            sealed = seal(content.content, items.segment_sk(segment_id))
+            sealed = seal_segment(self._codec, self._at, segment_id, content.content)
             item = items.segment_item(self._at, segment_id, sealed, self._table.clock())
             self.segments[segment_id] = items.with_expiry(item, expires_at)
             self.chunks[segment_id] = Chunk.of(content, expires_at)
         elif segment_id not in self.chunks:
             self.chunks[segment_id] = self._known[segment_id]
         return segment_id
+
+
+def seal_segment(codec: Codec, at: Partition, segment_id: bytes, content: bytes) -> bytes:
+    """What a segment is stored as; ids are not encrypted, so that deletions need no key."""
+    sk = items.segment_sk(segment_id)
+    if is_index(segment_id):
+        return seal_plain(content, sk)
+    return codec.seal(content, items.key(at.pk, sk), items.DATA)
 
 
 def store_draft(table: Table, at: Partition, draft: Draft, epoch: bytes, ends_at: int | None) -> Op[bool]:

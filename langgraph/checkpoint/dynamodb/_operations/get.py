@@ -44,6 +44,7 @@ def _entry(group: Group, body: Body, known: Segments) -> Entry:
             each: Chunk.of(piece(content), known.expires_at.get(each))
             for each, content in known.contents.items()
         },
+        sources=body.sources,
         ends_at=items.ends_at(group.head),
         # With a ttl it is not known without reading the ancestors; a put that needs to know does.
         history_expires_at=None if items.number(group.head, TTL_ATTRIBUTE) is None else 0,

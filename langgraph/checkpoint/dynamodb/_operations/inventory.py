@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from dataclasses import dataclass, field
 
+from langgraph.checkpoint.base import CheckpointMetadata
+
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import read_roster
+from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
+from langgraph.checkpoint.dynamodb._format.content import delta_counters, read_roster
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import expand, is_index, reach
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    Segments,
-    judge,
-    read_segments,
-)
+from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.reads import Segments, read_segments
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
@@ -30,6 +26,8 @@ _ATTRIBUTES = (
     TTL_ATTRIBUTE,
     items.FORMAT,
     items.PARENT,
+    items.STARTED_FROM,
+    items.REBUILT_FROM,
     items.CREATED_AT,
     items.HEADS,
     items.METADATA,
@@ -70,9 +68,9 @@ class Inventory:
             reach(items.named_ids([self.heads[checkpoint_id]]), self.indexes.contents) <= self.segments.keys()
         )
 
-    def count(self, codec: Codec, epochs: AbstractSet[bytes]) -> None:
+    def count(self, epochs: AbstractSet[bytes]) -> None:
         """Find out which heads count, given the epochs whose heads do."""
-        roster = {} if self.roster is None else read_roster(codec, self.roster)
+        roster = {} if self.roster is None else read_roster(self.roster)
         self.counted = {
             name
             for name, head in self.heads.items()
@@ -85,7 +83,7 @@ class Inventory:
         return self.heads.keys() | self.writes.keys()
 
 
-def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
+def take_inventory(table: Table, at: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
     """Read what a namespace has, and the index segments that say what its items name."""
     inventory = Inventory(at)
     query = Query(at.pk, attributes=_ATTRIBUTES)
@@ -96,7 +94,7 @@ def take_inventory(table: Table, codec: Codec, at: Partition, *, with_indexes: b
         for head in inventory.heads.values():
             items.check_format(head)
         ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
-        yield from read_segments(table, codec, at.pk, ids, inventory.indexes, indexes_only=True)
+        yield from read_segments(table, None, at.pk, ids, inventory.indexes)
     return inventory
 
 
@@ -122,13 +120,19 @@ def epoch_in(item: Item, name: str, epochs: AbstractSet[bytes]) -> bool:
     return epoch is not None and bytes(epoch.get("B", b"")) in epochs
 
 
-def own_segments(table: Table, codec: Codec, inventory: Inventory, head: Item) -> Op[Segments | None]:
-    """The segments that hold a head's own content, with the index segments; None where it never counted."""
-    known = Segments(contents=dict(inventory.indexes.contents))
-    missing = yield from read_segments(table, codec, inventory.at.pk, items.own_ids([head]), known)
-    missing |= set(filter(is_index, expand(items.named_ids([head]), known.contents)))
-    if not missing:
-        return known
-    with suppress(ChangedMeanwhileError):
-        yield from judge(table, head, {items.BODY: sorted(missing)})
-    return None
+def rebuilt_from(head: Item) -> str | None:
+    """The oldest checkpoint that a head's delta channels are rebuilt from; "" is the very first, None is none.
+
+    A head of the first format does not say it: one that counts updates, or may do so, needs all.
+    """
+    if items.number(head, items.FORMAT) != 1:
+        return items.text(head, items.REBUILT_FROM)
+    metadata = first_metadata(head)
+    return "" if metadata is None or delta_counters(metadata) else None
+
+
+def first_metadata(head: Item) -> CheckpointMetadata | None:
+    """The metadata of a head of the first format, if they are readable."""
+    text = items.text(head, items.METADATA)
+    metadata: CheckpointMetadata | None = None if text is None else parse_metadata(head, text)
+    return metadata

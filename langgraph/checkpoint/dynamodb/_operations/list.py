@@ -190,7 +190,7 @@ class _Selection:
             ids |= group.ids()
             # An index segment stands for a group of them.
             named = sum(INDEX_GROUP if is_index(each) else 1 for each in ids)
-            if count and named * SEGMENT_BYTES_MAX > _SEGMENT_BYTES_KEPT:
+            if count and named * SEGMENT_BYTES_MAX > min(_SEGMENT_BYTES_KEPT, self._codec.bytes_max):
                 return count
         return len(groups)
 

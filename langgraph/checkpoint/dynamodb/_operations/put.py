@@ -24,7 +24,12 @@ from langgraph.checkpoint.base import (
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import pack_body, pack_metadata
+from langgraph.checkpoint.dynamodb._format.content import (
+    delta_counters,
+    pack_body,
+    pack_metadata,
+    started_from,
+)
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
@@ -35,10 +40,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_LIFETIMES,
     UPLOAD_SECONDS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, id_of, target
-from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors, delta_counters
+from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors
 from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
@@ -71,6 +76,7 @@ class _Put:
     # As readable JSON, or packed to be sealed.
     metadata: str | bytes
     delta_channels: AbstractSet[str]
+    started_from: str | None
     run_id: str | None
     versions: Mapping[str, Any]
     new_channels: AbstractSet[str]
@@ -99,6 +105,7 @@ class _Head:
     item: Item
     draft: Draft
     values: Mapping[str, StoredValue]
+    sources: Mapping[str, str]
 
 
 def put(
@@ -135,6 +142,7 @@ def take(
         codec.dumps(rest, "the checkpoint"),
         _serialized_metadata(table, codec, metadata),
         delta_counters(metadata),
+        started_from(at, metadata),
         items.indexable_run_id(metadata),
         dict(checkpoint["channel_versions"]),
         set(new_versions),
@@ -180,7 +188,7 @@ def _newest_parts(table: Table, codec: Codec, at: Partition) -> Op[Entry | None]
     checkpoint_id = groups[0].checkpoint_id
     entry = table.memory.checkpoint(at.pk, checkpoint_id)
     entry = entry or (yield from read_entry(table, codec, at, checkpoint_id))
-    return entry and replace(entry, versions={})
+    return entry and replace(entry, versions={}, sources={})
 
 
 def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
@@ -227,8 +235,15 @@ def _attempt(
     yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, request.at, epoch)
     if seen is not None and seen.epoch == epoch:
-        ends_at = items.ends_at(head.item)
-        entry = Entry(epoch, request.versions, head.values, head.draft.chunks, ends_at, history_expires_at)
+        entry = Entry(
+            epoch,
+            request.versions,
+            head.values,
+            head.draft.chunks,
+            head.sources,
+            items.ends_at(head.item),
+            history_expires_at,
+        )
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
     return epoch, seen
 
@@ -275,21 +290,43 @@ def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, ep
     sk = items.checkpoint_prefix(request.checkpoint_id)
     draft = Draft(table, codec, request.at, sk, base)
     values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
-    refs = [each for value in values.values() for each in draft.folded(value.segments)]
     metadata = _metadata(draft, sk, request.metadata)
-    body = draft.part(pack_body(*request.rest, values, metadata), BODY_BYTES_MAX, refs)
+    sources = _sources(request, parent, values)
+    packed = pack_body(*request.rest, values, metadata, sources)
+    body = draft.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
     item = items.head_item(
         request.at,
         request.checkpoint_id,
-        parent_id=request.parent_id,
+        texts={
+            items.PARENT: request.parent_id,
+            items.STARTED_FROM: request.started_from,
+            items.REBUILT_FROM: next(iter(sources.values()), None),
+            RUN_ID: request.run_id,
+        },
         metadata=metadata,
         body=body,
-        run_id=request.run_id,
     )
     item = items.with_expiry(item, table.expires_at())
     if request.delta_channels:
         item = items.kept_for_descendants(item, _last_expiry(table, draft))
-    return _Head(item, draft, values)
+    return _Head(item, draft, values, sources)
+
+
+def _sources(request: _Put, parent: Entry | None, values: Mapping[str, StoredValue]) -> dict[str, str]:
+    """The ancestor that has the stored value of each delta channel that the checkpoint itself does not store.
+
+    The oldest comes first; "" is the very first checkpoint, also where it is not known which one it is.
+    """
+    counted = request.delta_channels - values.keys()
+    if request.parent_id is None or not counted:
+        return {}
+    older: Mapping[str, str] = {} if parent is None else parent.sources
+    stored = set() if parent is None else counted & parent.values.keys() & parent.versions.keys()
+    return {
+        **dict.fromkeys(sorted(counted - stored - older.keys()), ""),
+        **{name: source for name, source in older.items() if name in counted - stored},
+        **dict.fromkeys(sorted(stored), request.parent_id),
+    }
 
 
 def _last_expiry(table: Table, draft: Draft) -> int | None:
@@ -320,6 +357,7 @@ def _store_values(
     size = sum(len(data) for _, data in serialized.values())
     if parent is not None:
         size += sum(map(parent.value_bytes, inherited.values()))
+    codec.check_size(size, items.key(request.at.pk, items.checkpoint_prefix(request.checkpoint_id)))
     inline = size <= INLINE_STATE_BYTES_MAX
     stored: dict[str, StoredValue] = {}
     for name in names:
@@ -347,7 +385,8 @@ def _is_inherited(request: _Put, parent: Entry, name: str) -> bool:
 
 def _serialized_metadata(table: Table, codec: Codec, metadata: CheckpointMetadata) -> str | bytes:
     """Metadata as readable JSON, or packed where they are to be sealed."""
-    text = None if table.encrypt_metadata else metadata_json(metadata)
+    sealed = codec.encrypts if table.encrypt_metadata is None else table.encrypt_metadata
+    text = None if sealed else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
         return text
     return pack_metadata(*codec.dumps(metadata, "the metadata"))
@@ -356,7 +395,8 @@ def _serialized_metadata(table: Table, codec: Codec, metadata: CheckpointMetadat
 def _metadata(draft: Draft, sk: str, metadata: str | bytes) -> Item:
     if isinstance(metadata, str):
         return {items.METADATA: {"S": metadata}}
-    return {items.SEALED_METADATA: draft.part(metadata, METADATA_BYTES_MAX).attribute(sk)}
+    part = draft.part(items.SEALED_METADATA, metadata, METADATA_BYTES_MAX)
+    return {items.SEALED_METADATA: part.attribute(sk)}
 
 
 def _renew_history(

@@ -109,7 +109,7 @@ def store(
             continue
         if found is not None:
             # The task has writes already: add to them what they lack.
-            lasts = yield from _outlive(lasts, codec, at, found)
+            lasts = yield from _outlive(lasts, at, found)
             epoch = yield from _merge(table, codec, at, call, parts, found, epoch)
             continue
         if not needs_look:
@@ -181,15 +181,16 @@ def _safe(head: Entry | None, epoch: bytes | None) -> Entry | None:
 def _parts(draft: Draft, call: _Call, base: Entry | None) -> dict[str, Part]:
     """The attributes of the writes: the regular ones as a group, each special one beside it."""
     parts = {
-        items.SPECIAL_WRITES[index]: draft.part(pack_writes([write]), WRITES_BYTES_MAX)
-        for index, write in call.special.items()
+        name: draft.part(name, pack_writes([call.special[index]]), WRITES_BYTES_MAX)
+        for index, name in items.SPECIAL_WRITES.items()
+        if index in call.special
     }
     if call.regular:
         group = [call.regular[index] for index in sorted(call.regular)]
         before = None
         if base is not None:
             before = [base.values[each.channel] for each in group if each.channel in base.values]
-        parts[items.WRITES] = draft.part(pack_writes(group), WRITES_BYTES_MAX, before=before)
+        parts[items.WRITES] = draft.part(items.WRITES, pack_writes(group), WRITES_BYTES_MAX, before=before)
     return parts
 
 
@@ -264,12 +265,12 @@ def _update_item(table: Table, key: Item, attributes: Item, old: Item, expiries:
     return (yield from in_the_way(update))
 
 
-def _outlive(table: Table, codec: Codec, at: Partition, found: Item) -> Op[Table]:
+def _outlive(table: Table, at: Partition, found: Item) -> Op[Table]:
     """Let what the task has live as long as what is added, and return the table with which that lives as long too."""
     ends_at = items.number(found, TTL_ATTRIBUTE)
     if lives_shorter(ends_at, table.expires_at()):
         known, named = Segments(), items.named_ids([found])
-        yield from read_segments(table, codec, at.pk, named, known, indexes_only=True)
+        yield from read_segments(table, None, at.pk, named, known)
         yield from renew_segments(
             table, at, reach(named, known.contents), table.expires_at(SEGMENT_LIFETIMES)
         )

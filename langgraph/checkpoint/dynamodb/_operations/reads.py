@@ -13,7 +13,7 @@ from functools import partial
 from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
@@ -168,20 +168,18 @@ def _live(table: Table, head: Item, writes: Sequence[Item], *, as_ancestor: bool
 
 def read_segments(
     table: Table,
-    codec: Codec,
+    codec: Codec | None,
     pk: str,
     ids: Iterable[bytes],
     known: Segments,
-    *,
-    indexes_only: bool = False,
 ) -> Op[set[bytes]]:
     """Read segments, and those that index segments among them name, into `known`; return what is missing.
 
-    With `indexes_only` just the index segments are read, which needs no key.
+    Without a codec just the index segments are read, which need none.
     Segments never change, so they are read eventually consistent; only what seems missing is read again.
     """
     missing: set[bytes] = set()
-    counts = is_index if indexes_only else bool
+    counts = is_index if codec is None else bool
     wanted = set(filter(counts, expand(ids, known.contents))) - known.contents.keys()
     while wanted:
         found: list[Item] = []
@@ -200,8 +198,24 @@ def read_segments(
     return missing
 
 
-def _open(codec: Codec, segments: Sequence[Item]) -> dict[bytes, bytes]:
-    return {items.segment_id_of(item): codec.open(items.binary(item, items.DATA), item) for item in segments}
+def _open(codec: Codec | None, segments: Sequence[Item]) -> dict[bytes, bytes]:
+    contents: dict[bytes, bytes] = {}
+    size = 0
+    for item in segments:
+        content = contents[items.segment_id_of(item)] = open_segment(codec, item)
+        size += len(content)
+        if codec is not None:
+            # A checkpoint's values, what describes them, and its writes may each have so much.
+            codec.check_size(size // 3, item)
+    return contents
+
+
+def open_segment(codec: Codec | None, segment: Item) -> bytes:
+    """What a segment holds; index segments need no codec."""
+    data = items.binary(segment, items.DATA)
+    if codec is None or is_index(items.segment_id_of(segment)):
+        return open_plain(data, segment)
+    return codec.open(data, segment, items.DATA)
 
 
 def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:

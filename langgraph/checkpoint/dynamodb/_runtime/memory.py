@@ -24,6 +24,8 @@ class Entry:
     versions: Mapping[str, Any]
     values: Mapping[str, StoredValue]
     chunks: Mapping[bytes, Chunk]
+    # The ancestors that delta channels are rebuilt from, the oldest first; "" is the very first checkpoint.
+    sources: Mapping[str, str]
     # When it counts as gone; None: never.
     ends_at: int | None = None
     # When the first of the ancestors expires that a delta channel is rebuilt from; None: never.
@@ -40,7 +42,7 @@ class Entry:
     def size_bytes(self) -> int:
         """An estimate of the memory that the entry takes."""
         inline = sum(len(value.tail) + 300 + 70 * len(value.segments) for value in self.values.values())
-        return 1000 + inline + 100 * len(self.versions) + 300 * len(self.chunks)
+        return 1000 + inline + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
 
 
 @dataclass(frozen=True)

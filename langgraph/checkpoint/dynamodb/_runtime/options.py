@@ -18,10 +18,10 @@ _METHODS = (
 )  # fmt: skip
 
 
-def check_table_name(value: Any) -> None:
+def check_table_name(value: Any, name: str = "table_name") -> None:
     """Refuse what cannot be the name of a table."""
     if not isinstance(value, str) or not value:
-        _refuse("table_name", value, "give the name or ARN of the table")
+        _refuse(name, value, "give the name or ARN of the table")
 
 
 def check_whole_number(name: str, value: Any, *, at_least: int, wanted: str) -> None:

@@ -43,7 +43,8 @@ class Table:
     memory: Memory
     ttl_seconds: int | None = None
     consistent_read: bool = True
-    encrypt_metadata: bool = False
+    encrypt_metadata: bool | None = None
+    share_equal_pieces: bool = True
     clock: Callable[[], float] = time.time
     rng: random.Random = field(default_factory=random.SystemRandom)
 

@@ -1,0 +1,218 @@
+"""Deleting, pruning and copying never deserialize: what a tenant stored is not run by the operator who cleans up.
+
+What a prune has to know is in plain attributes of the heads; threads of the first format have it in readable metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+import pytest
+from langgraph.checkpoint.base import CheckpointMetadata
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import pack_metadata
+from langgraph.checkpoint.dynamodb._format.items import Item, Part
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import Simulator
+from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
+from tests.support.format_fixtures import read_items
+
+
+class RefusingSerializer(JsonPlusSerializer):
+    """Takes no call."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Fail."""
+        raise AssertionError(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Fail."""
+        raise AssertionError(data)
+
+
+REFUSING = Codec(RefusingSerializer())
+
+
+def _with_hostile_metadata(thread: Thread, kind: str) -> Thread:
+    """The thread, each of whose heads has metadata that would be made into something by a serializer."""
+    for head in (each for each in thread.items if items.BODY in each):
+        raw = pack_metadata(kind, b"cos\nsystem\n(S'x'\ntR.")
+        sealed = Part((), (), PLAIN.seal(raw, head, items.SEALED_METADATA)).attribute(items.sort_key(head))
+        rest = {name: value for name, value in head.items() if name != items.METADATA}
+        thread = with_item(thread, head, {**rest, items.SEALED_METADATA: sealed})
+    return thread
+
+
+@pytest.mark.parametrize("kind", ["plain", "segmented", "delta"])
+@pytest.mark.parametrize("metadata", ["own", "pickle", "json", "msgpack"])
+def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
+    thread = threads()[kind]
+    thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
+    table = loaded(thread)
+    run(table, lambda table: copy_thread(table, REFUSING, thread.thread_id, "copy"))
+    copied = [each for each in table.model.items() if each["PK"]["S"].startswith("copy#")]
+    assert len([each for each in copied if items.BODY in each]) == len(thread.heads)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("kind", ["plain", "segmented", "delta"])
+@pytest.mark.parametrize("metadata", ["own", "pickle", "json", "msgpack"])
+def test_a_prune_needs_nothing_that_is_sealed(kind: str, metadata: str, version: int) -> None:
+    thread = Thread(tuple(read_items(version, kind)), REFUSING)
+    thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
+    table = loaded(thread)
+    for name in ("prune", "delete_for_runs", "delete_thread"):
+        run(table, thread.changes()[name])
+    assert table.model.items() == []
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_saver_deletes_prunes_and_copies_without_its_serializer(
+    make_saver: Callable[..., DynamoDBSaver], client: Any, table_name: str
+) -> None:
+    for item in read_items(2, "delta"):
+        client.put_item(TableName=table_name, Item=item)
+    saver = make_saver(serde=RefusingSerializer())
+    saver.copy_thread("delta", "copy")
+    saver.prune(["delta"], strategy="keep_last", keep_last=2)
+    saver.delete_for_runs(["run-1"])
+    saver.delete_thread("delta")
+    with pytest.raises(CheckpointerConfigurationError, match="cannot read"):
+        saver.get_tuple(thread_config("copy"))
+
+
+# What a prune keeps
+
+
+def _counted(steps: Op[None], requests: list[int]) -> Op[None]:
+    """Run an operation, noting how many requests each round has."""
+    outcomes: Sequence[Any] | None = None
+    with suppress(StopIteration):
+        while True:
+            round_ = next(steps) if outcomes is None else steps.send(outcomes)
+            requests.append(len(round_))
+            outcomes = yield round_
+
+
+def _chain(length: int, snapshots: dict[str, set[int]]) -> tuple[Simulator, list[str]]:
+    """A table with a chain of checkpoints, at some of which a delta channel's value is stored."""
+    simulator = Simulator(Choices())
+    table, config = simulator.process().table, thread_config("t")
+    since: dict[str, int] = {}
+    for number in range(1, length + 1):
+        since = {name: since.get(name, 0) + 1 for name in snapshots}
+        values = {name: _DeltaSnapshot([number]) for name, places in snapshots.items() if number in places}
+        for name in values:
+            del since[name]
+        metadata = {**METADATA, "counters_since_delta_snapshot": {name: [n, n] for name, n in since.items()}}
+        checkpoint = checkpoint_of(f"{number:04}", values)
+        checkpoint["channel_versions"] = dict.fromkeys(snapshots, number)
+        new = dict(checkpoint["channel_versions"])
+        config = simulator.run_alone(
+            put(table, PLAIN, config, checkpoint, cast("CheckpointMetadata", metadata), new)
+        )
+    return simulator, [f"{number:04}" for number in range(1, length + 1)]
+
+
+def _heads(simulator: Simulator) -> dict[str, Item]:
+    return {items.checkpoint_id_of(each): each for each in simulator.model.items() if items.BODY in each}
+
+
+def test_a_head_says_from_where_on_its_ancestors_are_needed() -> None:
+    simulator, _ = _chain(8, {"a": {3, 6}, "b": {5}})
+    said = {each: head.get(items.REBUILT_FROM, {}).get("S") for each, head in _heads(simulator).items()}
+    assert said == {
+        "0001": None,
+        "0002": "",
+        "0003": "",
+        "0004": "",
+        "0005": "0003",
+        "0006": "0005",
+        "0007": "0005",
+        "0008": "0005",
+    }
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_who_reads_the_parent_back_says_the_same(monkeypatch: pytest.MonkeyPatch, *, remembers: bool) -> None:
+    if not remembers:
+        monkeypatch.setattr(
+            "langgraph.checkpoint.dynamodb._runtime.memory.Memory.checkpoint", lambda *_: None
+        )
+    test_a_head_says_from_where_on_its_ancestors_are_needed()
+
+
+@pytest.mark.parametrize("keep_last", [1, 2, 10, 30])
+def test_a_prune_of_a_delta_thread_takes_as_many_requests_whatever_it_keeps(keep_last: int) -> None:
+    simulator, ids = _chain(60, {"log": {7, 27, 47}})
+    counted: list[int] = []
+    pruning = prune(simulator.process().table, ["t"], "keep_last", keep_last)
+    simulator.run_alone(_counted(pruning, counted))
+    kept = ids[-keep_last:]
+    oldest = max(place for place in (1, 7, 27, 47) if place <= int(kept[0]))
+    assert sorted(_heads(simulator)) == ids[oldest - 1 :]
+    # A claim, three reads, two epochs and the release; what is deleted, in batches; one head in the end and its stamp.
+    assert sum(counted) < 16
+    for each in kept:
+        config = thread_config("t", checkpoint_id=each)
+        history = simulator.run_alone(
+            get_delta_channel_history(simulator.process().table, PLAIN, config, ["log"])
+        )
+        stored = simulator.run_alone(get_tuple(simulator.process().table, PLAIN, config))
+        assert stored is not None
+        assert "seed" in history["log"] or "log" in stored.checkpoint["channel_values"]
+
+
+def test_a_prune_of_the_first_format_keeps_all_that_a_delta_channel_may_need() -> None:
+    table = loaded(Thread(tuple(read_items(1, "delta")), PLAIN))
+    before = _heads(table)
+    run(table, lambda table: prune(table, ["delta"], "keep_latest", None))
+    assert _heads(table).keys() == before.keys()
+
+
+def test_a_cycle_of_parents_has_an_end() -> None:
+    simulator, ids = _chain(6, {"log": {1}})
+    for name, head in _heads(simulator).items():
+        parent = {items.PARENT: {"S": ids[-1]}, items.REBUILT_FROM: {"S": ""}} if name == "0003" else {}
+        simulator.model.handle(
+            "put_item", {"TableName": simulator.process().table.name, "Item": head | parent}
+        )
+    simulator.run_alone(prune(simulator.process().table, ["t"], "keep_latest", None))
+    assert sorted(_heads(simulator)) == ids[2:]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("namespace", ["sub:1", "sub"])
+def test_the_namespace_of_a_call_goes_with_the_checkpoint_that_it_started_from(
+    version: int, namespace: str
+) -> None:
+    simulator = Simulator(Choices())
+    table = simulator.process().table
+    config = thread_config("t")
+    for number in ("1", "2"):
+        config = simulator.run_alone(put(table, PLAIN, config, checkpoint_of(number, {}), METADATA, {}))
+    metadata: Any = {**METADATA, "parents": {"": "1"}}
+    simulator.run_alone(
+        put(table, PLAIN, thread_config("t", namespace), checkpoint_of("3", {}), metadata, {})
+    )
+    if version == 1:
+        for head in (each for each in simulator.model.items() if items.BODY in each):
+            rest = {name: value for name, value in head.items() if name != items.STARTED_FROM}
+            first = {**rest, items.FORMAT: {"N": "1"}}
+            simulator.model.handle("put_item", {"TableName": table.name, "Item": first})
+    simulator.run_alone(prune(simulator.process().table, ["t"], "keep_latest", None))
+    assert sorted(_heads(simulator)) == (["2"] if ":" in namespace else ["2", "3"])
