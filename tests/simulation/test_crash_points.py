@@ -47,15 +47,9 @@ every_change = pytest.mark.parametrize("name", [name for name in CALLS if name !
 def test_a_call_may_die_in_each_round(name: str) -> None:
     """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
     rng = random.Random(name)
-    rounds = 0
-    while (size := cut_short(name, True, rounds, ())) is not None:
-        cut_short(
-            name,
-            rng.choice([True, False]),
-            rounds,
-            rng.choice(subsets(size)),
-            again=rng.choice([True, False]),
-        )
+    warm, rounds = rng.choice([True, False]), 0
+    while (size := cut_short(name, warm, rounds, ())) is not None:
+        cut_short(name, warm, rounds, rng.choice(subsets(size)), again=rng.choice([True, False]))
         rounds += 1
     assert rounds > 2
 
