@@ -8,7 +8,6 @@ a call that finds the group there already adds what it lacks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,9 +22,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
     SEGMENT_LIFETIMES,
+    UPLOAD_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
@@ -81,7 +81,7 @@ def store(
 ) -> Op[None]:
     """Store a task's writes once they are serialized."""
     sk = items.writes_sk(checkpoint_id, task_id)
-    call = _Call(*serialized, order=int(table.clock() * 1000))
+    call = _Call(serialized, order=int(table.clock() * 1000))
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
     # With which it is stored: as long as anything in the thread lives, and as what the task has already.
     lasts = lasting(table, thread)
@@ -104,8 +104,8 @@ def store(
                 continue
         found = yield from _store_parts(table, items.key(at.pk, sk), parts, call, epoch, expiries)
         if found is not None and (not found or items.is_expired(found, table.clock())):
-            # What it had counts as gone, and its segments may be.
-            call.old, call.replaces = found, bool(found)
+            # What it had has gone or counts as gone, and its segments may be.
+            call.begin(found)
             continue
         if found is not None:
             # The task has writes already: add to them what they lack.
@@ -118,6 +118,7 @@ def store(
         if thread is not None and thread.epoch == epoch:
             return
         # A deletion came between: write again what it may have removed before the update named it.
+        call.begin({})
         epoch = None if thread is None else thread.epoch
     msg = (
         f"writes of task {task_id!r} of thread {at.thread_id!r} could not be stored: other calls for the same task"
@@ -134,17 +135,24 @@ def _known_epoch(table: Table, at: Partition, remembered: ThreadEntry | Entry | 
     return None
 
 
-@dataclass
 class _Call:
     """What is still to be stored, by index, and what the task had when it was last read."""
 
-    regular: Mapping[int, Write]
-    special: Mapping[int, Write]
-    order: int
-    """Of two calls with special writes the later one has the higher; a request of the earlier one may arrive last."""
-    old: Item = field(default_factory=dict)
-    replaces: bool = False
-    """Whether what the task had has expired, and its item is not to be changed but replaced."""
+    def __init__(self, given: Serialized, order: int) -> None:
+        """Take what was given, and its order.
+
+        Of two calls with special writes the later one has the higher; a request of the earlier one may arrive last.
+        """
+        self._given = given
+        self.order = order
+        self.begin({})
+
+    def begin(self, old: Item) -> None:
+        """Begin anew, where the task has nothing, or an item that has expired and is not to be changed but replaced."""
+        self.regular: Mapping[int, Write] = self._given[0]
+        self.special: Mapping[int, Write] = self._given[1]
+        self.old = old
+        self.replaces = bool(old)
 
     @property
     def size_bytes(self) -> int:
@@ -209,7 +217,7 @@ def _store_parts(
         goes before these writes may, or after their segments.
     """
     if not parts:
-        return None
+        return (yield from _keep(table, key, call.old))
     sk = items.sort_key(key)
     attributes: Item = {items.CREATED_AT: {"N": str(int(table.clock()))}}
     for name, part in parts.items():
@@ -231,6 +239,21 @@ def _store_parts(
         ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
     return (yield from in_the_way(put))
+
+
+def _keep(table: Table, key: Item, old: Item) -> Op[Item | None]:
+    """Let writes that are there already not pass for abandoned; return an empty item where they have gone."""
+    now = int(table.clock())
+    if (items.number(old, items.CREATED_AT) or 0) > now - UPLOAD_SECONDS_MAX:
+        return None
+    update = table.update(
+        key,
+        "SET #created = :created",
+        condition="attribute_exists(#pk)",
+        names={"#created": items.CREATED_AT, "#pk": PARTITION_KEY},
+        values={":created": {"N": str(now)}},
+    )
+    return (yield from in_the_way(update))
 
 
 def _update_item(table: Table, key: Item, attributes: Item, old: Item, expiries: Item) -> Op[Item | None]:
