@@ -156,7 +156,7 @@ def test_a_process_looks_once_and_where_it_found_nothing_only(
     assert traffic.operations == ["Query", *LOOK]
     traffic.clear()
     store(saver, thread_config(), "1", {"a": 1})
-    assert traffic.operations == ["PutItem", "PutItem", "GetItem"]
+    assert traffic.operations == ["UpdateItem", "PutItem", "GetItem"]
     traffic.clear()
     assert saver.get_tuple(thread_config("thread-2")) is None
     assert list(saver.list(thread_config("thread-3", ""))) == []
@@ -172,7 +172,7 @@ def test_a_process_looks_once_and_where_it_found_nothing_only(
 
 def test_what_begins_a_thread_looks_before_it_writes(saver: DynamoDBSaver, traffic: Traffic) -> None:
     store(saver, thread_config(), "1", {"a": 1})
-    assert traffic.operations == [*LOOK, "PutItem", "PutItem", "GetItem"]
+    assert traffic.operations == [*LOOK, "UpdateItem", "PutItem", "GetItem"]
 
 
 def test_a_policy_that_denies_the_look_does_no_harm(saver: DynamoDBSaver, own_client: DynamoDBClient) -> None:

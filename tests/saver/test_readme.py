@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import shlex
@@ -78,12 +79,16 @@ def test_the_first_program_remembers_what_was_said(
 
 def test_every_program_runs(first_hour: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
+    opened = contextlib.ExitStack()
     for text in first_hour:
         exec(compile(text, "README.md", "exec"), names)  # noqa: S102  # README's own programs.
+        opened.callback(names["saver"].close)
         if "handler" in names:
-            handler = names.pop("handler")
+            handler, loop = names.pop("handler"), names["loop"]
             answers = [handler({"thread_id": "of-lambda", "text": word}, None) for word in ("one", "two")]
             assert answers == ["You have said: one", "You have said: one, two"]
+            loop.run_until_complete(names["saver"].aclose())
+            loop.close()
     said, *listed = capsys.readouterr().out.splitlines()
     assert said == "You have said: Hello"
     assert [each.split()[0] for each in listed] == ["4", "3", "2"]
@@ -97,6 +102,7 @@ def test_every_program_runs(first_hour: list[str], capsys: pytest.CaptureFixture
     assert [each.pending_writes for each in moved] == [each.pending_writes for each in original]
     assert [each.parent_config for each in moved] == [each.parent_config for each in original]
     assert stored_values(new, thread_config("moved")) == {"text": "second"}
+    opened.close()
 
 
 def test_the_options_are_those_of_the_constructor() -> None:

@@ -153,14 +153,15 @@ def take(
 def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
     """Store what a call of `put` was given; what its `store_writes` stores is there when the checkpoint is."""
     at, checkpoint_id = request.at, request.checkpoint_id
-    parent: Entry | None = None
+    thread, parent = table.memory.thread(at.root), None
     if request.parent_id is not None:
         parent = table.memory.checkpoint(at.pk, request.parent_id)
-    if request.parent_id is not None and parent is None:
+    if parent is None and (request.parent_id is not None or thread is None):
+        # Requests come before the head is composed.
         yield from work(partial(request.dumps_all, codec), rough_bytes(request.values))
+    if parent is None and request.parent_id is not None:
         parent = yield from read_entry(table, codec, at, request.parent_id)
         parent = parent or (yield from _newest_parts(table, codec, at))
-    thread = table.memory.thread(at.root)
     remembered = parent or thread
     epoch = None if remembered is None else remembered.epoch
     if epoch is None:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CLAIM_SECONDS,
     ORPHAN_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table, in_the_way, unless_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
@@ -96,14 +96,8 @@ def take_epoch(table: Table, at: Partition) -> Op[ThreadEntry]:
     """The thread with its epoch, which is made if the thread has none; an idle one begins."""
     made = items.thread_item(at, table.rng.randbytes(8), table.ttl_seconds, table.expires_at(2))
     for _ in range(ATTEMPTS_MAX):
-        other = yield from in_the_way(
-            table.send(
-                "put_item",
-                Item=made,
-                ConditionExpression="attribute_not_exists(#pk)",
-                ExpressionAttributeNames={"#pk": PARTITION_KEY},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+        other = yield from table.set_attributes(
+            made, "attribute_not_exists(#epoch)", {"#epoch": items.EPOCH}, {}
         )
         thread = made if other is None else other
         if items.IDLE not in thread or (yield from _begin(table, at, items.binary(thread, items.EPOCH))):

@@ -45,7 +45,8 @@ def _store_roster(table: Table, inventory: Inventory, heads: Sequence[Item]) -> 
     if new is None:
         yield from table.delete_if(items.key(inventory.at.pk, items.ROSTER), condition, names, values)
     else:
-        yield from table.put_if(new, condition, names, values)
+        removed = [TTL_ATTRIBUTE] if TTL_ATTRIBUTE not in new else []
+        yield from table.set_attributes(new, condition, names, values, removed=removed)
 
 
 def _stamp(table: Table, item: Item, epochs: AbstractSet[bytes], new: bytes) -> Op[None]:

@@ -96,13 +96,36 @@ class Table:
         update = self.update(at, expression, condition=condition, names=names, values=values)
         yield from unless_condition_failed(update)
 
-    def put_if(
-        self, item: Item, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
-    ) -> Op[None]:
-        """Put an item if a condition holds."""
-        yield from unless_condition_failed(
-            self.send("put_item", Item=item, **_conditions(condition, names, values))
+    def set_attributes(
+        self,
+        item: Item,
+        condition: str,
+        names: Mapping[str, str],
+        values: Mapping[str, Any],
+        *,
+        removed: Sequence[str] = (),
+    ) -> Op[Item | None]:
+        """Give an item all attributes of another one if a condition holds: deletions may update items, and put none.
+
+        Returns:
+            None, or the item that the condition failed on; empty where there was none.
+        """
+        attributes = {name: value for name, value in item.items() if name not in (PARTITION_KEY, SORT_KEY)}
+        sets = [f"#s{position} = :s{position}" for position in range(len(attributes))]
+        removes = [f"#r{position}" for position in range(len(removed))]
+        update = self.update(
+            key(partition_key(item), sort_key(item)),
+            "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else ""),
+            condition=condition,
+            names={
+                **names,
+                **{f"#s{position}": name for position, name in enumerate(attributes)},
+                **{f"#r{position}": name for position, name in enumerate(removed)},
+            },
+            values={**values, **{f":s{position}": each for position, each in enumerate(attributes.values())}},
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
+        return (yield from in_the_way(update))
 
     def delete_if(
         self, at: Item, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
