@@ -62,6 +62,10 @@ class Proxy:
             How many clients lost theirs.
         """
         with self._lock:
+            # What its client has closed already is not lost, also where nobody has looked since.
+            for key, _ in self._selector.select(timeout=0):
+                if isinstance(key.fileobj, socket.socket) and key.fileobj in self._peers:
+                    self._pass_on(key.fileobj)
             lost = len(self._peers) // 2
             while self._peers:
                 self._drop(next(iter(self._peers)))
