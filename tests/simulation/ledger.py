@@ -307,7 +307,7 @@ class Ledger:
         for each in seen:
             self.check_tuple((thread, each.config["configurable"]["checkpoint_ns"]), each, began)
         for put in self.puts_in(thread):
-            if (put.checkpoint_id, put.namespace) not in ids:
+            if (put.checkpoint_id, put.namespace) not in ids and not self._is_hidden(put):
                 self.check_one(put, None, began)
 
     def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: Moment) -> Put:
