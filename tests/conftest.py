@@ -4,7 +4,7 @@ A test that uses `engine`, or any fixture made from it, runs once per engine: Dy
 if `LANGGRAPH_DYNAMODB_ENDPOINT` is set, whatever answers there. `@pytest.mark.engines("dynamodb-local")` limits it
 to the engines named. `make test` runs it on the first of these that can run here, and `make test-all` on all of them:
 a second opinion counts as a search. Where DynamoDB Local cannot run its tests are skipped with the reason, unless
-`LANGGRAPH_DYNAMODB_REQUIRE_LOCAL=1`, which makes them fail.
+`LANGGRAPH_DYNAMODB_REQUIRE_LOCAL=1`, which makes them fail. The same holds for tests that need Postgres.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
+from tests.support.postgres import Postgres, run_postgres
 from tests.support.traffic import Traffic
 from tools.engine import (
     DYNAMODB_LOCAL,
@@ -206,6 +207,26 @@ async def make_saver(
     for saver in savers:
         await saver.aclose()
         saver.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """Give a Postgres server, started when the first test of a process needs it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            server = stack.enter_context(run_postgres())
+        except ServerUnavailableError as error:
+            if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
+                pytest.fail(str(error), pytrace=False)
+            pytest.skip(str(error))
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Postgres) -> Iterator[str]:
+    """Give the connection string of an empty database, which is dropped after the test."""
+    with postgres_server.database() as url:
+        yield url
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -79,12 +80,32 @@ class ServerUnavailableError(RuntimeError):
     """The server cannot run here; the message says what is missing and how to get it."""
 
 
+def _answers(address: str) -> bool:
+    """Tell whether anything at all comes back: without a signed request an engine answers with an error."""
+    url = urlsplit(address)
+    connection_class = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    connection = connection_class(url.hostname or "", url.port, timeout=ANSWER_SECONDS_MAX)
+    try:
+        connection.request("GET", "/")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
 @dataclass(frozen=True)
 class Server:
-    """A program that was found: what to call it, and its command with `{port}` where its port goes."""
+    """A program that was found: what to call it, and its command with `{port}` where its port goes.
+
+    It runs as another user where one is named, and is up when something answers at its address.
+    """
 
     name: str
     command: tuple[str, ...]
+    user: str | None = None
+    answers: Callable[[str], bool] = _answers
 
     @contextlib.contextmanager
     def run(self) -> Iterator[str]:
@@ -102,9 +123,9 @@ class Server:
             command = [part.replace("{port}", str(port)) for part in self.command]
             with (
                 tempfile.TemporaryFile("w+", errors="replace") as printed,
-                _process(command, printed) as process,
+                _process(command, printed, self.user) as process,
             ):
-                if _wait_until_answers(process, address):
+                if _wait_until(partial(self.answers, address), process):
                     yield address
                     return
                 printed.seek(0)
@@ -137,23 +158,8 @@ class RunningServer:
         yield self.address
 
 
-def _answers(address: str) -> bool:
-    """Tell whether anything at all comes back: without a signed request an engine answers with an error."""
-    url = urlsplit(address)
-    connection_class = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = connection_class(url.hostname or "", url.port, timeout=ANSWER_SECONDS_MAX)
-    try:
-        connection.request("GET", "/")
-        connection.getresponse().read()
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-    return True
-
-
 @contextlib.contextmanager
-def _process(command: Sequence[str], printed: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _process(command: Sequence[str], printed: IO[str], user: str | None) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command that ends with the context or with this process, whichever ends first."""
     process = subprocess.Popen(  # noqa: S603  # To run what it is given is this module's purpose.
         ["/bin/sh", "-c", RUN_UNTIL_INPUT_ENDS, "server", *command],
@@ -162,6 +168,7 @@ def _process(command: Sequence[str], printed: IO[str]) -> Iterator[subprocess.Po
         stderr=subprocess.STDOUT,
         # Ctrl-C is for whoever uses the server, who still needs it to clean up.
         start_new_session=True,
+        user=user,
     )
     try:
         yield process
@@ -176,11 +183,11 @@ def _process(command: Sequence[str], printed: IO[str]) -> Iterator[subprocess.Po
             process.wait()
 
 
-def _wait_until_answers(process: subprocess.Popen[bytes], address: str) -> bool:
+def _wait_until(answers: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline and process.poll() is None:
         # Looked at once more: if the server has ended, it was somebody else on its port who answered.
-        if _answers(address) and process.poll() is None:
+        if answers() and process.poll() is None:
             return True
         time.sleep(POLL_SECONDS)
     return False
