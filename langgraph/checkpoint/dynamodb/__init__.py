@@ -1,5 +1,10 @@
 """A LangGraph checkpoint saver on one DynamoDB table."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -12,14 +17,34 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.config import (
+        CheckpointerConfig,
+        acreate_checkpointer,
+        create_checkpointer,
+    )
+
 __all__ = [
     "CheckpointCorruptionError",
     "CheckpointFormatError",
     "CheckpointNotFoundError",
     "CheckpointSerializationError",
+    "CheckpointerConfig",
     "CheckpointerConfigurationError",
     "CheckpointerError",
     "CheckpointerInputError",
     "DynamoDBSaver",
     "ThreadBusyError",
+    "acreate_checkpointer",
+    "create_checkpointer",
 ]
+
+_FROM_CONFIG = ("CheckpointerConfig", "acreate_checkpointer", "create_checkpointer")
+
+
+def __getattr__(name: str) -> Any:
+    """Load the room `config` when it is first asked for: who makes a saver needs none of it."""
+    if name in _FROM_CONFIG:
+        return getattr(import_module(f"{__name__}.config"), name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -1,0 +1,85 @@
+"""What is wrong with a configuration, in words that name the key, what may stand there, and never a value."""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from langgraph.checkpoint.dynamodb.config.places import Key, Place
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with the value of a key."""
+
+    key: Key
+    says: str
+
+
+def configuration_error(faults: Sequence[Fault], place: Place) -> CheckpointerConfigurationError:
+    """Return the error that says all that is wrong, and where."""
+    lines = [f"{place.of(fault.key)}: {fault.says}" for fault in faults]
+    if len(lines) == 1:
+        return CheckpointerConfigurationError(lines[0])
+    return CheckpointerConfigurationError("\n  ".join(["the configuration has several mistakes:", *lines]))
+
+
+def faults_of(error: ValidationError, model: type[BaseModel], above: Key = ()) -> list[Fault]:
+    """Translate what pydantic found wrong with a model's options that stand under a key."""
+    # An input may be a secret, so it is not even asked for.
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    return [_translated(each, model, above) for each in details]
+
+
+def _translated(detail: ErrorDetails, model: type[BaseModel], above: Key) -> Fault:
+    # What is in round brackets is the kind of a value that may be of several.
+    key = tuple(part for part in detail["loc"] if not str(part).startswith("("))
+    *names, last = key or ("",)
+    owner = _descend(model, names)
+    field = owner.model_fields.get(str(last)) if owner else None
+    whole = (*above, *key)
+    if detail["type"] == "extra_forbidden" and owner:
+        return Fault(whole, _unknown(str(last), owner.model_fields))
+    if detail["type"] == "missing" and field:
+        return Fault(whole, f"is missing: {_first_letter_lower(field.description)}")
+    if detail["type"] == "model_type":
+        return Fault(whole, "is to be a mapping, of names to values")
+    says = detail["msg"].removeprefix("Value error, ")
+    return Fault(whole, _first_letter_lower(says) + (f" ({field.description})" if field else ""))
+
+
+def _descend(model: type[BaseModel], names: Sequence[str | int]) -> type[BaseModel] | None:
+    """Find the model that a path of names leads to."""
+    found: type[BaseModel] | None = model
+    for name in names:
+        field: FieldInfo | None = found.model_fields.get(str(name)) if found else None
+        found = next(_models(field.annotation), None) if field else None
+    return found
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in typing.get_args(annotation):
+        yield from _models(each)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"is unknown here; {meant}there {'are ' + ', '.join(names) if names else 'is nothing to set'}"
+
+
+def _first_letter_lower(text: str | None) -> str:
+    return text[:1].lower() + text[1:] if text else ""

@@ -1,0 +1,152 @@
+"""`CheckpointerConfig`: which checkpointer, with which options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error, faults_of
+from langgraph.checkpoint.dynamodb.config.places import Place
+from langgraph.checkpoint.dynamodb.config.sources import read
+from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, find_type, type_names
+from langgraph.checkpoint.dynamodb.config.variables import Variables
+
+_DEFAULT_TYPE = "memory"
+
+
+class CheckpointerConfig(BaseModel):
+    """Which checkpointer an agent has, and its options; checked as a whole, with no secret in its `repr`.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import CheckpointerConfig, create_checkpointer
+
+        config = CheckpointerConfig(type="dynamodb", config={"table_name": "langgraph-checkpoints"})
+        with create_checkpointer(config) as checkpointer:
+            graph = builder.compile(checkpointer=checkpointer)
+        ```
+
+    Args:
+        type: `memory`, `sqlite`, `postgres`, `dynamodb`, or a type that another package registers.
+        config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
+        enabled: False for an agent without a checkpointer. The rest is checked all the same.
+
+    Raises:
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    type: str = Field(
+        default=_DEFAULT_TYPE,
+        description="Which checkpointer: memory, sqlite, postgres, dynamodb, or one that another package registers.",
+    )
+    config: Any = Field(default_factory=dict, description="The options of that type.")
+    enabled: bool = Field(
+        default=True, description="Whether there is a checkpointer at all; what is configured is kept."
+    )
+
+    _place: Place = PrivateAttr(default_factory=Place)
+
+    @classmethod
+    def load(
+        cls, source: CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None
+    ) -> Self:
+        """Read and check a configuration; nothing is opened.
+
+        Args:
+            source: A dict, or the path of a file: `checkpointer:` in YAML (`.yaml`, `.yml`), or
+                `[tool.langgraph-dynamodb]` in TOML (`.toml`). What else is in the file is left alone. None is the
+                environment: `LANGGRAPH_CHECKPOINTER_TYPE`, `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME`, and so on.
+                A `CheckpointerConfig` is returned as it is.
+
+        Returns:
+            The configuration, with `${NAME}` and `${NAME:-default}` filled in from the environment.
+
+        Raises:
+            CheckpointerConfigurationError: The source cannot be read, or something in it is unknown, missing or of the
+                wrong type.
+        """
+        if isinstance(source, cls):
+            return source
+        section = read(source)
+        return cls.model_validate(section.content, context=section.place)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Check type, options and the rest, and say all that is wrong with them at once."""
+        place = info.context if isinstance(info.context, Place) else Place()
+        if isinstance(data, cls):
+            return data
+        variables = Variables(os.environ)
+        data = variables.fill(data)
+        if variables.faults:
+            raise configuration_error(variables.faults, place)
+        faults: list[Fault] = []
+        if isinstance(data, dict):
+            data, faults = _with_options(data)
+        try:
+            checked = handler(data)
+        except ValidationError as error:
+            faults = [*faults_of(error, cls), *faults]
+        if faults:
+            raise configuration_error(faults, place) from None
+        checked._place = place
+        return checked
+
+    @property
+    def checkpointer_type(self) -> CheckpointerType:
+        """What is registered under the type's name."""
+        return find_type(self.type)
+
+    @contextmanager
+    def saying_where(self) -> Iterator[None]:
+        """Say where in the source it stands when an option turns out to be unusable, or a package missing.
+
+        Raises:
+            CheckpointerConfigurationError: For an `OptionError`, or an `ImportError`.
+        """
+        try:
+            yield
+        except OptionError as error:
+            raise configuration_error([Fault(("config", error.option), error.says)], self._place) from error
+        except ImportError as error:
+            install = f"pip install {self.checkpointer_type.install}"
+            says = f"{self.type} needs what is not installed here ({error}): {install}"
+            raise configuration_error([Fault(("type",), says)], self._place) from error
+
+
+def _with_options(data: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+    """Put the checked options of the type in the place of what was given, or say what is wrong with either."""
+    name = data.get("type", _DEFAULT_TYPE)
+    if not isinstance(name, str):
+        return data, []
+    if name not in type_names():
+        return data, [Fault(("type",), f"is unknown; there are {', '.join(type_names())}")]
+    try:
+        options = find_type(name).options
+        # A `config:` in YAML with nothing below it is None.
+        given = data.get("config")
+        return data | {"config": options.model_validate({} if given is None else given)}, []
+    except OptionError as error:
+        return data, [Fault((error.option,), error.says)]
+    except ValidationError as error:
+        faults = faults_of(error, options, ("config",))
+        if "type" not in data:
+            faults.append(Fault((), f"has no type, so it is {name}; there are {', '.join(type_names())}"))
+        return data, faults

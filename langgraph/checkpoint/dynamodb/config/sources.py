@@ -1,0 +1,187 @@
+"""What a configuration is read from: YAML and TOML files, dicts, and the environment of the process."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error
+from langgraph.checkpoint.dynamodb.config.places import Environment, Place, TomlFile, YamlFile
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_IN_YAML = "checkpointer"
+_IN_TOML = ("tool", "langgraph-dynamodb")
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a source says about the checkpointer, as it stands there, and where that is."""
+
+    content: Any
+    place: Place
+
+
+def read(source: object) -> Section:
+    """Read a file, a dict, or, without either, the environment."""
+    if source is None:
+        return _read_environment(os.environ)
+    if isinstance(source, Mapping):
+        return Section(source.get(_IN_YAML, source), Place())
+    if isinstance(source, (str, os.PathLike)):
+        return _read_file(Path(source))
+    msg = (
+        f"a checkpointer cannot be configured by a {type(source).__name__}; "
+        "give a CheckpointerConfig, a dict, the path of a YAML or TOML file, or nothing for the environment"
+    )
+    raise CheckpointerConfigurationError(msg)
+
+
+def _read_file(path: Path) -> Section:
+    readers = {".yaml": _read_yaml, ".yml": _read_yaml, ".toml": _read_toml}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        _refuse(f"{path}: a configuration is read from {', '.join(readers)} files, by their endings")
+    try:
+        return reader(str(path), path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        _refuse(f"{path}: there is no such file")
+    except OSError as error:
+        _refuse(f"{path}: {error.strerror}")
+    except UnicodeDecodeError:
+        _refuse(f"{path}: a configuration is text in UTF-8")
+
+
+# YAML
+
+
+def _read_yaml(name: str, text: str) -> Section:
+    loader = yaml.SafeLoader("")
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        found = _section_node(root)
+        if root is None or found is None:
+            _refuse(f"{name}: there is no `{_IN_YAML}:` in it; {_WANTED}")
+        place = YamlFile(name, root, (_IN_YAML,))
+        faults = _twice(found, (), ())
+        if faults:
+            raise configuration_error(faults, place)
+        # Only this part becomes objects: what else is in the file may have tags that are somebody else's.
+        return Section(loader.construct_document(found), place)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}" if mark else ""
+        _refuse(f"{name}{where}: this is not YAML: {_unquoted(error.problem)}")
+    except yaml.YAMLError:
+        _refuse(f"{name}: this is not YAML: it has a character that YAML does not allow")
+    except ValueError:
+        _refuse(f"{name}: a date or number under `{_IN_YAML}:` is none; put it in quotes if it is text")
+    finally:
+        loader.dispose()
+
+
+def _section_node(root: yaml.Node | None) -> yaml.Node | None:
+    found = None
+    if isinstance(root, yaml.MappingNode):
+        for name, value in root.value:
+            if name.value == _IN_YAML:
+                found = value
+    return found
+
+
+def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, ...]) -> list[Fault]:
+    """Return the keys that stand twice in a mapping, of which YAML's parser would drop one in silence."""
+    if node in above:
+        return [Fault(key, "refers to itself")]
+    faults = []
+    if isinstance(node, yaml.MappingNode):
+        names = [name.value for name, _ in node.value]
+        faults = [
+            Fault((*key, name), "stands there twice; leave one of the two")
+            for name in {name for name in names if names.count(name) > 1}
+        ]
+        children = [(name.value, value) for name, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = list(enumerate(node.value))
+    else:
+        children = []
+    for part, child in children:
+        faults += _twice(child, (*key, part), (*above, node))
+    return faults
+
+
+def _unquoted(problem: str | None) -> str:
+    """What the parser says, without what it quotes: that may be a part of a secret."""
+    return re.sub(r"'.*'", "'...'", problem or "it ends too early")
+
+
+# TOML
+
+
+def _read_toml(name: str, text: str) -> Section:
+    try:
+        content: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        _refuse(f"{name}: this is not TOML: {error}")
+    for part in _IN_TOML:
+        content = content.get(part) if isinstance(content, dict) else None
+    if content is None:
+        _refuse(f"{name}: there is no [{'.'.join(_IN_TOML)}] in it; {_WANTED}")
+    return Section(content, TomlFile(name, text, _IN_TOML))
+
+
+# The environment
+
+
+def _read_environment(variables: Mapping[str, str]) -> Section:
+    prefix = Environment.prefix
+    place = Environment()
+    content: dict[str, Any] = {}
+    for name in sorted(variables):
+        if name.startswith(prefix):
+            key = tuple(name[len(prefix) :].lower().split("__"))
+            if not _put(content, key, variables[name]):
+                raise configuration_error(
+                    [
+                        Fault(
+                            key,
+                            "is set, and so is a variable whose name is a part of it; leave one of the two",
+                        )
+                    ],
+                    place,
+                )
+    if not content:
+        _refuse(
+            f"no configuration was given, and {prefix}TYPE is not set in the environment; {_WANTED}, "
+            f"with options as {prefix}CONFIG__TABLE_NAME"
+        )
+    return Section(content, place)
+
+
+def _put(content: dict[str, Any], key: tuple[str, ...], text: str) -> bool:
+    """Put a variable's text where its name says; False where another one has a text there."""
+    inner: Any = content
+    for part in key[:-1]:
+        inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return False
+    inner[key[-1]] = text
+    return True
+
+
+_WANTED = "say which type of checkpointer it is, such as `memory` or `dynamodb`"
+
+
+def _refuse(says: str) -> NoReturn:
+    raise CheckpointerConfigurationError(says) from None

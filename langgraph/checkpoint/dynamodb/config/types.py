@@ -1,0 +1,100 @@
+"""The types of checkpointers: the four that come with the package, and those that others register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from pydantic import BaseModel, ConfigDict
+
+# Other packages register their types here; `docs/configuration.md` says how.
+ENTRY_POINT_GROUP = "langgraph_dynamodb.checkpointers"
+
+# Each is loaded when it is asked for, and by its module's name, so that this module needs none of them.
+_BUILT_IN = {
+    "memory": "langgraph.checkpoint.dynamodb.config.memory",
+    "sqlite": "langgraph.checkpoint.dynamodb.config.sqlite",
+    "postgres": "langgraph.checkpoint.dynamodb.config.postgres",
+    "dynamodb": "langgraph.checkpoint.dynamodb.config.dynamodb",
+}
+
+
+class Options(BaseModel):
+    """Base class of a type's options: what is unknown is refused, and nothing changes once it was checked."""
+
+    # Descriptions are for who writes the file; docstrings of classes would only repeat them in the schema.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class OptionError(ValueError):
+    """An option turned out to be unusable when the checkpointer was to be opened.
+
+    Args:
+        option: The option's name.
+        says: What is wrong with it and what may stand there, without its value.
+    """
+
+    def __init__(self, option: str, says: str) -> None:
+        """Keep both, for `create_checkpointer` to say where the option stands."""
+        super().__init__(f"{option}: {says}")
+        self.option = option
+        self.says = says
+
+
+@dataclass(frozen=True)
+class CheckpointerType:
+    """A type of checkpointer, as it is registered under its name.
+
+    Args:
+        options: The model of what may stand under `config`, with a description for each field.
+        open: Gives a context manager of a saver that is ready, for `invoke`; it may raise `OptionError`.
+        aopen: The same for `ainvoke`.
+        install: What to give to `pip install` where an import fails.
+    """
+
+    options: type[BaseModel]
+    open: Callable[[Any], AbstractContextManager[BaseCheckpointSaver[Any]]]
+    aopen: Callable[[Any], AbstractAsyncContextManager[BaseCheckpointSaver[Any]]]
+    install: str
+
+
+def type_names() -> list[str]:
+    """Return the names of all types, those of the package first; nothing is loaded for it."""
+    return [*_BUILT_IN, *sorted({each.name for each in _registered()} - _BUILT_IN.keys())]
+
+
+def find_type(name: str) -> CheckpointerType:
+    """Load the type of a name.
+
+    Raises:
+        OptionError: What is registered under the name cannot be loaded, or is registered twice.
+    """
+    if name in _BUILT_IN:
+        found = import_module(_BUILT_IN[name]).TYPE
+    else:
+        found = _load([each for each in _registered() if each.name == name])
+    if not isinstance(found, CheckpointerType):
+        raise OptionError("type", f"{name} is registered as something that is no CheckpointerType")
+    return found
+
+
+def _registered() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _load(registered: list[EntryPoint]) -> object:
+    if len({each.value for each in registered}) > 1:
+        packages = ", ".join(sorted(each.dist.name for each in registered if each.dist))
+        raise OptionError(
+            "type", f"{registered[0].name} is registered by several packages: {packages}; remove all but one"
+        )
+    try:
+        return registered[0].load()
+    except (ImportError, AttributeError) as error:
+        says = f"{registered[0].name} is registered as {registered[0].value}, which cannot be loaded: {error}"
+        raise OptionError("type", says) from error

@@ -1,0 +1,49 @@
+"""`${NAME}` and `${NAME:-default}` in the values of a configuration; `$${` stands for `${`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.checkpoint.dynamodb.config.faults import Fault
+from langgraph.checkpoint.dynamodb.config.places import Key
+
+_REFERENCE = re.compile(
+    r"\$(?:(?P<escaped>\$\{)|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\{))"
+)
+
+
+class Variables:
+    """Fills in variables, and keeps what was wrong with them."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        """Take the variables by their names."""
+        self._variables = variables
+        self.faults: list[Fault] = []
+
+    def fill(self, value: Any, key: Key = ()) -> Any:
+        """Return a value with its variables filled in, whatever it consists of."""
+        if isinstance(value, str):
+            return _REFERENCE.sub(lambda match: self._text(match, key), value)
+        if isinstance(value, Mapping):
+            return {name: self.fill(each, (*key, name)) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.fill(each, (*key, number)) for number, each in enumerate(value)]
+        return value
+
+    def _text(self, match: re.Match[str], key: Key) -> str:
+        if match["escaped"]:
+            return "${"
+        if match["broken"]:
+            says = "has a `${` that begins no variable; write ${NAME} or ${NAME:-default}, and $${ for the text ${"
+            self.faults.append(Fault(key, says))
+            return ""
+        # As in a shell, a default is also for a variable that is set to nothing.
+        text = self._variables.get(match["name"])
+        if match["default"] is not None:
+            return text or match["default"]
+        if text is None:
+            says = f"needs the environment variable {match['name']}, which is not set; set it, or write a default as "
+            self.faults.append(Fault(key, says + f"${{{match['name']}:-default}}"))
+        return text or ""
