@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import langgraph.checkpoint.dynamodb as package
 PACKAGE = "langgraph.checkpoint.dynamodb"
 FOLDER = Path(package.__file__).parent
 # From the top down: each may import from those after it, and from itself.
-FLOORS = ("__main__", "__init__", "saver", "_operations", "_runtime", "_format", "errors")
+FLOORS = ("__main__", "__init__", "config", "saver", "_operations", "_runtime", "_format", "errors")
 MODULES = sorted(FOLDER.rglob("*.py"))
 
 
@@ -37,3 +39,33 @@ def test_imports_go_downwards_only(path: Path) -> None:
     own = _floor(path.relative_to(FOLDER).parts)
     upwards = {".".join(parts) for parts in _imports(path) if _floor(parts) < own}
     assert not upwards
+
+
+def _loaded_by(program: str) -> set[str]:
+    """Return the modules that a new process has loaded after a program."""
+    program += "; import sys; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())  # noqa: S603
+
+
+def test_importing_the_saver_loads_no_room_above_it() -> None:
+    langgraphs = (
+        "langgraph.checkpoint.base, langgraph.checkpoint.serde.encrypted, langchain_core.runnables.config"
+    )
+    ours = _loaded_by(f"import {PACKAGE}") - _loaded_by(f"import {langgraphs}")
+    assert "langgraph.checkpoint.dynamodb.saver" in ours
+    rooms = FLOORS[2 : FLOORS.index("saver")]
+    assert not {name for name in ours if name.startswith(tuple(f"{PACKAGE}.{room}" for room in rooms))}
+    assert not {
+        name
+        for name in ours
+        if name.split(".")[0] in ("pydantic", "yaml", "tomllib", "tomli", "typer", "rich")
+    }
+
+
+def test_what_is_above_the_saver_is_loaded_when_it_is_asked_for() -> None:
+    assert "langgraph.checkpoint.dynamodb.config" in _loaded_by(
+        "from langgraph.checkpoint.dynamodb import create_checkpointer"
+    )
+    assert not [name for name in package.__all__ if not hasattr(package, name)]
+    assert not hasattr(package, "create_saver")

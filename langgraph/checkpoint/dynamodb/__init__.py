@@ -42,9 +42,12 @@ __all__ = [
 _FROM_CONFIG = ("CheckpointerConfig", "acreate_checkpointer", "create_checkpointer")
 
 
-def __getattr__(name: str) -> Any:
-    """Load the room `config` when it is first asked for: who makes a saver needs none of it."""
-    if name in _FROM_CONFIG:
-        return getattr(import_module(f"{__name__}.config"), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+# Type checkers would take it as a promise that there is any name at all.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load the room `config` when it is first asked for: who makes a saver needs none of it."""
+        if name in _FROM_CONFIG:
+            return getattr(import_module(f"{__name__}.config"), name)
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)

@@ -80,9 +80,7 @@ def _read_yaml(name: str, text: str) -> Section:
         # Only this part becomes objects: what else is in the file may have tags that are somebody else's.
         return Section(loader.construct_document(found), place)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f", line {mark.line + 1}" if mark else ""
-        _refuse(f"{name}{where}: this is not YAML: {_unquoted(error.problem)}")
+        _refuse(f"{name}{_what_is_no_yaml(error, text)}")
     except yaml.YAMLError:
         _refuse(f"{name}: this is not YAML: it has a character that YAML does not allow")
     except ValueError:
@@ -121,9 +119,18 @@ def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, 
     return faults
 
 
-def _unquoted(problem: str | None) -> str:
-    """What the parser says, without what it quotes: that may be a part of a secret."""
-    return re.sub(r"'.*'", "'...'", problem or "it ends too early")
+def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What the parser says, without the words that it quotes: they may be parts of a secret."""
+    number = error.problem_mark.line if error.problem_mark else 0
+    says = re.sub(
+        r"'([^']*)'",
+        lambda found: found[0] if not re.search(r"\w", found[1]) else "'...'",
+        error.problem or "",
+    )
+    hint = (
+        "; put what has ${...} in quotes" if "${" in "".join(text.splitlines()[number : number + 1]) else ""
+    )
+    return f", line {number + 1}: this is not YAML: {says}{hint}"
 
 
 # TOML

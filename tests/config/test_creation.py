@@ -1,0 +1,226 @@
+"""A checkpointer of each type, from a configuration: ready, for sync and async, and closed at the end."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import MessagesState
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfigurationError,
+    DynamoDBSaver,
+    acreate_checkpointer,
+    create_checkpointer,
+)
+from tools.engine import Engine
+
+THREAD: Any = {"configurable": {"thread_id": "thread-1"}}
+Section = Mapping[str, Any]
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "dynamodb"])
+def name(request: pytest.FixtureRequest) -> str:
+    """Give the name of each type, for a section to be made of."""
+    return str(request.param)
+
+
+@pytest.fixture
+def section(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Section:
+    """Give what a file would say for the type of the test."""
+    if name == "memory":
+        return {"type": name}
+    if name == "sqlite":
+        return {"type": name, "config": {"db_file": str(tmp_path / "threads.db")}}
+    if name == "postgres":
+        return {"type": name, "config": {"connection_string": request.getfixturevalue("postgres_url")}}
+    engine: Engine = request.getfixturevalue("engine")
+    config = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+    return {"type": name, "config": {"table_name": request.getfixturevalue("table_name"), **config}}
+
+
+def _answer(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [("ai", f"message {len(state['messages']) + 1}")]}
+
+
+def _builder() -> Any:
+    return StateGraph(MessagesState).add_node("answer", _answer).add_edge(START, "answer")
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_graph_remembers_with_each_type(engine: Engine, name: str, section: Section) -> None:
+    kinds = {"memory": InMemorySaver, "sqlite": SqliteSaver, "postgres": PostgresSaver}
+    with create_checkpointer(section) as saver:
+        assert type(saver) is kinds.get(name, DynamoDBSaver)
+        graph = _builder().compile(checkpointer=saver)
+        for _ in range(2):
+            state = graph.invoke({"messages": [("user", "Hello")]}, THREAD)
+    assert state["messages"][-1].content == "message 4"
+
+
+@pytest.mark.engines("dynamodb-local")
+async def test_a_graph_remembers_with_each_type_async(engine: Engine, name: str, section: Section) -> None:
+    kinds = {"memory": InMemorySaver, "sqlite": AsyncSqliteSaver, "postgres": AsyncPostgresSaver}
+    async with acreate_checkpointer(section) as saver:
+        assert type(saver) is kinds.get(name, DynamoDBSaver)
+        graph = _builder().compile(checkpointer=saver)
+        for _ in range(2):
+            state = await graph.ainvoke({"messages": [("user", "Hello")]}, THREAD)
+    assert state["messages"][-1].content == "message 4"
+
+
+async def test_a_checkpointer_that_is_not_enabled_is_none() -> None:
+    section = {"type": "sqlite", "enabled": False, "config": {"db_file": "/nowhere/threads.db"}}
+    with create_checkpointer(section) as saver:
+        assert saver is None
+    async with acreate_checkpointer(section) as saver:
+        assert saver is None
+    assert _builder().compile(checkpointer=saver).invoke({"messages": []})["messages"]
+
+
+def test_the_saver_is_closed_though_its_user_fails(tmp_path: Path) -> None:
+    savers = []
+
+    def use_and_fail() -> None:
+        with create_checkpointer({"type": "sqlite", "config": {"db_file": str(tmp_path / "x.db")}}) as saver:
+            savers.append(saver)
+            raise ImportError
+
+    # What its user raises is passed on as it is, though it be of a kind that opening would explain.
+    with pytest.raises(ImportError):
+        use_and_fail()
+    (saver,) = savers
+    assert isinstance(saver, SqliteSaver)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        saver.conn.execute("SELECT 1")
+
+
+@pytest.mark.engines("dynamodb-local")
+async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: Any) -> None:
+    config = {
+        "table_name": "made-by-configuration",
+        "endpoint_url": engine.endpoint_url,
+        "region_name": engine.region_name,
+        "setup": True,
+    }
+    with create_checkpointer({"type": "dynamodb", "config": config}) as saver:
+        assert saver is not None
+        assert saver.get_tuple(THREAD) is None
+    async with acreate_checkpointer({"type": "dynamodb", "config": config}) as saver:
+        assert saver is not None
+        assert await saver.aget_tuple(THREAD) is None
+    client.delete_table(TableName="made-by-configuration")
+
+
+# What only opening can find out
+
+
+def test_a_database_without_a_folder_says_which_option(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(
+        f'[tool.langgraph-dynamodb]\ntype = "sqlite"\nconfig = {{ db_file = "{tmp_path}/none/x.db" }}\n'
+    )
+    with (
+        pytest.raises(
+            CheckpointerConfigurationError,
+            match=r"pyproject.toml, line 3, tool.langgraph-dynamodb.config.db_file: the folder .* does not exist",
+        ),
+        create_checkpointer(file),
+    ):
+        pass
+
+
+def test_a_database_that_sqlite_cannot_open_says_which_option(tmp_path: Path) -> None:
+    section = {"type": "sqlite", "config": {"db_file": str(tmp_path)}}
+    with (
+        pytest.raises(CheckpointerConfigurationError, match=r"config.db_file: SQLite cannot use the file"),
+        create_checkpointer(section),
+    ):
+        pass
+
+
+def test_sqlite_takes_the_home_folder_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for db_file in ("~/threads.db", ":memory:"):
+        with create_checkpointer({"type": "sqlite", "config": {"db_file": db_file}}) as saver:
+            assert saver is not None
+            assert saver.get_tuple(THREAD) is None
+    assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]
+
+
+@pytest.mark.parametrize(
+    "text", ["postgresql://ada:pass@word:5x@host/threads", "ada hunter2", "postgresql://[ada"]
+)
+async def test_a_connection_string_that_is_none_is_not_shown(text: str) -> None:
+    section = {"type": "postgres", "config": {"connection_string": text}}
+    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
+        with pytest.raises(
+            CheckpointerConfigurationError, match=r"config.connection_string: is no "
+        ) as caught:
+            await opened
+        assert "hunter2" not in str(caught.value)
+        assert "word" not in str(caught.value).replace("password", "")
+        assert caught.value.__cause__ is not None
+        assert "word" not in str(caught.value.__cause__).replace("password", "")
+
+
+async def _enter(opened: Any) -> None:
+    with opened:
+        pass
+
+
+async def _aenter(opened: Any) -> None:
+    async with opened:
+        pass
+
+
+def test_a_postgres_that_does_not_answer_shows_no_password() -> None:
+    section = {
+        "type": "postgres",
+        "config": {"connection_string": "postgresql://ada:hunter2@127.0.0.1:1/threads", "pipeline": True},
+    }
+    with (
+        pytest.raises(psycopg.OperationalError, match=r"127\.0\.0\.1") as caught,
+        create_checkpointer(section),
+    ):
+        pass
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "module", "install"),
+    [
+        (
+            {"type": "sqlite", "config": {"db_file": ":memory:"}},
+            "langgraph.checkpoint.sqlite",
+            "pip install langgraph-checkpoint-sqlite",
+        ),
+        (
+            {"type": "postgres", "config": {"connection_string": "postgresql://localhost/threads"}},
+            "langgraph.checkpoint.postgres",
+            'pip install langgraph-checkpoint-postgres "psycopg[binary]"',
+        ),
+    ],
+    ids=["sqlite", "postgres"],
+)
+async def test_a_package_that_is_missing_says_what_to_install(
+    section: Section, module: str, install: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (module, f"{module}.aio"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
+        with pytest.raises(CheckpointerConfigurationError) as caught:
+            await opened
+        assert str(caught.value).startswith(f"type: {section['type']} needs what is not installed here (")
+        assert str(caught.value).endswith(install)

@@ -1,0 +1,183 @@
+"""What a configuration may say: types, options, variables; and that no secret is ever shown."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfig, CheckpointerConfigurationError
+
+SECRET = "hunter2"  # noqa: S105  # A secret that is to be looked for.
+
+
+def _error(**section: Any) -> str:
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        CheckpointerConfig(**section)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return str(caught.value)
+
+
+def test_the_default_is_memory() -> None:
+    config = CheckpointerConfig()
+    assert (config.type, config.enabled, config.config.model_dump()) == ("memory", True, {})
+
+
+def test_options_are_attributes_and_do_not_change() -> None:
+    config = CheckpointerConfig(type="dynamodb", config={"table_name": "threads", "ttl_seconds": 60})
+    assert (config.config.table_name, config.config.ttl_seconds) == ("threads", 60)
+    with pytest.raises(ValidationError, match="frozen"):
+        config.config.ttl_seconds = 3
+
+
+# Mistakes
+
+
+def test_an_unknown_type() -> None:
+    assert _error(type="dynamo") == "type: is unknown; there are memory, sqlite, postgres, dynamodb"
+    assert _error(type=3).startswith("type: input should be a valid string (Which checkpointer: ")
+    assert SECRET not in _error(type=SECRET)
+
+
+def test_unknown_keys() -> None:
+    assert _error(typ="memory") == "typ: is unknown here; did you mean type? there are type, config, enabled"
+    assert _error(type="sqlite", config={"db_file": "x", "file": 1}).startswith(
+        "config.file: is unknown here; did"
+    )
+    assert (
+        _error(type="memory", config={"size": 1}) == "config.size: is unknown here; there is nothing to set"
+    )
+
+
+def test_options_without_a_type_say_that_it_is_memory() -> None:
+    assert _error(config={"table_name": "threads"}).splitlines()[1:] == [
+        "  config.table_name: is unknown here; there is nothing to set",
+        "  the checkpointer's configuration: has no type, so it is memory; "
+        "there are memory, sqlite, postgres, dynamodb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"), [("sqlite", "db_file"), ("postgres", "connection_string"), ("dynamodb", "table_name")]
+)
+def test_a_missing_option(kind: str, option: str) -> None:
+    assert _error(type=kind).startswith(f"config.{option}: is missing: ")
+    assert _error(type=kind, config={option: ""}).startswith(f"config.{option}: ")
+    assert _error(type=kind, config={option: 3}).startswith(
+        f"config.{option}: input should be a valid string"
+    )
+
+
+def test_wrong_types() -> None:
+    assert _error(enabled="perhaps").startswith("enabled: input should be a valid boolean")
+    assert _error(type="memory", config=[1]).startswith("config: is to be a mapping")
+    assert _error(type="sqlite", config={"db_file": {1: 2}}).startswith("config.db_file: input should be")
+    assert _error(type="sqlite", config={"db_file": "x", 3: 4}).startswith("config.3: keys should be strings")
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    error = _error(type="sqlite", enable=True, config={"file": "x"})
+    assert [line.split(":")[0].strip() for line in error.splitlines()[1:]] == [
+        "enable",
+        "config.db_file",
+        "config.file",
+    ]
+
+
+# Variables
+
+
+def test_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAGE", "test")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("UNSET", raising=False)
+    for text, value in {
+        "threads-${STAGE}": "threads-test",
+        "${STAGE}${STAGE:-other}": "testtest",
+        "${UNSET:-a-default}": "a-default",
+        "${EMPTY:-a-default}": "a-default",
+        "x${EMPTY}${UNSET:-}": "x",
+        "$${STAGE}": "${STAGE}",
+        "$STAGE $$ {STAGE}": "$STAGE $$ {STAGE}",
+    }.items():
+        assert CheckpointerConfig(type="sqlite", config={"db_file": text}).config.db_file == value
+
+
+def test_a_variable_may_stand_for_any_value_and_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTL", "60")
+    monkeypatch.setenv("STRONG", "no")
+    monkeypatch.setenv("TABLE", "${TTL}")
+    monkeypatch.setenv("KIND", "dynamodb")
+    section = {
+        "type": "${KIND}",
+        "enabled": "${ENABLED:-true}",
+        "config": {
+            "table_name": "${TABLE}",
+            "ttl_seconds": "${TTL}",
+            "consistent_read": "${STRONG}",
+            "serde": {"allowed_msgpack_modules": ["${KIND}:Name"]},
+        },
+    }
+    options = CheckpointerConfig.model_validate(section).config
+    assert (options.table_name, options.ttl_seconds, options.consistent_read) == ("${TTL}", 60, False)
+    assert options.serde.allowed_msgpack_modules == ["dynamodb:Name"]
+
+
+def test_variables_that_are_not_set_are_all_named() -> None:
+    assert _error(type="sqlite", config={"db_file": "${NO_SUCH}", "other": ["${NEITHER_THIS}"]}).splitlines()[
+        1:
+    ] == [
+        "  config.db_file: needs the environment variable NO_SUCH, which is not set; set it, or write a default as "
+        "${NO_SUCH:-default}",
+        "  config.other.0: needs the environment variable NEITHER_THIS, which is not set; set it, or write a default "
+        "as ${NEITHER_THIS:-default}",
+    ]
+
+
+@pytest.mark.parametrize("text", [f"${{{SECRET}", f"${{1{SECRET}}}", f"${{NAME-{SECRET}}}"])
+def test_a_variable_that_is_none_is_not_shown(text: str) -> None:
+    error = _error(type="sqlite", config={"db_file": text})
+    assert error.startswith("config.db_file: has a `${` that begins no variable")
+    assert SECRET not in error
+
+
+# Secrets
+
+
+def test_no_secret_is_shown_by_what_is_configured(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://ada:{SECRET}@localhost/threads")
+    config = CheckpointerConfig(type="postgres", config={"connection_string": "${DATABASE_URL}"})
+    assert SECRET in config.config.connection_string.get_secret_value()
+    shown = (repr(config), str(config), str(config.model_dump()), config.model_dump_json(), caplog.text)
+    assert not [each for each in shown if SECRET in each]
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"type": "postgres", "config": {"connection_string": {"url": SECRET}}},
+        {"type": "postgres", "config": {"connection_string": "x", "pipeline": SECRET}},
+        {"type": "postgres", "config": {"connection_string": "x", "url": SECRET}},
+        {"type": "postgres", "config": SECRET},
+        {"type": "dynamodb", "config": {"table_name": "x", "encryption_key": SECRET}},
+        {"type": "dynamodb", "config": {"table_name": "x", "encryption_key": {"key": SECRET}}},
+        {
+            "type": "dynamodb",
+            "config": {"table_name": "x", "encryption_key": {"file": "x", "encoding": SECRET}},
+        },
+        {"type": "dynamodb", "config": {"table_name": "x", "endpoint_url": f"ftp://ada:{SECRET}@host"}},
+        {"type": "dynamodb", "config": {"table_name": "x", "client_config": {"retries": SECRET}}},
+        {"type": "dynamodb", "config": {"table_name": "x", "ttl_seconds": SECRET}},
+        {"type": "dynamodb", "config": {"table_name": "x", "serde": SECRET}},
+        {"enabled": SECRET},
+    ],
+    ids=str,
+)
+def test_no_secret_is_shown_by_a_mistake(section: dict[str, Any]) -> None:
+    assert SECRET not in _error(**section)

@@ -1,0 +1,259 @@
+"""The same configuration from everything that it may be read from, and what is said of what cannot be read."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfig, CheckpointerConfigurationError
+
+PREFIX = "LANGGRAPH_CHECKPOINTER_"
+SAME: dict[str, Any] = {
+    "type": "dynamodb",
+    "config": {"table_name": "threads", "ttl_seconds": 60, "client_config": {"read_timeout": 2.5}},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith(PREFIX):
+            monkeypatch.delenv(name)
+
+
+def _file(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _error(source: Any) -> str:
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        CheckpointerConfig.load(source)
+    return str(caught.value)
+
+
+@pytest.fixture
+def expected() -> CheckpointerConfig:
+    """Give what every source says."""
+    return CheckpointerConfig(**SAME)
+
+
+@pytest.mark.parametrize("ending", ["yaml", "yml", "YAML"])
+def test_a_yaml_file_may_have_anything_else(
+    tmp_path: Path, ending: str, expected: CheckpointerConfig
+) -> None:
+    text = """
+        name: agent
+        state_type: !python/object:somebody.Else {a: "${NOT_OURS}"}
+        defaults: &defaults {ttl_seconds: 60, table_name: other}
+        checkpointer:
+          type: dynamodb
+          config:
+            <<: *defaults
+            table_name: threads
+            client_config: {read_timeout: 2.5}
+        """
+    assert CheckpointerConfig.load(_file(tmp_path, f"agent.{ending}", text)) == expected
+    assert CheckpointerConfig.load(str(tmp_path / f"agent.{ending}")) == expected
+
+
+def test_a_toml_file_may_have_anything_else(tmp_path: Path, expected: CheckpointerConfig) -> None:
+    text = """
+        [project]
+        name = "agent"
+        [tool.langgraph-dynamodb]
+        type = "dynamodb"
+        [tool.langgraph-dynamodb.config]
+        table_name = "threads"
+        ttl_seconds = 60
+        client_config = { read_timeout = 2.5 }
+        """
+    assert CheckpointerConfig.load(_file(tmp_path, "pyproject.toml", text)) == expected
+
+
+def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: CheckpointerConfig) -> None:
+    for name, text in {
+        "TYPE": "dynamodb",
+        "ENABLED": "true",
+        "CONFIG__TABLE_NAME": "${A_NAME}s",
+        "CONFIG__TTL_SECONDS": "60",
+        "CONFIG__CLIENT_CONFIG__READ_TIMEOUT": "2.5",
+    }.items():
+        monkeypatch.setenv(PREFIX + name, text)
+    monkeypatch.setenv("A_NAME", "thread")
+    assert CheckpointerConfig.load() == expected
+    monkeypatch.setenv(PREFIX + "ENABLED", "false")
+    assert not CheckpointerConfig.load().enabled
+
+
+def test_a_dict_is_a_section_or_a_file(expected: CheckpointerConfig) -> None:
+    assert CheckpointerConfig.load(SAME) == expected
+    assert CheckpointerConfig.load({"name": "agent", "checkpointer": SAME}) == expected
+    assert CheckpointerConfig.model_validate(SAME) == expected
+    assert CheckpointerConfig.load(expected) is expected
+    assert CheckpointerConfig.model_validate(expected) is expected
+
+
+def test_a_configuration_is_a_value(expected: CheckpointerConfig) -> None:
+    other = CheckpointerConfig(**copy.deepcopy(SAME) | {"enabled": False})
+    assert other != expected
+    assert copy.deepcopy(expected) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected  # noqa: S301  # Our own.
+    assert CheckpointerConfig() == CheckpointerConfig(type="memory", config=None)
+
+
+# What cannot be read
+
+
+def test_nothing_at_all() -> None:
+    assert _error(None) == (
+        f"no configuration was given, and {PREFIX}TYPE is not set in the environment; say which type of checkpointer "
+        f"it is, such as `memory` or `dynamodb`, with options as {PREFIX}CONFIG__TABLE_NAME"
+    )
+
+
+def test_variables_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + "CONFIG", "x")
+    monkeypatch.setenv(PREFIX + "CONFIG__TABLE_NAME", "x")
+    assert _error(None).startswith(f"environment variable {PREFIX}CONFIG__TABLE_NAME: is set, and so is")
+
+
+@pytest.mark.parametrize("source", [3, ["checkpointer"], b"agent.yaml"], ids=repr)
+def test_what_is_no_source(source: Any) -> None:
+    assert _error(source).startswith("a checkpointer cannot be configured by a ")
+
+
+def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
+    assert _error(tmp_path / "no.yaml") == f"{tmp_path}/no.yaml: there is no such file"
+    assert "from .yaml, .yml, .toml files" in _error(tmp_path / "agent.ini")
+    (tmp_path / "folder.yaml").mkdir()
+    assert _error(tmp_path / "folder.yaml") == f"{tmp_path}/folder.yaml: Is a directory"
+    (tmp_path / "latin.yaml").write_bytes("checkpointer: ä".encode("latin-1"))
+    assert _error(tmp_path / "latin.yaml") == f"{tmp_path}/latin.yaml: a configuration is text in UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", ": there is no `checkpointer:` in it; say which type"),
+        ("- checkpointer", ": there is no `checkpointer:` in it; say which type"),
+        ("name: agent", ": there is no `checkpointer:` in it; say which type"),
+        ("a: 1\ncheckpointer: {type: memory", ", line 2: this is not YAML: expected ',' or '}', but got"),
+        ("a: 1\nb: c: hunter2", ", line 2: this is not YAML: mapping values are not allowed here"),
+        ("checkpointer:\n  type: *hunter2", ", line 2: this is not YAML: found undefined alias '...'"),
+        (
+            "checkpointer:\n  type: !hunter2 x",
+            ", line 2: this is not YAML: could not determine a constructor",
+        ),
+        (
+            "checkpointer:\n  config: {db_file: ${A}}",
+            ", line 2: this is not YAML: expected ',' or '}', but got '{'; put what has",
+        ),
+        ("a: 1\n---\nb: 2", ", line 2: this is not YAML: but found another document"),
+        ("a: \x00", ": this is not YAML: it has a character that YAML does not allow"),
+        ("checkpointer: {config: {db_file: 2020-13-13}}", ": a date or number under `checkpointer:` is none"),
+        (
+            "checkpointer:\n  type: memory\n  type: sqlite",
+            ", line 3, checkpointer.type: stands there twice",
+        ),
+        ("checkpointer: &a\n  config: [*a]", ", line 1, checkpointer.config.0: refers to itself"),
+        ("checkpointer: memory", ", line 1, checkpointer: is to be a mapping, of names to values"),
+        ("checkpointer:\n", ", line 1, checkpointer: is to be a mapping, of names to values"),
+    ],
+)
+def test_yaml_that_is_none(tmp_path: Path, text: str, says: str) -> None:
+    error = _error(_file(tmp_path, "agent.yaml", text))
+    assert error.startswith(f"{tmp_path}/agent.yaml{says}")
+    assert "hunter2" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", ": there is no [tool.langgraph-dynamodb] in it; say which type"),
+        ("tool = 3", ": there is no [tool.langgraph-dynamodb] in it; say which type"),
+        ('[tool.langgraph-dynamodb]\npassword = hunter2"', ": this is not TOML: Invalid value (at line 2"),
+        ("[tool]\nlanggraph-dynamodb = 3", ", line 2, tool.langgraph-dynamodb: is to be a mapping"),
+    ],
+)
+def test_toml_that_is_none(tmp_path: Path, text: str, says: str) -> None:
+    error = _error(_file(tmp_path, "pyproject.toml", text))
+    assert error.startswith(f"{tmp_path}/pyproject.toml{says}")
+    assert "hunter2" not in error
+
+
+# Where it stands
+
+
+def test_every_line_is_the_right_one_in_yaml(tmp_path: Path) -> None:
+    text = """# A comment.
+other: &other
+  cache_bytes: x
+checkpointer:
+
+  type: dynamodb
+  config:
+    <<: *other
+    serde:
+      allowed_msgpack_modules:
+        - a:B
+        - 3
+    ttl_seconds: 0
+"""
+    assert _error(_file(tmp_path, "agent.yaml", text)).replace(f"{tmp_path}/", "").splitlines()[1:] == [
+        "  agent.yaml, line 7, checkpointer.config.table_name: is missing: the name or ARN of the table.",
+        "  agent.yaml, line 12, checkpointer.config.serde.allowed_msgpack_modules.1: input should be a valid string",
+        "  agent.yaml, line 13, checkpointer.config.ttl_seconds: input should be greater than or equal to 1"
+        " (Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.)",
+        "  agent.yaml, line 3, checkpointer.config.cache_bytes: input should be a valid integer, unable to"
+        " parse string as an integer (Bound on the memory for what is remembered of recent checkpoints, in bytes.)",
+    ]
+
+
+def test_every_line_is_the_right_one_in_toml(tmp_path: Path) -> None:
+    text = """# A comment on ttl_seconds.
+[project]
+ttl_seconds = 3
+[tool.langgraph-dynamodb]
+type = "dynamodb"
+config.serde.allowed_msgpack_modules = [
+  "a:B",
+  3,
+]
+config.ttl_seconds = 0
+config.client_config = { "read_timeout" = \"""
+cache_bytes\""" }
+config.cache_bytes = 'x'
+"""
+    error = _error(_file(tmp_path, "a.toml", text)).replace(f"{tmp_path}/a.toml, ", "")
+    assert [line.split(": ")[0] for line in error.splitlines()[1:]] == [
+        "  line 6, tool.langgraph-dynamodb.config.table_name",
+        "  line 11, tool.langgraph-dynamodb.config.client_config.read_timeout",
+        "  line 6, tool.langgraph-dynamodb.config.serde.allowed_msgpack_modules.1",
+        "  line 10, tool.langgraph-dynamodb.config.ttl_seconds",
+        "  line 13, tool.langgraph-dynamodb.config.cache_bytes",
+    ]
+
+
+def test_a_key_that_toml_spells_otherwise_stands_where_its_table_does(tmp_path: Path) -> None:
+    text = '[project]\n[tool.langgraph-dynamodb]\n"t\\u0079pe" = "x"'
+    assert ".toml, line 2, tool.langgraph-dynamodb.type: is unknown" in _error(
+        _file(tmp_path, "a.toml", text)
+    )
+
+
+def test_a_variable_of_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + "TIPE", "memory")
+    monkeypatch.setenv(PREFIX + "CONFIG__SERDE__PICKLE_FALLBACK", "perhaps")
+    monkeypatch.setenv(PREFIX + "TYPE", "dynamodb")
+    assert [line.split(": ")[0] for line in _error(None).splitlines()[1:]] == [
+        f"  environment variable {PREFIX}TIPE",
+        f"  environment variable {PREFIX}CONFIG__TABLE_NAME",
+        f"  environment variable {PREFIX}CONFIG__SERDE__PICKLE_FALLBACK",
+    ]
