@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
 from tests.support.stage import Process, Stage, looks
 
@@ -112,3 +115,79 @@ def test_writes_of_one_task_by_savers_of_two_ttls_all_live_as_long_as_was_promis
     stage.run(stage.process(ttls[1]).put_writes("1", [("__resume__", value)]))
     _remove_expired(stage, (100 if None in ttls else 30) * DAY - 200)
     assert stage.process().pending("1") == [("task", "__resume__", value), ("task", "x", value)]
+
+
+def test_writes_that_expire_while_others_are_added_to_them_are_replaced() -> None:
+    """The second call finds them alive, and stands still before it lets them live longer."""
+    stage = Stage()
+    process = stage.process(DAY)
+    stage.run(process.put_writes("1", [("x", noise(400_000))]))
+    stage.now += 1.5 * DAY
+    adding = stage.begin(stage.process(DAY).put_writes("1", [("__resume__", "yes")]))
+    adding.until(_limits("S#"))
+    stage.now += 2 * DAY
+    stage.model.expire([key for key in stage.model.expired() if key["SK"]["S"].startswith("S#")])
+    adding.finish()
+    stage.run(stage.process(DAY).put("1", {"x": 0}))
+    assert stage.process(DAY).pending("1") == [("task", "__resume__", "yes")]
+
+
+def _limits(begins: str) -> Callable[[Call], bool]:
+    """Whether a request gives an item whose sort key begins so an expiry."""
+    return lambda call: (
+        call.method == "update_item"
+        and call.params["Key"]["SK"]["S"].startswith(begins)
+        and "expires_at" in call.params["ExpressionAttributeNames"].values()
+    )
+
+
+def test_a_namespace_that_is_entered_again_during_such_a_prune_can_still_be_deleted() -> None:
+    """The prune stands still before it lets the namespace's entry expire."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}, namespace="inner"))
+    prune = stage.begin(stage.process(DAY).prune())
+    prune.until(_limits("N#"))
+    stage.run(stage.process().put("2", {"x": 2}, "1", namespace="inner"))
+    prune.finish()
+    _remove_expired(stage, 10 * DAY)
+    assert stage.process().values(namespace="inner") == {"x": 2}
+    stage.run(stage.process().delete_thread())
+    assert stage.items("") == {}
+
+
+def test_a_checkpoint_that_is_put_again_during_such_a_prune_stays() -> None:
+    """As by a caller that had no answer the first time."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    prune = stage.begin(stage.process(DAY).prune())
+    prune.until(_limits("C#1#"))
+    stage.run(stage.process().put("1", {"x": 1}))
+    prune.finish()
+    _remove_expired(stage, 10 * DAY)
+    assert stage.process().values() == {"x": 1}
+
+
+def test_writes_that_are_added_to_during_such_a_prune_stay() -> None:
+    """Of the task, the prune has read what it had before."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    stage.run(stage.process().put_writes("1", [("x", 2)]))
+    prune = stage.begin(stage.process(DAY).prune())
+    prune.until(_limits("C#1#W#"))
+    stage.run(stage.process().put_writes("1", [("__resume__", "yes")]))
+    stage.run(stage.process().put("1", {"x": 1}))
+    prune.finish()
+    _remove_expired(stage, 10 * DAY)
+    assert stage.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 2)]
+
+
+@pytest.mark.parametrize("first", [None, 30 * DAY])
+def test_a_saver_with_a_shorter_ttl_does_not_hide_a_namespace_from_deletions(first: int | None) -> None:
+    """What it stores itself may go soon; the namespace's entry leads to what another one stored there."""
+    stage = Stage()
+    stage.run(stage.process(first).put("1", {"x": 1}, namespace="inner"))
+    stage.run(stage.process(DAY).put_writes("1", [("__resume__", "yes")], namespace="inner"))
+    _remove_expired(stage, 10 * DAY)
+    assert stage.process().values(namespace="inner") == {"x": 1}
+    stage.run(stage.process().delete_thread())
+    assert stage.items("") == {}

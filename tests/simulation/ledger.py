@@ -227,12 +227,26 @@ class Ledger:
             deletion.kind != "prune" for newer in self._newer(put) for deletion in self.deleters(newer)
         )
 
+    def _was_not_newest(self, put: Put, deleters: Sequence[Deletion]) -> bool:
+        """Tell whether a deletion may have taken a checkpoint below a newer one, which then went with another one."""
+        return any(
+            other is not deletion
+            for deletion in deleters
+            for newer in self._newer(put)
+            for other in self.deleters(newer)
+        )
+
     # What expiry may and must have done.
 
     def _is_hidden(self, put: Put) -> bool:
-        """Tell whether a newer checkpoint that was put at the same time under a shorter ttl may be there, expired."""
+        """Tell whether a newer checkpoint under a shorter ttl may be there, expired.
+
+        It was put at the same time, or by a process that died before it learned of the longer ttl.
+        """
         return not self.one_ttl and any(
-            other.began is not None and self.may_have_expired(other) and not put.over_before(other.began)
+            other.began is not None
+            and self.may_have_expired(other)
+            and not (other.acknowledged and put.over_before(other.began))
             for other in self._newer(put)
         )
 
@@ -283,7 +297,11 @@ class Ledger:
             deleters = [each for each in self.deleters(put) if each.kind != "prune"]
             if not deleters:
                 raise Violation(f"{put.checkpoint_id} is acknowledged, but the latest is {_name(found)}")
-            if found is not None and not any(_explains_older(each, found, began) for each in deleters):
+            if (
+                found is not None
+                and not any(_explains_older(each, found, began) for each in deleters)
+                and not self._was_not_newest(put, deleters)
+            ):
                 raise Violation(
                     f"an unfinished deletion shows {_name(found)}, which is older than {put.checkpoint_id}"
                 )

@@ -40,6 +40,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     look_at_thread,
     namespaces,
     take_epoch,
+    write_entry,
 )
 from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -111,8 +112,7 @@ class _Copy:
         """Copy the namespace; False where it changed so that it has to be read again."""
         # Entered first, and though it may be empty now: a former attempt may have left something in it.
         if self._target.namespace:
-            entry = items.namespace_item(self._target, self._table.rng, self._kept_until)
-            yield from self._table.send("put_item", Item=entry)
+            yield from write_entry(self._table, self._target, self._kept_until)
         groups: list[Group] = []
         history = History(self._table, self._source, first_page=None, as_ancestors=True)
         try:

@@ -29,6 +29,7 @@ _ATTRIBUTES = (
     items.STARTED_FROM,
     items.REBUILT_FROM,
     items.CREATED_AT,
+    items.ENTERED,
     items.HEADS,
     items.METADATA,
     items.READABLE_UNTIL,

@@ -297,8 +297,10 @@ def _outlive(table: Table, at: Partition, found: Item) -> Op[Table]:
         yield from renew_segments(
             table, at, reach(named, known.contents), table.expires_at(SEGMENT_LIFETIMES)
         )
-        ends_at = table.expires_at(2)
-        yield from renew(table, items.key(at.pk, items.sort_key(found)), ends_at)
+        # What has expired by now is replaced: its segments may have gone before they were renewed.
+        if not items.is_expired(found, table.clock()):
+            ends_at = table.expires_at(2)
+            yield from renew(table, items.key(at.pk, items.sort_key(found)), ends_at)
     return outliving(table, ends_at)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
@@ -366,9 +367,28 @@ def enter_namespace(table: Table, at: Partition, epoch: bytes) -> Op[None]:
     if known is None or known.epoch != epoch:
         known = ThreadEntry(epoch, table.ttl_seconds)
     if at.namespace and lives_shorter(known.namespaces.get(at.namespace, 0), table.expires_at()):
-        expires_at = table.expires_at(2)
-        yield from table.send("put_item", Item=items.namespace_item(at, table.rng, expires_at))
+        expires_at = yield from write_entry(table, at, table.expires_at(2))
         table.memory.remember_namespace(at.root, known, at.namespace, expires_at)
+
+
+def write_entry(table: Table, at: Partition, expires_at: int | None) -> Op[int | None]:
+    """Write a namespace's entry, which lives until then, or for as long as the one that is there; return until when."""
+    for _ in range(ATTEMPTS_MAX):
+        conditions: dict[str, Any] = {}
+        if expires_at is not None:
+            conditions = {
+                "ConditionExpression": "attribute_not_exists(#entered) OR #expiry <= :expiry",
+                "ExpressionAttributeNames": {"#entered": items.ENTERED, "#expiry": TTL_ATTRIBUTE},
+                "ExpressionAttributeValues": {":expiry": {"N": str(expires_at)}},
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
+        entry = items.namespace_item(at, table.rng, expires_at)
+        other = yield from in_the_way(table.send("put_item", Item=entry, **conditions))
+        if other is None:
+            return expires_at
+        expires_at = items.number(other, TTL_ATTRIBUTE)
+    msg = f"{ATTEMPTS_MAX} others entered namespace {at.namespace!r} of thread {at.thread_id!r} meanwhile; try again"
+    raise ThreadBusyError(msg)
 
 
 def leave_namespace(table: Table, entry: Item) -> Op[None]:

@@ -64,16 +64,22 @@ def _stamp(table: Table, item: Item, epochs: AbstractSet[bytes], new: bytes) -> 
     ]
     if not stamped:
         return
-    names, values, conditions = dict[str, str](), {":new": {"B": new}}, list[str]()
-    for position, name in enumerate((*stamped, *items.PARTS)):
+    condition, names, values = _as_read(item, (*stamped, *items.PARTS))
+    expression = "SET " + ", ".join(f"#a{position} = :new" for position in range(len(stamped)))
+    yield from table.update_if(item, expression, condition, names, {**values, ":new": {"B": new}})
+
+
+def _as_read(item: Item, attributes: Sequence[str]) -> tuple[str, dict[str, str], Item]:
+    """The condition that attributes of an item, `#a0` and so on, are as they were read, and its names and values."""
+    names, values, conditions = {"#pk": PARTITION_KEY}, Item(), ["attribute_exists(#pk)"]
+    for position, name in enumerate(attributes):
         names[f"#a{position}"] = name
         if name in item:
             conditions.append(f"#a{position} = :a{position}")
             values[f":a{position}"] = item[name]
         else:
             conditions.append(f"attribute_not_exists(#a{position})")
-    expression = "SET " + ", ".join(f"#a{position} = :new" for position in range(len(stamped)))
-    yield from table.update_if(item, expression, " AND ".join(conditions), names, values)
+    return " AND ".join(conditions), names, values
 
 
 def adopt_ttl(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
@@ -106,16 +112,17 @@ def adopt_ttl(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
 
 
 def _limit(table: Table, item: Item, expires_at: int | None) -> Op[None]:
-    """Let an item expire that would not."""
+    """Let an item expire that would not, unless it has been stored again since it was read."""
     if TTL_ATTRIBUTE not in item:
-        names, values = {"#pk": PARTITION_KEY, "#expiry": TTL_ATTRIBUTE}, {":expiry": {"N": str(expires_at)}}
-        condition = "attribute_exists(#pk) AND attribute_not_exists(#expiry)"
-        yield from table.update_if(item, "SET #expiry = :expiry", condition, names, values)
+        condition, names, values = _as_read(item, (TTL_ATTRIBUTE, items.ENTERED, *items.EPOCHS, *items.PARTS))
+        values[":expiry"] = {"N": str(expires_at)}
+        yield from table.update_if(item, "SET #a0 = :expiry", condition, names, values)
 
 
 def _limit_head(table: Table, head: Item, ends_at: int | None, kept_until: int | None) -> Op[None]:
     """Let a head count as gone from then on; it stays for as long as what may be rebuilt from it."""
-    names = {"#pk": PARTITION_KEY, "#expiry": TTL_ATTRIBUTE, "#until": items.READABLE_UNTIL}
-    values = {":until": {"N": str(ends_at)}, ":expiry": {"N": str(kept_until)}}
-    expression = "SET #until = :until, #expiry = :expiry"
-    yield from table.update_if(head, expression, "attribute_exists(#pk)", names, values)
+    condition, names, values = _as_read(
+        head, (TTL_ATTRIBUTE, items.READABLE_UNTIL, *items.EPOCHS, *items.PARTS)
+    )
+    values |= {":expiry": {"N": str(kept_until)}, ":until": {"N": str(ends_at)}}
+    yield from table.update_if(head, "SET #a0 = :expiry, #a1 = :until", condition, names, values)
