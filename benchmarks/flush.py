@@ -15,8 +15,9 @@ from benchmarks.contestants import AWS, OURS, Bench, Contestant
 from benchmarks.conversation import config_of, conversation
 from benchmarks.figures import Figure, Section
 from benchmarks.meter import Tally
-from benchmarks.price import CONVERSATIONS, READ_UNIT, WRITE_UNIT
+from benchmarks.price import CONVERSATIONS
 from benchmarks.report import table
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,7 +77,7 @@ class Spent:
     @property
     def dollars(self) -> float:
         """What a thousand such chats cost."""
-        return CONVERSATIONS * (self.write_units * WRITE_UNIT + self.read_units * READ_UNIT)
+        return CONVERSATIONS * (self.write_units * WRITE_UNIT_DOLLARS + self.read_units * READ_UNIT_DOLLARS)
 
 
 @dataclass(frozen=True)

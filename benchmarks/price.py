@@ -12,20 +12,17 @@ from benchmarks.figures import Figure, Section, at_least, within
 from benchmarks.report import table
 from benchmarks.runs import Run, run_workload
 from benchmarks.workloads import PRICED
+from langgraph.checkpoint.dynamodb._format.pricing import (
+    READ_UNIT_DOLLARS,
+    WRITE_UNIT_DOLLARS,
+    stored_dollars,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tools.engine import Engine
 
-# Dollars, on demand, in us-east-1, standard table class, as AWS published them in 2025 on "Pricing for on-demand
-# capacity" of its DynamoDB pages. Prices change: the units in the data are what was measured.
-WRITE_UNIT = 0.625 / 1e6
-READ_UNIT = 0.125 / 1e6
-STORED_GB_MONTH = 0.25
-# What DynamoDB adds to each item when it bills storage.
-_ITEM_OVERHEAD_BYTES = 100
-_GB_BYTES = 2**30
 CONVERSATIONS = 1_000
 
 _FLOOR_TARGET = 1.6
@@ -59,11 +56,10 @@ class Price:
 
 def price_of(run: Run) -> Price:
     """Put a price on what was measured."""
-    billed_bytes = run.bytes + run.items * _ITEM_OVERHEAD_BYTES
     return Price(
-        CONVERSATIONS * run.write_units * WRITE_UNIT,
-        CONVERSATIONS * run.read_units * READ_UNIT,
-        CONVERSATIONS * billed_bytes / _GB_BYTES * STORED_GB_MONTH,
+        CONVERSATIONS * run.write_units * WRITE_UNIT_DOLLARS,
+        CONVERSATIONS * run.read_units * READ_UNIT_DOLLARS,
+        CONVERSATIONS * stored_dollars(run.bytes, run.items),
     )
 
 

@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import pytest
 
-from benchmarks.price import READ_UNIT, WRITE_UNIT
 from examples import demo
 from examples.demo_report import usage_table
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 from tools.server import ServerUnavailableError
 
 
@@ -34,7 +34,8 @@ def test_the_costs_are_in_dollars_too(usage: Path) -> None:
     text = usage_table(usage, {"start": 2, "resume": 1}, reports_capacity=True)
     header, _, start, resume, together = text.splitlines()
     dollars = [
-        1_000 * (writes * WRITE_UNIT + reads * READ_UNIT) for writes, reads in ((3, 1), (2, 0), (5, 1))
+        1_000 * (writes * WRITE_UNIT_DOLLARS + reads * READ_UNIT_DOLLARS)
+        for writes, reads in ((3, 1), (2, 0), (5, 1))
     ]
     assert header.endswith("$ for 1,000 of them")
     assert start.split() == ["start", "2", "2", "3.0", "1.0", "1.5", f"{dollars[0]:.3f}"]

@@ -103,7 +103,7 @@ class _Selection:
         unserved = Unserved()
         run_id = items.indexable_run_id(self._filter)
         pages = (
-            _heads_of_table()
+            heads_of_table()
             if run_id is None
             else Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
         )
@@ -267,9 +267,10 @@ class _Merge:
         return sorted(ready, key=lambda each: each[1].checkpoint_id, reverse=True)
 
 
-def _heads_of_table() -> Pages:
-    """A scan of the whole table for the partition keys of heads."""
+def heads_of_table(**part: int) -> Pages:
+    """A scan of the table, or of the part that is given, for the partition keys of heads and writes."""
     return Pages({
+        **part,
         "FilterExpression": "begins_with(#sk, :checkpoints)",
         "ProjectionExpression": "#pk",
         "ExpressionAttributeNames": {"#pk": PARTITION_KEY, "#sk": SORT_KEY},

@@ -1,0 +1,53 @@
+"""What DynamoDB counts and charges: bytes of items, capacity units, dollars.
+
+Dollars are those of on-demand capacity in us-east-1, standard table class, as AWS published them in 2025 on "Pricing
+for on-demand capacity" of its DynamoDB pages. Prices change and differ by region: the units are what is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from langgraph.checkpoint.dynamodb._format.items import Item
+
+WRITE_UNIT_DOLLARS = 0.625 / 1e6
+READ_UNIT_DOLLARS = 0.125 / 1e6
+STORED_GB_MONTH_DOLLARS = 0.25
+GB_BYTES = 2**30
+# What DynamoDB adds to each item when it bills storage.
+ITEM_OVERHEAD_BYTES = 100
+
+_WRITE_UNIT_BYTES = 1024
+_READ_UNIT_BYTES = 4096
+
+
+def item_bytes(item: Item) -> int:
+    """How large DynamoDB takes an item of ours to be ("DynamoDB item sizes and formats" in the developer guide)."""
+    return sum(
+        len(name.encode()) + sum(_value_bytes(kind, content) for kind, content in value.items())
+        for name, value in item.items()
+    )
+
+
+def _value_bytes(kind: str, content: object) -> int:
+    if isinstance(content, str):
+        # Two digits share a byte, and there is one more for the exponent.
+        return len(content.encode()) if kind == "S" else (len(content.strip("-0.")) + 1) // 2 + 1
+    if isinstance(content, Iterable) and kind == "BS":
+        return sum(len(bytes(each)) for each in content)
+    return len(content) if isinstance(content, (bytes, bytearray)) else 1
+
+
+def write_units(size_bytes: int) -> int:
+    """The write units of one item."""
+    return max(1, -(-size_bytes // _WRITE_UNIT_BYTES))
+
+
+def read_units(size_bytes: int, *, consistent: bool = False) -> float:
+    """The read units of what one request reads of a table's items, which are counted together in a query or a scan."""
+    return max(1, -(-size_bytes // _READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
+
+
+def stored_dollars(size_bytes: float, item_count: int) -> float:
+    """What it costs to store items for a month."""
+    return (size_bytes + item_count * ITEM_OVERHEAD_BYTES) / GB_BYTES * STORED_GB_MONTH_DOLLARS

@@ -1,0 +1,22 @@
+"""The command `langgraph-dynamodb`: looking into a table, and after it. Needs the extra `cli`.
+
+It calls the saver and the operations below it. What it shows of a thread is read without importing or running anything
+that the thread names. Each command has a module, `app` puts them together, and `desk` has what they share.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_EXTRA = ("typer", "rich")
+
+
+def main() -> None:
+    """Run the command line, or say what to install for it."""
+    try:
+        from langgraph.checkpoint.dynamodb.cli.app import app  # noqa: PLC0415 - may not be installed.
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        sys.exit(f"langgraph-dynamodb: {error.name} is not installed; pip install 'langgraph-dynamodb[cli]'")
+    app()

@@ -1,0 +1,104 @@
+"""A checkpoint as the commands show it: found by its id or as the newest, its values safe to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+
+from langgraph.checkpoint.dynamodb._format.content import delta_counters
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import Stored, as_json
+
+
+def config_of(thread_id: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
+    """The config of a namespace's newest checkpoint, or of the one with an id."""
+    configurable = {"thread_id": thread_id, "checkpoint_ns": namespace}
+    return {
+        "configurable": configurable | ({} if checkpoint_id is None else {"checkpoint_id": checkpoint_id})
+    }
+
+
+def found_checkpoint(
+    desk: Desk, thread_id: str, namespace: str, checkpoint_id: str | None = None
+) -> CheckpointTuple:
+    """A checkpoint that has to be there, with values to look at."""
+    found = desk.onlooker.get_tuple(config_of(thread_id, namespace, checkpoint_id))
+    if found is None:
+        where = f" in namespace {namespace!r}" if namespace else ""
+        what = "no checkpoint" if checkpoint_id is None else f"no checkpoint {checkpoint_id!r}"
+        msg = f"thread {thread_id!r} has {what}{where}; `history {thread_id}` shows what it has"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    return found
+
+
+def id_of(found: CheckpointTuple) -> str:
+    """A checkpoint's id."""
+    return str(found.checkpoint["id"])
+
+
+def parent_of(found: CheckpointTuple) -> str | None:
+    """The id of a checkpoint's parent."""
+    parent = found.parent_config
+    return None if parent is None else str(parent["configurable"]["checkpoint_id"])
+
+
+def values_of(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
+    """A checkpoint's values by channel; of a delta channel what it is rebuilt from: its reducer is the graph's."""
+    values = dict(found.checkpoint["channel_values"])
+    deltas = sorted(delta_counters(found.metadata) - values.keys())
+    if deltas:
+        history = desk.onlooker.get_delta_channel_history(config=found.config, channels=deltas)
+        for name in deltas:
+            seed, writes = history[name].get("seed"), [write[2] for write in history[name]["writes"]]
+            values[name] = Stored("delta channel", {"from": seed, "writes": writes})
+    return values
+
+
+def interrupts_of(found: CheckpointTuple) -> list[tuple[str, Any]]:
+    """What tasks ask a human, by task; those that have been answered and went on are not among them."""
+    writes = found.pending_writes or []
+    done = {task for task, channel, _ in writes if not channel.startswith("__") or channel == "__no_writes__"}
+    return [
+        (task, each)
+        for task, channel, value in writes
+        if channel == INTERRUPT and task not in done
+        for each in (value if isinstance(value, (list, tuple)) else [value])
+    ]
+
+
+def errors_of(found: CheckpointTuple) -> list[PendingWrite]:
+    """What tasks failed with."""
+    return [write for write in found.pending_writes or [] if write[1] == ERROR]
+
+
+def asked(interrupt: Any) -> Any:
+    """What an interrupt asks, without LangGraph's wrapping."""
+    is_wrapped = isinstance(interrupt, Stored) and isinstance(interrupt.content, Mapping)
+    return interrupt.content.get("value") if is_wrapped else interrupt
+
+
+def checkpoint_json(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
+    """All of a checkpoint, for scripts."""
+    configurable = found.config["configurable"]
+    return {
+        "thread_id": configurable["thread_id"],
+        "namespace": configurable["checkpoint_ns"],
+        "checkpoint_id": id_of(found),
+        "parent_id": parent_of(found),
+        "stored_at": found.checkpoint.get("ts"),
+        "metadata": as_json(found.metadata),
+        "values": as_json(values_of(desk, found)),
+        "versions": as_json(found.checkpoint.get("channel_versions", {})),
+        "interrupts": [
+            {"task_id": task, "value": as_json(asked(each))} for task, each in interrupts_of(found)
+        ],
+        "pending_writes": [
+            {"task_id": task, "channel": channel, "value": as_json(value)}
+            for task, channel, value in found.pending_writes or []
+        ],
+    }

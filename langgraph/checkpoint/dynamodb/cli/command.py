@@ -1,0 +1,108 @@
+"""What makes a function a command: the options that all of them have, the desk, and an exit code for every end."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, get_type_hints
+
+import typer
+
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit, explained
+from langgraph.checkpoint.dynamodb.cli.output import Output
+from langgraph.checkpoint.dynamodb.cli.reach import Reach
+
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")]
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
+]
+ThreadId: TypeAlias = Annotated[str, typer.Argument(metavar="THREAD", help="The id of the thread.")]
+Namespace: TypeAlias = Annotated[
+    str, typer.Option("--namespace", metavar="NS", help="The namespace of a subgraph; the root's is empty.")
+]
+Full: TypeAlias = Annotated[bool, typer.Option("--full", help="Cut nothing, however long it is.")]
+
+
+def _shared(
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name or ARN of the table; otherwise as configured.",
+        ),
+    ] = None,
+    endpoint_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Another endpoint than AWS's own, such as http://localhost:8000 for DynamoDB Local.",
+        ),
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGION",
+            help="The AWS region; otherwise as configured, or as boto3 finds it.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROFILE",
+            help="The AWS profile; otherwise as configured, or as boto3 finds it.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A YAML or TOML file that configures the checkpointer; otherwise the environment does,"
+            " by LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME and the like.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")] = False,
+) -> Desk:
+    """What every command takes."""
+    return Desk(Reach(table, endpoint_url, region, profile, config), Output(as_json=json))
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function that takes a desk first, and then options of its own.
+
+    Args:
+        function: Its docstring is the help; what it raises becomes a message and an exit code.
+
+    Returns:
+        What Typer takes as a command, with the options that every command has.
+    """
+    own = list(inspect.signature(function).parameters.values())[1:]
+    shared = inspect.signature(_shared).parameters
+
+    @functools.wraps(function)
+    def run(**options: Any) -> None:
+        desk = _shared(**{name: options.pop(name) for name in shared})
+        try:
+            with desk:
+                function(desk, **options)
+        except KeyboardInterrupt:
+            desk.output.note("interrupted")
+            raise typer.Exit(Exit.INTERRUPTED) from None
+        except Exception as error:
+            end = explained(error, desk.table_name)
+            if end is None:
+                raise
+            desk.output.error(str(end))
+            raise typer.Exit(end.code) from error
+
+    hints = get_type_hints(function, include_extras=True) | get_type_hints(_shared, include_extras=True)
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name])
+        for each in (*own, *shared.values())
+    ]
+    # Typer reads both.
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

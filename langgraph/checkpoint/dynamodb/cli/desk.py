@@ -1,0 +1,121 @@
+"""The desk at which a command works: the saver on its table, where it prints, and whom it asks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import TypeVar
+
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
+from langgraph.checkpoint.dynamodb._operations.survey import Extent, extent
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.output import Output
+from langgraph.checkpoint.dynamodb.cli.reach import Reach, open_saver
+from langgraph.checkpoint.dynamodb.cli.values import looking, sized
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+T = TypeVar("T")
+
+
+@dataclass
+class Desk:
+    """What every command works with. The saver is opened when it is first needed, and closed with the command."""
+
+    reach: Reach
+    output: Output
+    _opened: list[DynamoDBSaver] = field(default_factory=list)
+
+    def __enter__(self) -> Desk:
+        """Begin the command."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close what was opened."""
+        for each in self._opened:
+            each.close()
+
+    @property
+    def table_name(self) -> str:
+        """The table's name; as it was given, where the configuration cannot be read."""
+        options = self.__dict__.get("options")
+        return self.reach.table_name or "" if options is None else str(options.table_name)
+
+    @cached_property
+    def options(self) -> DynamoDBOptions:
+        """The options of the saver."""
+        options: DynamoDBOptions = self._config.config
+        return options
+
+    @cached_property
+    def _config(self) -> CheckpointerConfig:
+        return self.reach.configuration()
+
+    @cached_property
+    def saver(self) -> DynamoDBSaver:
+        """The saver that changes threads, as an agent's is configured."""
+        saver = open_saver(self._config)
+        self._opened.append(saver)
+        return saver
+
+    @cached_property
+    def onlooker(self) -> DynamoDBSaver:
+        """The same saver for whoever only looks: it makes no object and runs no code that a value names."""
+        onlooker = copy.copy(self.saver)
+        onlooker.serde = looking(self.saver.serde)
+        return onlooker
+
+    @property
+    def table(self) -> Table:
+        """What operations below the saver take."""
+        return self.saver._table
+
+    def run(self, operation: Op[T]) -> T:
+        """Run an operation below the saver."""
+        return self.saver._blocking.run(operation)
+
+    def stream(self, operation: Stream[T]) -> Iterator[T]:
+        """Run a stream below the saver."""
+        return self.saver._blocking.stream(operation)
+
+    # What changes something asks first
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask before something is changed; end the command where nobody agrees."""
+        if yes:
+            return
+        if not self.output.is_watched:
+            msg = f"{question} Nobody can be asked here; give --yes to agree, or --dry-run to see what would happen"
+            raise CommandError(Exit.NOT_CONFIRMED, msg)
+        if not self.output.ask(question):
+            raise CommandError(Exit.NOT_CONFIRMED, "nothing was changed")
+
+    # What reads a whole table says so before
+
+    def announce_scan(self) -> Extent | None:
+        """Say what a scan will read and cost, and return how large the table is, if that may be known."""
+        found = self.run(extent(self.table))
+        if found is None:
+            self.output.note(
+                f"Scanning table {self.options.table_name}; its size is not known without"
+                " dynamodb:DescribeTable. A scan costs 0.5 read units for each 4 KB stored."
+            )
+            return None
+        units = read_units(found.bytes)
+        self.output.note(
+            f"Scanning table {self.options.table_name}: up to {found.items:,} items, {sized(found.bytes)},"
+            f" {units:,.0f} read units, about ${units * READ_UNIT_DOLLARS:,.4f} on demand"
+            " (as DynamoDB last counted, which it does every six hours)."
+        )
+        return found

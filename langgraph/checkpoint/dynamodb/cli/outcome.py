@@ -1,0 +1,80 @@
+"""How a command ends: exit codes for scripts, and the words that go with them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+)
+
+
+class Exit(IntEnum):
+    """What a script can tell from the exit code. They are never given another meaning."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFIGURATION = 4
+    DAMAGED = 5
+    TRY_AGAIN = 6
+    NOT_CONFIRMED = 7
+    PROBLEMS = 8
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.DONE: "done",
+    Exit.FAILED: "failed in a way that has no code of its own",
+    Exit.USAGE: "an option, an argument or an id cannot be used",
+    Exit.NOT_FOUND: "there is no such thread or checkpoint",
+    Exit.CONFIGURATION: "the table, the credentials, their rights, the region or the serializer is not what is needed",
+    Exit.DAMAGED: "what is stored is damaged, or of a newer release",
+    Exit.TRY_AGAIN: "throttled, busy, or without an answer: the same command may succeed later",
+    Exit.NOT_CONFIRMED: "nothing was changed, since nobody agreed: answer, or give --yes",
+    Exit.PROBLEMS: "the command ran to its end and found problems, or could not serve every thread",
+    Exit.INTERRUPTED: "Ctrl-C",
+}
+
+
+class CommandError(Exception):
+    """Ends a command with a message and an exit code."""
+
+    def __init__(self, code: Exit, message: str) -> None:
+        """Take both."""
+        super().__init__(message)
+        self.code = code
+
+
+_CODES: tuple[tuple[type[Exception], Exit], ...] = (
+    (CheckpointerInputError, Exit.USAGE),
+    (CheckpointNotFoundError, Exit.NOT_FOUND),
+    (CheckpointerConfigurationError, Exit.CONFIGURATION),
+    (CheckpointCorruptionError, Exit.DAMAGED),
+    (CheckpointFormatError, Exit.DAMAGED),
+    # Busy threads, and batches that DynamoDB did not take.
+    (CheckpointerError, Exit.TRY_AGAIN),
+)
+
+
+def explained(error: Exception, table_name: str) -> CommandError | None:
+    """What an error means to who called the command; None for one that nobody has foreseen, whose trace is wanted."""
+    if isinstance(error, CommandError):
+        return error
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return CommandError(code, str(error))
+    remedy = account_remedy(table_name, error)
+    if remedy is not None:
+        return CommandError(Exit.CONFIGURATION, remedy)
+    if is_transient(error):
+        return CommandError(Exit.TRY_AGAIN, outage_remedy(table_name, error))
+    # An error of AWS that has no remedy says what is wrong; a trace of this program would not add to it.
+    return CommandError(Exit.FAILED, str(error)) if hasattr(error, "response") else None

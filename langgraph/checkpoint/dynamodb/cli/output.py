@@ -1,0 +1,136 @@
+"""What a command prints: results to standard output, everything else to standard error, so that pipes get results."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.prompt import Confirm
+from rich.table import Table
+from rich.text import Text
+
+from langgraph.checkpoint.dynamodb.cli.values import readable
+
+# Nobody looks at a pipe: its lines are as long as they are, so that no id is cut.
+_PIPE_COLUMNS = 100_000
+
+
+class Output:
+    """Where a command prints."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        """Print to what are this process's streams now."""
+        self.as_json = as_json
+        self._results = _console(sys.stdout)
+        self._notes = _console(sys.stderr)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a person to ask."""
+        return sys.stdin.isatty() and self._notes.is_terminal
+
+    def json(self, result: Any) -> None:
+        """Print one document for a script."""
+        self._results.file.write(json.dumps(result, ensure_ascii=False, indent=2, default=str) + "\n")
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Print rows under their headings; None shows as a dash, numbers are set to the right."""
+        shown = [[_cell(each) for each in row] for row in rows]
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for position, name in enumerate(header):
+            is_number = any(row[position].justify == "right" for row in shown)
+            table.add_column(
+                name, overflow="fold", justify="right" if is_number else "left", no_wrap=is_number
+            )
+        for row in shown:
+            table.add_row(*row)
+        self._results.print(table)
+
+    def text(self, text: str = "", style: str = "") -> None:
+        """Print a part of the result for a person."""
+        self._results.print(label(text, style))
+
+    def field(self, name: str, value: str) -> None:
+        """Print a named part of the result; further lines are set under the first."""
+        indented = value.replace("\n", "\n  ")
+        self._results.print(label(f"{name}: ", "bold").append(readable(indented)))
+
+    def ask(self, question: str) -> bool:
+        """Ask a person whether to go on; anything but yes is no."""
+        return Confirm.ask(label(question), console=self._notes, default=False)
+
+    def note(self, text: str) -> None:
+        """Say something that is not the result."""
+        self._notes.print(label(text))
+
+    def error(self, text: str) -> None:
+        """Say why the command ends."""
+        self._notes.print(label("error: ", "bold red").append(readable(text)))
+
+    @contextmanager
+    def progress(self, what: str, total: float | None) -> Iterator[_Step]:
+        """Show how far something is, and how long it may still take; only a terminal sees it."""
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(
+            *columns, console=self._notes, transient=True, disable=not self._notes.is_terminal
+        ) as bar:
+            yield _Step(bar, what, total)
+
+
+class _Step:
+    """One bar; several threads may move it."""
+
+    def __init__(self, bar: Progress, what: str, total: float | None) -> None:
+        self._bar = bar
+        self._task = bar.add_task(what, total=total)
+
+    def advance(self, by: float = 1) -> None:
+        """Go on."""
+        self._bar.advance(self._task, by)
+
+
+def label(text: str, style: str = "") -> Text:
+    """Text for the terminal, without anything that it would obey."""
+    return Text(readable(text), style=style)
+
+
+def _console(stream: Any) -> Console:
+    return Console(
+        file=stream,
+        width=None if stream.isatty() else _PIPE_COLUMNS,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+    )
+
+
+def _cell(value: object) -> Text:
+    if value is None:
+        return label("-")
+    if isinstance(value, bool):
+        return label("yes" if value else "no")
+    if isinstance(value, (int, float)):
+        text = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+        return Text(text, justify="right")
+    return label(str(value))

@@ -1,0 +1,82 @@
+"""`show`: what one checkpoint holds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph.checkpoint.dynamodb.cli.checkpoints import (
+    asked,
+    checkpoint_json,
+    errors_of,
+    found_checkpoint,
+    id_of,
+    interrupts_of,
+    parent_of,
+    values_of,
+)
+from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.values import brief
+
+_CUT = 500
+
+
+def show(
+    desk: Desk,
+    thread_id: ThreadId,
+    *,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="ID", help="A checkpoint's id; otherwise the newest one.")
+    ] = None,
+    namespace: Namespace = "",
+    full: Full = False,
+) -> None:
+    """Show a checkpoint: its state, its pending writes, and what waits for a human.
+
+    Messages are shown as they were said. Values are read without importing or running anything that they name, so
+    objects are shown by their fields. Long values are cut, and their size is said; --json has everything.
+    """
+    found = found_checkpoint(desk, thread_id, namespace, checkpoint)
+    if desk.output.as_json:
+        desk.output.json(checkpoint_json(desk, found))
+        return
+    limit = None if full else _CUT
+    _head(desk, found)
+    desk.output.text("\nState", "bold")
+    for name, value in sorted(values_of(desk, found).items()):
+        desk.output.field(name, _block(brief(value, limit)))
+    if found.pending_writes:
+        desk.output.text("\nPending writes", "bold")
+        for task, channel, value in found.pending_writes:
+            desk.output.field(f"{task} → {channel}", _block(brief(value, limit)))
+    for task, each in interrupts_of(found):
+        desk.output.text("\nWaiting for a human", "bold")
+        desk.output.field(task, _block(brief(asked(each), limit)))
+    for task, _, error in errors_of(found):
+        desk.output.text("\nFailed", "bold")
+        desk.output.field(task, _block(brief(error, limit)))
+
+
+def _head(desk: Desk, found: CheckpointTuple) -> None:
+    metadata = found.metadata
+    named = {
+        "thread": found.config["configurable"]["thread_id"],
+        "namespace": found.config["configurable"]["checkpoint_ns"],
+        "checkpoint": id_of(found),
+        "parent": parent_of(found),
+        "stored": found.checkpoint.get("ts"),
+        "step": metadata.get("step"),
+        "source": metadata.get("source"),
+        "run": metadata.get("run_id"),
+    }
+    for name, value in named.items():
+        if value not in (None, ""):
+            desk.output.field(name, str(value))
+
+
+def _block(text: str) -> str:
+    """Text of several lines begins on a line of its own."""
+    return f"\n{text}" if "\n" in text else text

@@ -1,0 +1,27 @@
+"""The table's template, as the package brings it. Loads nothing that needs the extra `cli`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+
+HELP = "Print the CloudFormation template of the table and its policies."
+DEPLOY = f"""\
+Deploy it with the AWS CLI, and attach the agent policy of its outputs to the role that runs your agents:
+
+  {TEMPLATE_COMMAND} > table.yaml
+  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM
+  aws cloudformation describe-stacks --stack-name langgraph-checkpoints --query "Stacks[0].Outputs"
+
+The table is called langgraph-checkpoints unless you add --parameter-overrides TableName=...
+"""
+
+
+def template() -> str:
+    """The template in the package, where it was built with it, or else in the source tree."""
+    package = Path(__file__).parents[1]
+    shipped = package / "table.yaml"
+    return (shipped if shipped.exists() else package.parents[2] / "infra" / "table.yaml").read_text(
+        encoding="utf-8"
+    )

@@ -1,0 +1,150 @@
+"""Stored values as a person or a script may see them. Nothing of what a value names is imported, made or run."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ormsgpack
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_NUMPY_ARRAY,
+    JsonPlusSerializer,
+)
+
+# Line ends and tabs are left; all else that a terminal may take as a command, or that turns text around, is spelled.
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MESSAGES = ("langchain_core.messages.",)
+# What these classes are made from says all about them.
+_PLAIN = re.compile(r"(uuid|datetime|decimal|pathlib|ipaddress|zoneinfo|collections|builtins)\.")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value of a class, as it was stored: the class's name and what it would be made from."""
+
+    kind: str
+    content: Any
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is one of LangChain's messages."""
+        return self.kind.startswith(_MESSAGES) and isinstance(self.content, dict)
+
+
+class LookingSerializer(JsonPlusSerializer):
+    """Reads what LangGraph's serializer wrote, and gives `Stored` in the place of every object."""
+
+    def __init__(self) -> None:
+        """Take every object as data."""
+        super().__init__(__unpack_ext_hook__=_unpack)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read a value; what is no msgpack, such as a pickle, is given as its bytes."""
+        kind, content = data
+        if kind == "json":
+            return json.loads(content)
+        if kind in ("null", "bytes", "bytearray", "msgpack"):
+            return super().loads_typed(data)
+        return Stored(kind, content)
+
+
+def looking(serde: SerializerProtocol) -> SerializerProtocol:
+    """The serializer to look with in the place of one to run with; one of somebody's own stays what it is."""
+    if isinstance(serde, EncryptedSerializer):
+        return EncryptedSerializer(serde.cipher, looking(serde.serde))
+    return LookingSerializer() if isinstance(serde, JsonPlusSerializer) else serde
+
+
+def _unpack(code: int, data: bytes) -> Any:
+    content = ormsgpack.unpackb(data, ext_hook=_unpack, option=ormsgpack.OPT_NON_STR_KEYS)
+    if code == EXT_DELTA_SNAPSHOT:
+        return content
+    if code == EXT_NUMPY_ARRAY:
+        return Stored("numpy.ndarray", {"dtype": content[0], "shape": content[1]})
+    # Every other extension is a module, a name, and what to call it with.
+    return Stored(f"{content[0]}.{content[1]}", content[2])
+
+
+# For scripts
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON has it: messages and other objects by their fields, bytes in base 64."""
+    if isinstance(value, Stored):
+        content = as_json(value.content)
+        if value.is_message or _PLAIN.match(value.kind):
+            return content
+        return {"type": value.kind, "value": content}
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else brief(key): as_json(each) for key, each in value.items()}
+    if isinstance(value, (bytes, bytearray)):
+        return {"type": "bytes", "base64": base64.b64encode(value).decode()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [as_json(each) for each in value]
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+
+
+# For people
+
+
+def readable(text: str) -> str:
+    """Text without anything that a terminal would obey."""
+    return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def sized(size_bytes: float) -> str:
+    """A number of bytes as people read it."""
+    if size_bytes < 1e3:
+        return f"{size_bytes:,.0f} bytes"
+    return f"{size_bytes / 1e3:,.1f} KB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
+
+
+def cut(text: str, limit: int | None) -> str:
+    """Text up to a number of characters, and how much there was of it where it is cut."""
+    if limit is None or len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({sized(len(text.encode(errors='replace')))} in all)"
+
+
+def brief(value: Any, limit: int | None = 500) -> str:
+    """A value in one piece of text: messages as they were said, everything else as JSON, what is long cut."""
+    if isinstance(value, str):
+        return cut(value, limit)
+    if isinstance(value, (bytes, bytearray)):
+        return f"<{sized(len(value))}>"
+    if isinstance(value, Stored):
+        return _brief_object(value, limit)
+    if isinstance(value, Sequence) and any(isinstance(each, Stored) and each.is_message for each in value):
+        return "\n".join(brief(each, limit) for each in value)
+    return cut(json.dumps(as_json(value), ensure_ascii=False, default=repr), limit)
+
+
+def _brief_object(value: Stored, limit: int | None) -> str:
+    if value.is_message:
+        return _message(value.content, limit)
+    content = brief(value.content, limit)
+    return content if _PLAIN.match(value.kind) else f"{value.kind.rpartition('.')[2]}({content})"
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _message(fields: Mapping[str, Any], limit: int | None) -> str:
+    """A message with who said it, and the tools that it calls."""
+    who = str(fields.get("type", "message"))
+    name = fields.get("name")
+    said = fields.get("content", "")
+    parts = [said if isinstance(said, str) else brief(said, limit)] if said else []
+    calls = fields.get("tool_calls")
+    for call in filter(_is_object, calls if isinstance(calls, list) else ()):
+        arguments = json.dumps(as_json(call.get("args")), ensure_ascii=False)
+        parts.append(f"→ {call.get('name')}({arguments})")
+    return f"{who}{f' ({name})' if name else ''}: {cut(' '.join(parts), limit)}"

@@ -1,0 +1,155 @@
+"""A table with the threads that the commands are tried on, and the command line on it, in this process."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from typer.testing import CliRunner
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
+from langgraph.checkpoint.dynamodb.cli.app import app
+from tests.support import graphs
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+RUN_ID = "1f0c6f64-5bd2-6d3b-8000-0242ac120002"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The document on standard output."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture(autouse=True)
+def _one_session(sessions: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share a session: the first client of each reads all that AWS says of its services."""
+    made = boto3.Session
+
+    def session(**options: Any) -> boto3.Session:
+        shared: boto3.Session = sessions["session"]
+        return made(**options) if options.get("profile_name") else shared
+
+    monkeypatch.setattr(boto3, "Session", session)
+
+
+@pytest.fixture(scope="module")
+def make_table(client: DynamoDBClient) -> Iterator[Callable[[], str]]:
+    """Give a factory of tables as `setup()` makes them, that go with the module."""
+    names: list[str] = []
+
+    def make() -> str:
+        names.append(f"cli-{uuid.uuid4().hex}")
+        client.create_table(**table_schema(names[-1]))
+        client.update_time_to_live(
+            TableName=names[-1], TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        )
+        return names[-1]
+
+    yield make
+    for each in names:
+        client.delete_table(TableName=each)
+
+
+@pytest.fixture(scope="module")
+def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..., DynamoDBSaver]]:
+    """Give a factory of savers, closed with the module."""
+    savers: list[DynamoDBSaver] = []
+
+    def open_saver(table: str, **options: Any) -> DynamoDBSaver:
+        reach = {"endpoint_url": engine.endpoint_url, "session": sessions["session"]}
+        savers.append(DynamoDBSaver(table, **reach, **options))
+        return savers[-1]
+
+    yield open_saver
+    for each in savers:
+        each.close()
+
+
+@pytest.fixture(scope="module")
+def table(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]) -> str:
+    """Give the table with threads that no test changes: a chat, a fork, one that waits, and subgraphs."""
+    name = make_table()
+    saver = open_saver(name)
+    chat = graphs.agent(saver)
+    for thread in ("chat", "forked"):
+        chat.invoke({"messages": [("user", "the weather")]}, config(thread, RUN_ID))
+    states = list(chat.get_state_history(config("forked")))
+    chat.update_state(states[2].config, {"messages": [("user", "another way")]}, as_node="model")
+    graphs.approvals(saver).invoke({"log": ["begun"]}, config("waiting"))
+    graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, config("nested"))
+    return name
+
+
+def config(thread_id: str, run_id: str | None = None) -> Any:
+    """The config of a thread, for a run with an id where one is given."""
+    configurable = {"thread_id": thread_id} | ({} if run_id is None else {"run_id": run_id})
+    return {"configurable": configurable}
+
+
+class Terminal:
+    """A terminal with a person at it, in the place of this process's streams while it is entered."""
+
+    def __init__(self, answer: str = "") -> None:
+        """Let the person answer the next question."""
+        self._screen, self._keyboard = _Screen(), _Screen(f"{answer}\n")
+        self._patch = pytest.MonkeyPatch()
+
+    def __enter__(self) -> Self:
+        """Take the place of the streams."""
+        self._patch.setenv("TERM", "xterm")
+        for name, stream in {"stdin": self._keyboard, "stdout": self._screen, "stderr": self._screen}.items():
+            self._patch.setattr(sys, name, stream)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give it back."""
+        self._patch.undo()
+
+    def shown(self) -> str:
+        """All that was shown."""
+        return self._screen.getvalue()
+
+
+class _Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def run(engine: Engine) -> Run:
+    """Give what runs a command at the engine, and what it is told on standard input."""
+    runner = CliRunner()
+
+    def run(*arguments: str, stdin: str | None = None) -> Ended:
+        reach = () if "--config" in arguments else ("--endpoint-url", engine.endpoint_url)
+        result = runner.invoke(app, [*arguments, *reach], input=stdin)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr)
+
+    return run

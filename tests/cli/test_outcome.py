@@ -1,0 +1,150 @@
+"""What every command has in common: options, exit codes, messages, an end by Ctrl-C."""
+
+from __future__ import annotations
+
+import builtins
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from typer.testing import CliRunner
+
+from langgraph.checkpoint.dynamodb import cli
+from langgraph.checkpoint.dynamodb.cli import threads
+from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, CommandError, Exit, explained
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+    ThreadBusyError,
+)
+from tests.cli.conftest import Run
+
+local = pytest.mark.engines("dynamodb-local")
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "Scan")
+REFUSED = ClientError({"Error": {"Code": "ValidationException", "Message": "odd"}}, "Scan")
+UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message": "who"}}, "Scan")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (CommandError(Exit.PROBLEMS, "x"), 8),
+        (CheckpointerInputError("x"), 2),
+        (CheckpointNotFoundError("x"), 3),
+        (CheckpointerConfigurationError("x"), 4),
+        (CheckpointCorruptionError("x"), 5),
+        (CheckpointFormatError("x"), 5),
+        (ThreadBusyError("x"), 6),
+        (CheckpointerError("x"), 6),
+        (UNKNOWN, 4),
+        (THROTTLED, 6),
+        (ReadTimeoutError(endpoint_url="http://localhost"), 6),
+        (REFUSED, 1),
+    ],
+)
+def test_every_error_has_a_code(error: Exception, code: int) -> None:
+    end = explained(error, "table")
+    assert end is not None
+    assert end.code == code
+
+
+def test_what_nobody_has_foreseen_keeps_its_trace() -> None:
+    assert explained(KeyError("x"), "table") is None
+
+
+def test_help_names_every_exit_code() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    assert all(f"{code.value}: {meaning}" in shown for code, meaning in MEANINGS.items())
+    assert MEANINGS.keys() == set(Exit)
+
+
+def test_the_version_is_printed() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout.strip() == "0.1.0"
+
+
+def test_a_table_has_to_be_named() -> None:
+    result = CliRunner().invoke(app, ["threads"])
+    assert result.exit_code == 4
+    assert "give --table" in result.stderr
+
+
+def test_a_profile_has_to_exist() -> None:
+    result = CliRunner().invoke(app, ["threads", "--table", "any-table", "--profile", "nobody"])
+    assert result.exit_code == 4
+    assert "no AWS profile" in result.stderr
+
+
+@local
+def test_a_table_that_is_not_there_says_what_to_do(run: Run) -> None:
+    ended = run("threads", "--table", "not-there")
+    assert ended.code == 4
+    assert "deploy the template" in ended.err
+
+
+@local
+def test_ctrl_c_ends_a_command_cleanly(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads, "overview", interrupt)
+    ended = run("threads", "--table", table)
+    assert ended.code == 130
+    assert ended.err.splitlines()[-1] == "interrupted"
+
+
+@local
+def test_what_nobody_has_foreseen_is_raised(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "overview", None)
+    with pytest.raises(TypeError):
+        run("threads", "--table", table)
+
+
+def test_the_template_is_the_one_that_python_prints() -> None:
+    printed = CliRunner().invoke(app, ["template"]).stdout
+    command = [sys.executable, "-m", "langgraph.checkpoint.dynamodb", "template"]
+    assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout == printed  # noqa: S603
+
+
+@pytest.fixture
+def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Give what makes a module as if it were not installed."""
+
+    def hide(name: str) -> None:
+        real = builtins.__import__
+
+        def import_(module: str, *rest: Any) -> Any:
+            if module.partition(".")[0] == name:
+                raise ModuleNotFoundError(name=name)
+            return real(module, *rest)
+
+        for each in [each for each in sys.modules if each.startswith("langgraph.checkpoint.dynamodb.cli.")]:
+            monkeypatch.delitem(sys.modules, each)
+        monkeypatch.setattr(builtins, "__import__", import_)
+
+    return hide
+
+
+def test_without_the_extra_it_says_what_to_install(hide: Callable[[str], None]) -> None:
+    hide("typer")
+    with pytest.raises(SystemExit, match=r"pip install 'langgraph-dynamodb\[cli\]'"):
+        cli.main()
+
+
+def test_another_missing_module_is_not_taken_for_the_extra(hide: Callable[[str], None]) -> None:
+    hide("ormsgpack")
+    with pytest.raises(ModuleNotFoundError):
+        cli.main()
+
+
+def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "--version"])
+    with pytest.raises(SystemExit):
+        cli.main()

@@ -1,0 +1,92 @@
+"""`threads`: which threads a table has, and what their items say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.cli.conftest import RUN_ID, Run
+from tests.support.checkpoints import all_items, store, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+def test_all_threads_are_listed_with_what_their_items_say(
+    run: Run, table: str, client: DynamoDBClient
+) -> None:
+    ended = run("threads", "--table", table, "--json")
+    assert ended.code == 0
+    threads = {each["thread_id"]: each for each in ended.json}
+    assert threads.keys() == {"chat", "forked", "waiting", "nested"}
+    chat, forked, nested = threads["chat"], threads["forked"], threads["nested"]
+    assert (chat["step"], chat["source"], chat["checkpoints"], chat["namespaces"]) == (5, "loop", 7, 1)
+    assert (forked["source"], forked["checkpoints"]) == ("update", 8)
+    assert nested["namespaces"] == 3
+    assert [each for each, found in threads.items() if found["waiting"]] != []
+    assert {each for each, found in threads.items() if found["waiting"]} == {"waiting", "nested"}
+    own = [each for each in all_items(client, table) if each["PK"]["S"] == "chat#"]
+    assert chat["items"] == len(own)
+    assert chat["stored_at"] > "2026"
+    assert ended.json[0]["stored_at"] == max(each["stored_at"] for each in ended.json)
+
+
+def test_a_scan_says_before_what_it_reads_and_costs(run: Run, table: str) -> None:
+    ended = run("threads", "--table", table)
+    assert ended.err.startswith(f"Scanning table {table}: up to ")
+    assert "read units, about $0.00" in ended.err
+    assert "chat" in ended.out
+    assert "Scanning" not in ended.out
+
+
+def test_a_limit_ends_the_scan_and_says_that_there_may_be_more(run: Run, table: str) -> None:
+    ended = run("threads", "--table", table, "--limit", "2", "--json")
+    assert len(ended.json) == 2
+    assert "--limit 0 lists all" in ended.err
+    assert len(run("threads", "--table", table, "--limit", "0", "--json").json) == 4
+
+
+def test_threads_of_a_run_need_no_scan(run: Run, table: str) -> None:
+    ended = run("threads", "--table", table, "--run-id", RUN_ID, "--json")
+    assert {each["thread_id"] for each in ended.json} == {"chat", "forked"}
+    assert ended.err == ""
+
+
+def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(
+    run: Run,
+    make_table: Callable[[], str],
+    open_saver: Callable[..., DynamoDBSaver],
+    client: DynamoDBClient,
+) -> None:
+    table = make_table()
+    saver = open_saver(table, ttl_seconds=3600)
+    for thread in ("whole", "damaged", "gone", "for ever"):
+        store(saver, thread_config(thread), "1", {"text": thread})
+    for thread, changed in (
+        ("damaged", ("v", "1000")),
+        ("gone", ("expires_at", "1")),
+        ("for ever", ("expires_at", "9e30")),
+    ):
+        client.update_item(
+            TableName=table,
+            Key={"PK": {"S": thread.replace(" ", "%20") + "#"}, "SK": {"S": "C#1#"}},
+            UpdateExpression="SET #a = :a",
+            ExpressionAttributeNames={"#a": changed[0]},
+            ExpressionAttributeValues={":a": {"N": changed[1]}},
+        )
+    found = {each["thread_id"]: each for each in run("threads", "--table", table, "--json").json}
+    assert "format version 1000" in found["damaged"]["problem"]
+    assert (found["gone"]["checkpoints"], found["gone"]["checkpoint_id"]) == (0, None)
+    assert found["whole"]["expires_at"] is not None
+    shown = run("threads", "--table", table).out.splitlines()
+    assert len(shown) == 5
+    assert shown[0].split()[:3] == ["thread", "last", "step"]
+
+
+def test_an_empty_table_is_an_empty_list(run: Run, make_table: Callable[[], str]) -> None:
+    assert run("threads", "--table", make_table(), "--json").json == []

@@ -1,0 +1,84 @@
+"""Stored values as people and scripts see them, without an engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ormsgpack
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from langgraph.checkpoint.dynamodb.cli.values import (
+    LookingSerializer,
+    Stored,
+    as_json,
+    brief,
+    cut,
+    looking,
+    readable,
+    sized,
+)
+
+
+class Own:
+    """A serializer of somebody's own."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Write nothing."""
+        return "own", b""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read nothing."""
+
+
+def looked_at(value: Any) -> Any:
+    return LookingSerializer().loads_typed(JsonPlusSerializer().dumps_typed(value))
+
+
+def test_who_said_what_and_which_tools_are_called() -> None:
+    call = {"name": "look_up", "args": {"page": 1}, "id": "1"}
+    messages = looked_at([HumanMessage("hello", name="ada"), AIMessage("well", tool_calls=[call])])
+    assert brief(messages) == 'human (ada): hello\nai: well → look_up({"page": 1})'
+
+
+@pytest.mark.parametrize("calls", [None, "x", [1], [{}]])
+def test_a_message_of_any_shape_is_shown(calls: Any) -> None:
+    shown = brief(
+        Stored("langchain_core.messages.ai.AIMessage", {"tool_calls": calls, "content": [{"a": 1}]})
+    )
+    assert shown.startswith('message: [{"a": 1}]')
+
+
+def test_snapshots_and_arrays_are_shown() -> None:
+    assert looked_at(_DeltaSnapshot(["a"])) == ["a"]
+    array = ormsgpack.Ext(6, ormsgpack.packb(("<f8", (2, 3), "C", b"")))
+    shown = LookingSerializer().loads_typed(("msgpack", ormsgpack.packb(array)))
+    assert as_json(shown)["value"]["shape"] == [2, 3]
+
+
+def test_older_forms_are_read_as_data() -> None:
+    constructor = b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["true"]}'
+    assert LookingSerializer().loads_typed(("json", constructor))["id"] == ["os", "system"]
+
+
+def test_an_encrypted_serializer_is_looked_through_and_ones_own_is_used_as_it_is() -> None:
+    encrypted = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    value = looking(encrypted).loads_typed(encrypted.dumps_typed(HumanMessage("hello")))
+    assert value.content["content"] == "hello"
+
+    own = Own()
+    assert looking(own) is own
+
+
+def test_sizes_and_cuts() -> None:
+    assert [sized(each) for each in (12, 1200, 25_000_000)] == ["12 bytes", "1.2 KB", "25.0 MB"]
+    assert cut("abc", 3) == "abc"
+    assert cut("abcd", 3) == "abc… (4 bytes in all)"
+    assert brief("x" * 9, None) == "x" * 9
+
+
+def test_what_a_terminal_would_obey_is_spelled() -> None:
+    assert readable("a\x1b]0;title\x07\r\n\tb\ud800") == "a\\u001b]0;title\\u0007\\u000d\n\tb\\ud800"
