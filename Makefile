@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 VENV_AIOBOTOCORE := .venv-aiobotocore
 VENV_BOTO3 := .venv-boto3
+VENV_SERVER := .venv-server
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
@@ -64,6 +65,15 @@ $(VENV_BOTO3)/.installed: pyproject.toml constraints/boto3.txt $(VENV)/.installe
 		--build-constraint constraints/aioboto3.txt --editable . --group test
 	touch $@
 
+# LangGraph's Agent Server, for the tests that start it. It wants Python 3.11: with an older one they are skipped.
+$(VENV_SERVER)/.installed: pyproject.toml constraints/server.txt $(VENV)/.installed
+	if $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		test -x $(VENV_SERVER)/bin/python || $(PYTHON) -m venv $(VENV_SERVER); \
+		$(BIN)/uv pip install --quiet --python $(VENV_SERVER)/bin/python --constraint constraints/server.txt \
+			--build-constraint constraints/aioboto3.txt --editable '.[aiobotocore]' --group server; \
+	else mkdir -p $(VENV_SERVER); fi
+	touch $@
+
 # Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.
 engine: $(VENV)/.installed
 	@$(BIN)/python -m tools.engine install || echo "Going on without DynamoDB Local, on moto's server."
@@ -75,7 +85,7 @@ demo: engine
 test: setup engine test-aiobotocore
 	$(PYTEST) -m "not search"
 
-test-all: setup engine test-aiobotocore test-boto3
+test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed
 	$(PYTEST)
 
 # Encryption and expiry do not depend on the client library, so they are left out here.
@@ -131,6 +141,7 @@ constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --extra cli --group setup --group test --group lint --output-file constraints/aioboto3.txt
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
+	$(COMPILE:3.10=3.11) --extra aiobotocore --group server --output-file constraints/server.txt
 
 clean:
 	rm -rf .venv .venv-* .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

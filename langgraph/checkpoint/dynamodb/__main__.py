@@ -1,11 +1,17 @@
-"""`python -m langgraph.checkpoint.dynamodb template`: the table's template, wherever the package is installed."""
+"""`python -m langgraph.checkpoint.dynamodb`: the table's template, and the schema of a configuration."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from langgraph.checkpoint.dynamodb.cli.template import DEPLOY, HELP, template
+
+
+def _schema() -> str:
+    """The JSON Schema of a file that configures a checkpointer."""
+    return (Path(__file__).parent / "config" / "checkpointer.schema.json").read_text(encoding="utf-8")
 
 
 def main() -> None:
@@ -18,9 +24,13 @@ def main() -> None:
         description=HELP,
         epilog=DEPLOY,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.parse_args()
-    sys.stdout.write(template())
+    ).set_defaults(printed=template)
+    commands.add_parser(
+        "schema",
+        help="print the JSON Schema of a file that configures a checkpointer",
+        description="Print the JSON Schema of a file with a `checkpointer:`, by which editors check it.",
+    ).set_defaults(printed=_schema)
+    sys.stdout.write(parser.parse_args().printed())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import boto3
 from botocore.config import Config
@@ -20,6 +20,9 @@ from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+# Something in a module.
+_NAME = "^[^:]+:[^:]+$"
 
 
 def _imported(value: Any) -> Any:
@@ -53,17 +56,19 @@ def _kind(value: Any) -> str:
     return "(options)" if isinstance(value, (Mapping, Options)) else "(reference)"
 
 
-Whole = Annotated[int, BeforeValidator(_no_flag)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_flag)]
+NotNegative = Annotated[int, Field(ge=0), BeforeValidator(_no_flag)]
 Seconds = Annotated[float, Field(gt=0), BeforeValidator(_no_flag)]
+Name = Annotated[str, Field(pattern=_NAME)]
 Reference = Annotated[
-    Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": "^[^:]+:[^:]+$"})
+    Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": rf"{_NAME}|\$\{{"})
 ]
 
 
 class SerdeOptions(Options):
     """LangGraph's `JsonPlusSerializer`."""
 
-    allowed_msgpack_modules: Annotated[list[str], BeforeValidator(_split)] | None = Field(
+    allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(_split)] | None = Field(
         default=None,
         description="Types that may be made of what is stored, as module:Name, besides those that are known to be "
         "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides.",
@@ -74,17 +79,28 @@ class SerdeOptions(Options):
     )
 
 
+class RetryOptions(Options):
+    """How botocore tries a request again."""
+
+    mode: Literal["legacy", "standard", "adaptive"] | None = Field(
+        default=None, description="By which of botocore's rules."
+    )
+    total_max_attempts: Positive | None = Field(
+        default=None, description="How often a request is sent at most, the first time included."
+    )
+
+
 class ClientConfigOptions(Options):
     """What boto3's clients are told, in the place of what the saver tells them; retries included."""
 
     connect_timeout: Seconds | None = Field(default=None, description="Seconds to wait for a connection.")
     read_timeout: Seconds | None = Field(default=None, description="Seconds to wait for an answer.")
-    max_pool_connections: Annotated[Whole, Field(ge=1)] | None = Field(
+    max_pool_connections: Positive | None = Field(
         default=None, description="How many connections are kept at most."
     )
     tcp_keepalive: bool | None = Field(default=None, description="Whether idle connections are kept alive.")
-    retries: dict[str, str | Whole] | None = Field(
-        default=None, description="botocore's own retries, such as {mode: standard, total_max_attempts: 5}."
+    retries: RetryOptions | None = Field(
+        default=None, description="botocore's own retries, in the place of the saver's."
     )
     proxies: dict[str, str] | None = Field(
         default=None,
@@ -151,7 +167,7 @@ class DynamoDBOptions(Options):
         default=None,
         description="Where the key is with which all but ids, sizes and times is encrypted by AES.",
     )
-    ttl_seconds: Annotated[Whole, Field(ge=1)] | None = Field(
+    ttl_seconds: Positive | None = Field(
         default=None,
         description="Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.",
     )
@@ -175,11 +191,11 @@ class DynamoDBOptions(Options):
         min_length=1,
         description="The name of the table that encrypted data are for, where it was restored under another name.",
     )
-    checkpoint_bytes_max: Annotated[Whole, Field(ge=1)] = Field(
+    checkpoint_bytes_max: Positive = Field(
         default=CHECKPOINT_BYTES_MAX,
         description="Bound on what a checkpoint's values, or its pending writes, take up, in bytes.",
     )
-    cache_bytes: Annotated[Whole, Field(ge=0)] = Field(
+    cache_bytes: NotNegative = Field(
         default=32 * 1024 * 1024,
         description="Bound on the memory for what is remembered of recent checkpoints, in bytes.",
     )

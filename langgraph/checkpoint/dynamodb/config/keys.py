@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
@@ -22,7 +22,11 @@ _KEY_LENGTHS = (16, 24, 32)
 
 
 class EncryptionKey(Options):
-    """Where a key of 16, 24 or 32 bytes for AES is: exactly one of the three."""
+    """Where a key of 16, 24 or 32 bytes for AES is: in a variable, in a file or in Secrets Manager."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [each]} for each in ("environment", "file", "secret_arn")]}
+    )
 
     environment: str | None = Field(
         default=None, min_length=1, description="The name of the environment variable that has the key."

@@ -16,16 +16,17 @@ else:
 Key = tuple[str | int, ...]
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML; a `ValueError` says what is wrong with it."""
+    return tomllib.loads(text)
+
+
 class Place:
     """What a configuration was read from: code, where nothing else is said."""
 
     def __eq__(self, other: object) -> bool:
         """Take all places for equal: two configurations that say the same are equal, wherever they stand."""
         return isinstance(other, Place)
-
-    def __hash__(self) -> int:
-        """Return the same for all, as `__eq__` demands."""
-        return hash(Place)
 
     def of(self, key: Key) -> str:
         """Say where the value of a key stands."""
@@ -111,17 +112,15 @@ def _first_line_with(lines: list[str], key: Key) -> int | None:
 
 def _beginning(lines: list[str], number: int) -> dict[str, Any]:
     """Parse the lines up to one, and as many more as its value goes on."""
-    for end in range(number, len(lines) + 1):
-        content = _parsed("\n".join(lines[:end]))
-        if content is not None:
-            return content
-    return {}
+    longer = (_parsed("\n".join(lines[:end])) for end in range(number, len(lines) + 1))
+    # The file as a whole has been parsed before.
+    return next(content for content in longer if content is not None)
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        return parse_toml(text)
+    except ValueError:
         return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,14 @@ from typing import Any, NoReturn
 import yaml
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error
-from langgraph.checkpoint.dynamodb.config.places import Environment, Place, TomlFile, YamlFile
+from langgraph.checkpoint.dynamodb.config.places import (
+    Environment,
+    Place,
+    TomlFile,
+    YamlFile,
+    parse_toml,
+)
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _IN_YAML = "checkpointer"
 _IN_TOML = ("tool", "langgraph-dynamodb")
@@ -138,8 +138,8 @@ def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
 
 def _read_toml(name: str, text: str) -> Section:
     try:
-        content: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        content: Any = parse_toml(text)
+    except ValueError as error:
         _refuse(f"{name}: this is not TOML: {error}")
     for part in _IN_TOML:
         content = content.get(part) if isinstance(content, dict) else None

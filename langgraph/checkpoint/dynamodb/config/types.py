@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 ENTRY_POINT_GROUP = "langgraph_dynamodb.checkpointers"
 
 # Each is loaded when it is asked for, and by its module's name, so that this module needs none of them.
-_BUILT_IN = {
+BUILT_IN = {
     "memory": "langgraph.checkpoint.dynamodb.config.memory",
     "sqlite": "langgraph.checkpoint.dynamodb.config.sqlite",
     "postgres": "langgraph.checkpoint.dynamodb.config.postgres",
@@ -65,7 +65,7 @@ class CheckpointerType:
 
 def type_names() -> list[str]:
     """Return the names of all types, those of the package first; nothing is loaded for it."""
-    return [*_BUILT_IN, *sorted({each.name for each in _registered()} - _BUILT_IN.keys())]
+    return [*BUILT_IN, *sorted({each.name for each in _registered()} - BUILT_IN.keys())]
 
 
 def find_type(name: str) -> CheckpointerType:
@@ -74,8 +74,8 @@ def find_type(name: str) -> CheckpointerType:
     Raises:
         OptionError: What is registered under the name cannot be loaded, or is registered twice.
     """
-    if name in _BUILT_IN:
-        found = import_module(_BUILT_IN[name]).TYPE
+    if name in BUILT_IN:
+        found = import_module(BUILT_IN[name]).TYPE
     else:
         found = _load([each for each in _registered() if each.name == name])
     if not isinstance(found, CheckpointerType):

@@ -1,0 +1,287 @@
+"""The options of the type `dynamodb`: those of the constructor, as they stand in a file; and keys to encrypt with."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from moto import mock_aws
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfig,
+    CheckpointerConfigurationError,
+    DynamoDBSaver,
+    acreate_checkpointer,
+    create_checkpointer,
+)
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from tests.support.checkpoints import all_items, store, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+KEY = "0123456789abcdef"
+
+
+def _make(**options: Any) -> DynamoDBSaver:
+    with create_checkpointer({"type": "dynamodb", "config": {"table_name": "threads", **options}}) as saver:
+        assert isinstance(saver, DynamoDBSaver)
+        return saver
+
+
+def _error(**options: Any) -> str:
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        _make(**options)
+    return str(caught.value)
+
+
+def test_the_options_are_those_of_the_constructor() -> None:
+    parameters = inspect.signature(DynamoDBSaver).parameters
+    options = DynamoDBOptions.model_fields
+    assert options.keys() - parameters.keys() == {"encryption_key", "setup"}
+    assert parameters.keys() - options.keys() == set()
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
+    assert {name: options[name].default for name in defaults} == defaults
+
+
+def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def init(self: DynamoDBSaver, **options: Any) -> None:
+        del self
+        given.update(options)
+
+    monkeypatch.setattr(DynamoDBSaver, "__init__", init)
+    monkeypatch.setattr(DynamoDBSaver, "__exit__", lambda *_: None)
+    values = {
+        "region_name": "eu-west-1",
+        "endpoint_url": "http://localhost:8000",
+        "ttl_seconds": 60,
+        "consistent_read": False,
+        "encrypt_metadata": True,
+        "share_equal_pieces": False,
+        "allow_unencrypted": True,
+        "bound_to": "other",
+        "checkpoint_bytes_max": 10,
+        "cache_bytes": 0,
+    }
+    _make(**values)
+    objects = {"session", "async_session", "client", "client_config", "serde"}
+    assert {name: value for name, value in given.items() if value is not None} == {
+        "table_name": "threads",
+        **values,
+    }
+    assert given.keys() - values.keys() - {"table_name"} == objects
+    assert set(DynamoDBOptions.model_fields) == given.keys() | {"encryption_key", "setup"}
+
+
+# Objects
+
+
+def make_session() -> boto3.Session:
+    """Make what a configuration refers to by its name."""
+    return boto3.Session(region_name="eu-west-1")
+
+
+class OwnSerializer(JsonPlusSerializer):
+    """A serializer of somebody's own."""
+
+
+own_serializer = OwnSerializer()
+_TEXT = "just a text"
+
+
+@pytest.fixture(autouse=True)
+def module(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give a name under which this module can be imported."""
+    monkeypatch.setitem(sys.modules, "own_objects", sys.modules[__name__])
+    return "own_objects"
+
+
+def test_objects_are_named_made_or_given(module: str) -> None:
+    for serde in (f"{module}:own_serializer", f"{module}:OwnSerializer", own_serializer, OwnSerializer):
+        assert isinstance(_make(serde=serde).serde, OwnSerializer)
+    options = DynamoDBOptions(
+        table_name="x", session=f"{module}:make_session", client_config="botocore.config:Config"
+    )
+    assert options.session is make_session
+    assert options.client_config is Config
+    _make(session=f"{module}:make_session", client_config=Config(read_timeout=3))
+
+
+def test_options_of_serializer_and_client() -> None:
+    serde: Any = _make(serde={}).serde
+    assert not serde.pickle_fallback
+    serde = _make(serde={"pickle_fallback": True, "allowed_msgpack_modules": "a:B, c.d:E"}).serde
+    assert serde.pickle_fallback
+    assert serde._allowed_msgpack_modules == {("a", "B"), ("c.d", "E")}
+    _make(client_config={"read_timeout": "2.5", "retries": {"mode": "standard", "total_max_attempts": 5}})
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"serde": "own_objects"}, "serde: give it as module:name (Options of LangGraph's"),
+        ({"serde": "no_such_module:x"}, "serde: it cannot be imported: No module named 'no_such_module'"),
+        ({"serde": "own_objects:no_such"}, "serde: it cannot be imported: module "),
+        ({"serde": "own objects:x"}, "serde: it cannot be imported: invalid format"),
+        ({"serde": "own_objects:_TEXT"}, "serde: is 'just a text'; give an object with dumps_typed"),
+        (
+            {"serde": {"allowed_msgpack_modules": "B"}},
+            "serde.allowed_msgpack_modules.0: string should match pattern",
+        ),
+        ({"session": "own_objects:own_serializer"}, "session: is a "),
+        ({"session": make_session, "client": boto3}, "client: is a builtins.module; give boto3.client"),
+        (
+            {"client_config": {"retries": {"mode": "no such"}}},
+            "client_config.retries.mode: input should be 'legacy', 'standard' or 'adaptive'",
+        ),
+        (
+            {"client_config": {"connect_timeout": 0}},
+            "client_config.connect_timeout: input should be greater than 0",
+        ),
+        ({"ttl_seconds": True}, "ttl_seconds: give a number (Whole seconds after which"),
+        ({"endpoint_url": "localhost:8000"}, "endpoint_url: string should match pattern"),
+        ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
+        (
+            {
+                "encryption_key": {"environment": "K"},
+                "serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0" * 16),
+            },
+            "encryption_key: has no effect on a serde that encrypts already; give one of the two",
+        ),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None:
+    assert _error(**options).startswith(f"config.{says}")
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    ("written", "encoding"),
+    [
+        (KEY.encode(), "text"),
+        (KEY.encode() + b"\n", "text"),
+        (KEY.encode() + b"\r\n", "text"),
+        (base64.b64encode(KEY.encode()) + b"\n", "base64"),
+        (KEY.encode().hex().encode(), "hex"),
+    ],
+)
+@pytest.mark.engines("dynamodb-local")
+async def test_what_is_stored_is_encrypted_with_the_key_of_a_file(
+    engine: Engine, client: DynamoDBClient, table_name: str, tmp_path: Path, written: bytes, encoding: str
+) -> None:
+    (tmp_path / "key").write_bytes(written)
+    section = {
+        "type": "dynamodb",
+        "config": {
+            "table_name": table_name,
+            "endpoint_url": engine.endpoint_url,
+            "region_name": engine.region_name,
+            "encryption_key": {"file": str(tmp_path / "key"), "encoding": encoding},
+        },
+    }
+    with create_checkpointer(section) as saver:
+        assert saver is not None
+        store(saver, thread_config("thread-1"), "1", {"note": "hunter2"})
+    assert not [item for item in all_items(client, table_name) if "hunter2" in str(item)]
+    async with acreate_checkpointer(section) as saver:
+        assert saver is not None
+        found = await saver.aget_tuple(thread_config("thread-1"))
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"note": "hunter2"}
+
+
+def _key(**where: str) -> EncryptedSerializer:
+    serde = _make(encryption_key=where).serde
+    assert isinstance(serde, EncryptedSerializer)
+    return serde
+
+
+def _has_the_key(serde: EncryptedSerializer) -> bool:
+    sealed = EncryptedSerializer.from_pycryptodome_aes(key=KEY.encode()).dumps_typed("a value")
+    return bool(serde.loads_typed(sealed) == "a value")
+
+
+def test_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", KEY)
+    assert _has_the_key(_key(environment="THE_KEY"))
+    # The serializer is the one that is configured.
+    serde = _make(encryption_key={"environment": "THE_KEY"}, serde=own_serializer).serde
+    assert isinstance(serde, EncryptedSerializer)
+    assert serde.serde is own_serializer
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Give a client of a Secrets Manager that lives in this process."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield boto3.client("secretsmanager", region_name="eu-west-1")
+
+
+@pytest.mark.parametrize(
+    "secret", [{"SecretString": KEY}, {"SecretBinary": KEY.encode()}], ids=["text", "binary"]
+)
+def test_a_key_of_secrets_manager(secrets: Any, secret: dict[str, Any]) -> None:
+    arn = secrets.create_secret(Name="agents-key", **secret)["ARN"]
+    assert _has_the_key(_key(secret_arn=arn))
+    # The session that is configured is the one whose credentials read it.
+    serde = _make(encryption_key={"secret_arn": arn}, session=make_session).serde
+    assert isinstance(serde, EncryptedSerializer)
+
+
+def test_a_secret_that_is_not_there(secrets: Any) -> None:
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:none"
+    error = _error(encryption_key={"secret_arn": arn})
+    assert error.startswith(f"config.encryption_key: names the secret {arn}, which cannot be read: ")
+    assert "ResourceNotFoundException" in error
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ({"environment": "NO_SUCH_KEY"}, "names the environment variable NO_SUCH_KEY, which is not set"),
+        (
+            {"file": "/no/such/key"},
+            "names the file /no/such/key, which cannot be read: No such file or directory",
+        ),
+        ({"environment": "SHORT"}, "leads to 7 bytes (text); a key for AES has 16, 24 or 32 of them"),
+        ({"environment": "SHORT", "encoding": "hex"}, "leads to something that is not hex"),
+        ({"environment": "SHORT", "encoding": "base64"}, "leads to something that is not base64"),
+    ],
+    ids=str,
+)
+def test_keys_that_are_none(where: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORT", "hunter2")
+    assert _error(encryption_key=where) == f"config.encryption_key: {says}"
+
+
+def test_a_cipher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", KEY)
+    monkeypatch.setitem(sys.modules, "Crypto.Cipher", None)
+    assert _error(encryption_key={"environment": "THE_KEY"}) == (
+        "config.encryption_key: needs pycryptodome: pip install pycryptodome"
+    )
+
+
+def test_nothing_is_read_before_all_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(Path, "read_bytes", opened.append)
+    assert _error(encryption_key={"file": "key"}, ttl_seconds=0).startswith("config.ttl_seconds: ")
+    CheckpointerConfig(type="dynamodb", config={"table_name": "x", "encryption_key": {"file": "key"}})
+    assert not opened

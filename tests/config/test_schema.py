@@ -1,0 +1,115 @@
+"""The JSON Schema that is published is that of the code, and says of a file what the code says of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import resources
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfig, CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
+from langgraph.checkpoint.dynamodb.config.types import BUILT_IN, find_type
+
+PUBLISHED = (
+    resources.files("langgraph.checkpoint.dynamodb.config")
+    .joinpath("checkpointer.schema.json")
+    .read_text(encoding="utf-8")
+)
+
+
+def test_what_is_published_is_what_the_code_says() -> None:
+    assert checkpointer_schema() == PUBLISHED, "run `.venv/bin/python -m tools.schema`"
+
+
+def test_the_package_prints_it() -> None:
+    command = [sys.executable, "-m", "langgraph.checkpoint.dynamodb", "schema"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    assert printed == PUBLISHED
+
+
+def test_every_option_has_a_description() -> None:
+    definitions = json.loads(PUBLISHED)["$defs"]
+    assert set(BUILT_IN) < definitions.keys()
+    options = [(name, option) for name, each in definitions.items() for option in each["properties"].items()]
+    assert len(options) > 30
+    assert not [f"{name}.{option}" for name, (option, schema) in options if not schema.get("description")]
+
+
+TABLE = {"table_name": "threads"}
+KEY = {"file": "/run/key"}
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {},
+        {"type": "memory"},
+        {"type": "sqlite", "config": {"db_file": "x.db"}, "enabled": False},
+        {"type": "postgres", "config": {"connection_string": "postgresql:///x", "pipeline": True}},
+        {"type": "dynamodb", "config": TABLE},
+        {
+            "type": "dynamodb",
+            "config": {**TABLE, "ttl_seconds": 3, "serde": {"allowed_msgpack_modules": ["a:B"]}},
+        },
+        {
+            "type": "dynamodb",
+            "config": {**TABLE, "serde": "copy:copy", "client_config": {"read_timeout": 2.5}},
+        },
+        {"type": "dynamodb", "config": {**TABLE, "encryption_key": KEY, "endpoint_url": "http://localhost"}},
+    ],
+    ids=str,
+)
+def test_both_accept(section: dict[str, Any]) -> None:
+    file = {"name": "agent", "checkpointer": section}
+    assert not list(Draft202012Validator(json.loads(PUBLISHED)).iter_errors(file))
+    CheckpointerConfig.load(file)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "memory",
+        {"typ": "memory"},
+        {"type": 3},
+        {"config": TABLE},
+        {"type": "memory", "config": TABLE},
+        {"type": "sqlite"},
+        {"type": "sqlite", "config": {}},
+        {"type": "sqlite", "config": {"db_file": "x", "pipeline": True}},
+        {"type": "postgres", "config": {"connection_string": 3}},
+        {"type": "dynamodb", "config": {"ttl_seconds": 3}},
+        {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": 0}},
+        {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": True}},
+        {"type": "dynamodb", "config": {**TABLE, "endpoint_url": "localhost:8000"}},
+        {"type": "dynamodb", "config": {**TABLE, "serde": "json"}},
+        {"type": "dynamodb", "config": {**TABLE, "client_config": {"timeout": 3}}},
+        {"type": "dynamodb", "config": {**TABLE, "encryption_key": {}}},
+        {"type": "dynamodb", "config": {**TABLE, "encryption_key": {**KEY, "environment": "KEY"}}},
+        {"type": "dynamodb", "config": {**TABLE, "encryption_key": {**KEY, "encoding": "rot13"}}},
+        {"type": "dynamodb", "config": {**TABLE, "encryption_key": {"secret_arn": "my-secret"}}},
+    ],
+    ids=str,
+)
+def test_both_refuse(section: Any) -> None:
+    file = {"checkpointer": section}
+    assert list(Draft202012Validator(json.loads(PUBLISHED)).iter_errors(file))
+    with pytest.raises(CheckpointerConfigurationError):
+        CheckpointerConfig.load(file)
+
+
+def test_a_variable_may_stand_for_every_value() -> None:
+    validator = Draft202012Validator(json.loads(PUBLISHED))
+    for name in BUILT_IN:
+        config = {each: "${A}" for each in find_type(name).options.model_fields if each != "encryption_key"}
+        section = {"type": name, "enabled": "${A:-true}", "config": config}
+        assert not list(validator.iter_errors({"checkpointer": section}))
+
+
+def test_types_of_other_packages_are_let_through() -> None:
+    section = {"type": "redis", "config": {"anything": 3}}
+    assert not list(Draft202012Validator(json.loads(PUBLISHED)).iter_errors({"checkpointer": section}))
