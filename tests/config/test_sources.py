@@ -243,9 +243,14 @@ config.cache_bytes = 'x'
 
 def test_a_key_that_toml_spells_otherwise_stands_where_its_table_does(tmp_path: Path) -> None:
     text = '[project]\n[tool.langgraph-dynamodb]\n"t\\u0079pe" = "x"'
-    assert ".toml, line 2, tool.langgraph-dynamodb.type: is unknown" in _error(
-        _file(tmp_path, "a.toml", text)
-    )
+    assert ".toml, line 2, tool.langgraph-dynamodb.type: is" in _error(_file(tmp_path, "a.toml", text))
+    text = '[project]\n["t\\u006fol"."l\\u0061nggraph-dynamodb"]\n"t\\u0079pe" = "x"'
+    assert ".toml, line 1, tool.langgraph-dynamodb.type: is" in _error(_file(tmp_path, "a.toml", text))
+
+
+def test_options_that_are_left_out_stand_where_they_would_have_to(tmp_path: Path) -> None:
+    text = "checkpointer:\n  type: sqlite\n  config:\n"
+    assert ".yaml, line 3, checkpointer.config.db_file: is missing" in _error(_file(tmp_path, "a.yaml", text))
 
 
 def test_a_variable_of_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
