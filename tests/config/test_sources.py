@@ -87,6 +87,8 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: Checkpointer
     }.items():
         monkeypatch.setenv(PREFIX + name, text)
     monkeypatch.setenv("A_NAME", "thread")
+    # LangGraph's Agent Server has variables of such names as well.
+    monkeypatch.setenv(PREFIX + "POSTGRES_POOL_MIN_SIZE", "3")
     assert CheckpointerConfig.load() == expected
     monkeypatch.setenv(PREFIX + "ENABLED", "false")
     assert not CheckpointerConfig.load().enabled

@@ -37,6 +37,8 @@ class Environment(Place):
     """The environment of the process, where a key is a variable."""
 
     prefix = "LANGGRAPH_CHECKPOINTER_"
+    # LangGraph's Agent Server reads these, which it names in the same way.
+    foreign_prefix = "LANGGRAPH_CHECKPOINTER_POSTGRES_"
 
     def of(self, key: Key) -> str:
         """Name the variable."""

@@ -156,7 +156,7 @@ def _read_environment(variables: Mapping[str, str]) -> Section:
     place = Environment()
     content: dict[str, Any] = {}
     for name in sorted(variables):
-        if name.startswith(prefix):
+        if name.startswith(prefix) and not name.startswith(Environment.foreign_prefix):
             key = tuple(name[len(prefix) :].lower().split("__"))
             if not _put(content, key, variables[name]):
                 raise configuration_error(
