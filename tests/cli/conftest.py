@@ -141,15 +141,25 @@ class _Screen(io.StringIO):
 
 
 @pytest.fixture
-def run(engine: Engine) -> Run:
-    """Give what runs a command at the engine, and what it is told on standard input."""
+def run_at() -> Run:
+    """Give what runs a command, and what it is told on standard input."""
     runner = CliRunner()
 
     def run(*arguments: str, stdin: str | None = None) -> Ended:
-        reach = () if "--config" in arguments else ("--endpoint-url", engine.endpoint_url)
-        result = runner.invoke(app, [*arguments, *reach], input=stdin)
+        result = runner.invoke(app, arguments, input=stdin)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Ended(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def run(engine: Engine, run_at: Run) -> Run:
+    """Give what runs a command at the engine, unless a configuration says where."""
+
+    def run(*arguments: str, stdin: str | None = None) -> Ended:
+        reach = () if "--config" in arguments else ("--endpoint-url", engine.endpoint_url)
+        return run_at(*arguments, *reach, stdin=stdin)
 
     return run

@@ -68,21 +68,26 @@ def _enable_expiry(table: Table) -> Op[None]:
 
 def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raise where a table that exists is not like the schema, and say how."""
-    differences = [
-        f"{what}: {found}, not {wanted}"
-        for what, found, wanted in (
-            ("key schema", _keys(description), _keys(schema)),
-            (RUN_INDEX, _index(description), _index(schema)),
-            ("key types", _types(description, schema), _types(schema, description)),
-        )
-        if found != wanted
-    ]
-    if differences:
+    wrong = [each for each in differences(description, schema).values() if each]
+    if wrong:
         msg = (
-            f"table {table_name} exists with another schema: {'; '.join(differences)}. Give another table_name, or"
+            f"table {table_name} exists with another schema: {'; '.join(wrong)}. Give another table_name, or"
             f" delete that table if nothing needs it; `{TEMPLATE_COMMAND}` prints the template that declares the schema"
         )
         raise CheckpointerConfigurationError(msg)
+
+
+def differences(description: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, str]:
+    """How a table's keys and index differ from the schema, in words that are empty where they do not."""
+    compared = {
+        "key schema": (_keys(description), _keys(schema)),
+        RUN_INDEX: (_index(description), _index(schema)),
+        "key types": (_types(description, schema), _types(schema, description)),
+    }
+    return {
+        what: "" if found == wanted else f"{what}: {found}, not {wanted}"
+        for what, (found, wanted) in compared.items()
+    }
 
 
 def _keys(schema: Mapping[str, Any]) -> str:

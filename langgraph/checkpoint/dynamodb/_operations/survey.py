@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from langgraph.checkpoint.base import WRITES_IDX_MAP
-from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
+from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
+from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
+from langgraph.checkpoint.dynamodb._operations.reads import History, Segments, read_segments
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointFormatError,
+)
 
 # How many parts of a table are read side by side: each gives a page of up to 1 MB per round.
 SCAN_SEGMENTS = 8
 _INTERRUPTED = items.SPECIAL_WRITES[WRITES_IDX_MAP[INTERRUPT]]
+_FAILED = items.SPECIAL_WRITES[WRITES_IDX_MAP[ERROR]]
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,51 @@ def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
     metadata = {} if text is None else parse_metadata(head, text)
     found.step, found.source = metadata.get("step"), metadata.get("source")
     found.waiting = any(is_waiting(each) for each in writes)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A checkpoint as a history shows it."""
+
+    checkpoint_id: str
+    parent_id: str | None
+    metadata: CheckpointMetadata | None
+    """None where it is encrypted and the key is another one."""
+    tasks: int
+    """How many tasks have pending writes."""
+    waiting: bool
+    failed: bool
+    expires_at: int | None
+
+
+def lines(table: Table, codec: Codec, at: Partition) -> Stream[Line]:
+    """A namespace's checkpoints, newest first, without what they hold."""
+    history = History(table, at, first_page=None, consistent=False)
+    while not history.done:
+        for group in (yield from history.page()):
+            head = group.head
+            yield Emit(
+                Line(
+                    group.checkpoint_id,
+                    items.text(head, items.PARENT),
+                    (yield from _metadata(table, codec, head)),
+                    len(group.writes),
+                    any(map(is_waiting, group.writes)),
+                    any(_FAILED in each for each in group.writes),
+                    items.ends_at(head),
+                )
+            )
+
+
+def _metadata(table: Table, codec: Codec, head: Item) -> Op[CheckpointMetadata | None]:
+    known = Segments()
+    part = items.parse_part(head, items.SEALED_METADATA)
+    try:
+        if part is not None:
+            yield from read_segments(table, codec, items.partition_key(head), part.own, known)
+        return read_metadata(codec, head, known.contents)
+    except CheckpointerConfigurationError:
+        return None
 
 
 def is_waiting(writes: Item) -> bool:

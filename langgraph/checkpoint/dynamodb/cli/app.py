@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import command
+from langgraph.checkpoint.dynamodb.cli.diff import diff
+from langgraph.checkpoint.dynamodb.cli.doctor import doctor
+from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.template import DEPLOY, HELP, template
@@ -43,7 +46,7 @@ def _before(
     del version
 
 
-for each in (threads, show):
+for each in (doctor, threads, show, history, diff):
     app.command()(command(each))
 
 

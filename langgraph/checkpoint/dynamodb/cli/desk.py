@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
 from langgraph.checkpoint.dynamodb._operations.survey import Extent, extent
@@ -20,6 +20,10 @@ from langgraph.checkpoint.dynamodb.cli.values import looking, sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 T = TypeVar("T")
 
@@ -80,6 +84,18 @@ class Desk:
     def table(self) -> Table:
         """What operations below the saver take."""
         return self.saver._table
+
+    @property
+    def client(self) -> DynamoDBClient:
+        """The client that the saver sends its requests with; it sends each of them once."""
+        client: DynamoDBClient = self.saver._clients._blocking_client()
+        return client
+
+    @property
+    def session(self) -> boto3.Session:
+        """The session that clients of other services come from."""
+        session: boto3.Session = self.saver._clients._made_session()
+        return session
 
     def run(self, operation: Op[T]) -> T:
         """Run an operation below the saver."""

@@ -1,0 +1,106 @@
+"""`diff`: what changed between two checkpoints."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from langgraph.checkpoint.dynamodb.cli.checkpoints import found_checkpoint, id_of, parent_of, values_of
+from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import as_json, brief, cut
+
+_CUT = 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """A channel whose value is another one, is new, or has gone."""
+
+    channel: str
+    kind: str
+    before: Any = None
+    after: Any = None
+
+
+def diff(
+    desk: Desk,
+    thread_id: ThreadId,
+    *,
+    before: Annotated[
+        str | None, typer.Option("--from", metavar="ID", help="The checkpoint before; otherwise the parent.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--to", metavar="ID", help="The checkpoint after; otherwise the newest one.")
+    ] = None,
+    namespace: Namespace = "",
+    full: Full = False,
+) -> None:
+    """Show which channels changed between two checkpoints, and how.
+
+    Of a list what was added and removed is shown, of an object the keys that changed. Long values are cut, and their
+    size is said; --json has everything.
+    """
+    later = found_checkpoint(desk, thread_id, namespace, after)
+    parent = before or parent_of(later)
+    if parent is None:
+        msg = f"checkpoint {id_of(later)!r} has no parent; give --from"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    earlier = found_checkpoint(desk, thread_id, namespace, parent)
+    found = list(changes(values_of(desk, earlier), values_of(desk, later)))
+    if desk.output.as_json:
+        rows = [_as_json(each) for each in found]
+        desk.output.json({"from": id_of(earlier), "to": id_of(later), "changes": rows})
+        return
+    desk.output.note(f"from {id_of(earlier)} to {id_of(later)}")
+    if not found:
+        desk.output.note("no channel changed")
+    for each in found:
+        desk.output.text(f"{each.channel} ({each.kind})", "bold")
+        for line in _lines(each, None if full else _CUT):
+            desk.output.text(f"  {line}", "green" if line.startswith("+") else "red")
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    """The channels that differ, by name."""
+    for name in sorted(before.keys() | after.keys()):
+        if name not in before:
+            yield Change(name, "added", after=after[name])
+        elif name not in after:
+            yield Change(name, "removed", before=before[name])
+        elif as_json(before[name]) != as_json(after[name]):
+            yield Change(name, "changed", before[name], after[name])
+
+
+def _as_json(change: Change) -> dict[str, Any]:
+    sides = {"before": change.before, "after": change.after}
+    missing = {"added": "before", "removed": "after"}.get(change.kind)
+    return {"channel": change.channel, "change": change.kind} | {
+        side: as_json(value) for side, value in sides.items() if side != missing
+    }
+
+
+def _lines(change: Change, limit: int | None) -> Iterator[str]:
+    """What went, each entry after a minus, and what came, after a plus. What is cut is compared as a whole."""
+    before = [] if change.kind == "added" else _entries(change.before)
+    after = [] if change.kind == "removed" else _entries(change.after)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for operation, *ranges in matcher.get_opcodes():
+        if operation != "equal":
+            gone, new = slice(*ranges[:2]), slice(*ranges[2:])
+            yield from (f"- {cut(each, limit)}".replace("\n", "\n    ") for each in before[gone])
+            yield from (f"+ {cut(each, limit)}".replace("\n", "\n    ") for each in after[new])
+
+
+def _entries(value: Any) -> list[str]:
+    """A value in pieces that are compared one by one."""
+    if isinstance(value, Mapping):
+        return [f"{key}: {brief(each, None)}" for key, each in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [brief(each, None) for each in value]
+    return brief(value, None).split("\n")

@@ -1,0 +1,68 @@
+"""`doctor`: whether everything is as the saver needs it, and what mends what is not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.examination import Examination
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
+
+
+class Role(str, Enum):
+    """The policies of the templates."""
+
+    AGENT = "agent"
+    OPERATOR = "operator"
+    READER = "reader"
+    TENANT = "tenant"
+
+
+def doctor(
+    desk: Desk,
+    *,
+    role: Annotated[
+        Role, typer.Option(help="The policy that the caller is to have; others are looked at, too.")
+    ] = Role.AGENT,
+    thread_id: Annotated[
+        str,
+        typer.Option(
+            metavar="ID",
+            help="A thread to try rights in that no agent uses; begin it with a tenant's prefix.",
+        ),
+    ] = "langgraph-dynamodb-doctor",
+) -> None:
+    """Check credentials, rights, the table and its settings, the clock and the distance; each with the remedy.
+
+    Nothing is changed: rights to write are tried by requests whose condition cannot hold. Ends with 8 if there is a
+    problem; warnings are for you to judge.
+    """
+    findings = []
+    examination = Examination(desk.client, desk.session, desk.options, thread_id)
+    with desk.output.progress("checking", None) as bar:
+        for each in examination.findings():
+            findings.append(each)
+            bar.advance()
+        findings += rights(try_actions(desk.client, desk.options.table_name, thread_id), role.value)
+    _print(desk, findings)
+    problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
+    if problems:
+        raise CommandError(Exit.PROBLEMS, f"{problems} problems; their remedies are above")
+
+
+def _print(desk: Desk, findings: list[Finding]) -> None:
+    if desk.output.as_json:
+        desk.output.json([asdict(each) for each in findings])
+        return
+    desk.output.table(
+        ("", "check", "found"), [(each.verdict.value, each.check, each.says) for each in findings]
+    )
+    for each in findings:
+        if each.remedy:
+            desk.output.field(f"\n{each.check}", each.remedy)

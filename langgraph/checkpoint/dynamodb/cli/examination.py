@@ -1,0 +1,262 @@
+"""What `doctor` looks at: the way to the table, and how the table is set up."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.dynamodb._format.items import key, partition
+from langgraph.checkpoint.dynamodb._format.schema import (
+    RUN_INDEX,
+    TEMPLATE_COMMAND,
+    TTL_ATTRIBUTE,
+    table_schema,
+)
+from langgraph.checkpoint.dynamodb._operations.setup import differences
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb.cli.findings import (
+    Finding,
+    Verdict,
+    asked,
+    failed,
+    is_denied,
+    is_unknown_to_endpoint,
+    ok,
+    unknown,
+)
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# AWS refuses signatures of a clock that is minutes off; expiry, and the order of a task's calls, go by it before.
+_SKEW_SECONDS_NOTED = 5
+_SKEW_SECONDS_MAX = 240
+# Within a region a request takes some milliseconds; a step of a graph makes several.
+_ROUND_TRIP_SECONDS_MAX = 0.1
+_ROUND_TRIPS = 5
+_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
+
+
+@dataclass
+class Examination:
+    """One table, seen with one caller's credentials."""
+
+    client: DynamoDBClient
+    session: boto3.Session
+    options: DynamoDBOptions
+    thread_id: str
+    clock: Callable[[], float] = time.time
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.options.table_name
+
+    @property
+    def _is_aws(self) -> bool:
+        return ".amazonaws.com" in self.client.meta.endpoint_url
+
+    def findings(self) -> Iterator[Finding]:
+        """Look at one thing after the other."""
+        yield self._credentials()
+        yield self._region()
+        yield self._identity()
+        yield self._table()
+        yield from self._schema()
+        yield self._expiry()
+        yield self._recovery()
+        yield self._encryption()
+        yield self._protection()
+        yield self._clock_skew()
+        yield self._round_trip()
+
+    @cached_property
+    def _description(self) -> Any:
+        """The table's description, or the error in its place."""
+        response = asked(self.client.describe_table, TableName=self.name)
+        return response if isinstance(response, Exception) else response["Table"]
+
+    # The way to the table
+
+    def _credentials(self) -> Finding:
+        credentials = asked(self.session.get_credentials)
+        if isinstance(credentials, Exception):
+            return failed("credentials", self.name, credentials)
+        if credentials is None:
+            remedy = "give the function or task a role, run `aws configure`, or name a profile by --profile"
+            return Finding("credentials", Verdict.PROBLEM, "there are none", remedy)
+        return ok("credentials", f"found by {credentials.method}")
+
+    def _region(self) -> Finding:
+        return ok("region", f"{self.client.meta.region_name}, at {self.client.meta.endpoint_url}")
+
+    def _identity(self) -> Finding:
+        if not self._is_aws:
+            return unknown("identity", "an endpoint that is not AWS's does not ask who calls")
+        caller = asked(
+            lambda: self.session.client(
+                "sts", region_name=self.client.meta.region_name, config=self.client.meta.config
+            ).get_caller_identity()
+        )
+        if isinstance(caller, Exception):
+            return failed("identity", self.name, caller)
+        return ok("identity", caller["Arn"])
+
+    # The table
+
+    def _table(self) -> Finding:
+        found = self._description
+        if is_denied(found):
+            remedy = "to have it checked too, run doctor as who may dynamodb:DescribeTable"
+            return unknown(
+                "table", "DescribeTable is not allowed, which no policy of the template is", remedy
+            )
+        if isinstance(found, Exception):
+            if error_code(found) == "ResourceNotFoundException":
+                remedy = f"{_TEMPLATE}; or check --table and --region"
+                return Finding("table", Verdict.PROBLEM, str(found), remedy)
+            return failed("table", self.name, found)
+        if found["TableStatus"] not in ("ACTIVE", "UPDATING"):
+            return Finding(
+                "table", Verdict.PROBLEM, f"it is {found['TableStatus']}", "wait until it is ACTIVE"
+            )
+        billing = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+        return ok("table", f"{self.name} is {found['TableStatus']}, {billing}")
+
+    def _of_table(self, check: str, look: Callable[[Mapping[str, Any]], Finding]) -> Finding:
+        """A check of the description, if that can be had."""
+        if isinstance(self._description, Exception):
+            return unknown(check, "the table cannot be described")
+        return look(self._description)
+
+    def _schema(self) -> Iterator[Finding]:
+        def keys(table: Mapping[str, Any]) -> Finding:
+            wrong = differences(table, table_schema(self.name))
+            says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
+            remedy = f"keys cannot be changed: give the saver a table of its own, {_TEMPLATE}"
+            return (
+                Finding("keys", Verdict.PROBLEM, says, remedy) if says else ok("keys", "PK and SK, strings")
+            )
+
+        def index(table: Mapping[str, Any]) -> Finding:
+            wrong = differences(table, table_schema(self.name))[RUN_INDEX]
+            if wrong:
+                remedy = f"delete_for_runs and searches by run id need it: {_TEMPLATE}"
+                return Finding("index", Verdict.PROBLEM, wrong, remedy)
+            status = next(
+                each["IndexStatus"]
+                for each in table["GlobalSecondaryIndexes"]
+                if each["IndexName"] == RUN_INDEX
+            )
+            if status not in ("ACTIVE", "UPDATING"):
+                return Finding(
+                    "index", Verdict.PROBLEM, f"{RUN_INDEX} is {status}", "wait until it is ACTIVE"
+                )
+            return ok("index", f"{RUN_INDEX} is {status}")
+
+        yield self._of_table("keys", keys)
+        yield self._of_table("index", index)
+
+    def _expiry(self) -> Finding:
+        response = asked(self.client.describe_time_to_live, TableName=self.name)
+        if isinstance(response, Exception):
+            return self._unasked("expiry", response)
+        found = response["TimeToLiveDescription"]
+        remedy = (
+            f"aws dynamodb update-time-to-live --table-name {self.name} --time-to-live-specification"
+            f" Enabled=true,AttributeName={TTL_ATTRIBUTE}"
+        )
+        if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING"):
+            # Without a ttl nothing expires, so nothing is missing.
+            verdict = Verdict.WARNING if self.options.ttl_seconds is None else Verdict.PROBLEM
+            return Finding("expiry", verdict, "time to live is off: what expires is never removed", remedy)
+        if found["AttributeName"] != TTL_ATTRIBUTE:
+            says = f"time to live is on {found['AttributeName']}, not on {TTL_ATTRIBUTE}"
+            return Finding("expiry", Verdict.PROBLEM, says, f"switch it off, wait an hour, then {remedy}")
+        return ok("expiry", f"time to live is on {TTL_ATTRIBUTE}")
+
+    def _recovery(self) -> Finding:
+        response = asked(self.client.describe_continuous_backups, TableName=self.name)
+        if isinstance(response, Exception):
+            return self._unasked("recovery", response)
+        found = response["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+        if found.get("PointInTimeRecoveryStatus") != "ENABLED":
+            remedy = (
+                f"aws dynamodb update-continuous-backups --table-name {self.name}"
+                " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
+            )
+            return Finding("recovery", Verdict.WARNING, "point-in-time recovery is off", remedy)
+        return ok("recovery", f"point-in-time recovery, {found.get('RecoveryPeriodInDays', 35)} days")
+
+    def _encryption(self) -> Finding:
+        def look(table: Mapping[str, Any]) -> Finding:
+            found = table.get("SSEDescription", {})
+            if found.get("InaccessibleEncryptionDateTime"):
+                says = f"the key {found.get('KMSMasterKeyArn')} cannot be used by DynamoDB"
+                return Finding(
+                    "encryption", Verdict.PROBLEM, says, "enable the key, and check its key policy"
+                )
+            return ok("encryption", f"at rest by {found.get('KMSMasterKeyArn', 'the key that AWS owns')}")
+
+        return self._of_table("encryption", look)
+
+    def _protection(self) -> Finding:
+        def look(table: Mapping[str, Any]) -> Finding:
+            if not table.get("DeletionProtectionEnabled"):
+                remedy = f"aws dynamodb update-table --table-name {self.name} --deletion-protection-enabled"
+                return Finding(
+                    "protection", Verdict.WARNING, "the table can be deleted by one request", remedy
+                )
+            return ok("protection", "the table cannot be deleted by mistake")
+
+        return self._of_table("protection", look)
+
+    def _unasked(self, check: str, error: Exception) -> Finding:
+        """What a failed request for one of the table's settings says."""
+        if is_unknown_to_endpoint(error):
+            return unknown(check, "the endpoint has no such setting")
+        if is_denied(error):
+            return unknown(check, "the caller may not ask", "run doctor as who administers the table")
+        return failed(check, self.name, error)
+
+    # The clock, and the distance
+
+    def _read(self) -> Any:
+        at = partition(self.thread_id)
+        return asked(self.client.get_item, TableName=self.name, Key=key(at.pk, "doctor"))
+
+    def _clock_skew(self) -> Finding:
+        response = self._read()
+        if isinstance(response, Exception):
+            # An error has a date as well.
+            response = getattr(response, "response", {})
+        date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date is None:
+            return unknown("clock", "no answer says what time it is")
+        skew = self.clock() - parsedate_to_datetime(date).timestamp()
+        says = f"this machine's is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} DynamoDB's"
+        if abs(skew) <= _SKEW_SECONDS_NOTED:
+            return ok("clock", says)
+        verdict = Verdict.WARNING if abs(skew) <= _SKEW_SECONDS_MAX else Verdict.PROBLEM
+        return Finding("clock", verdict, says, "set it by NTP: expiry and signatures go by it")
+
+    def _round_trip(self) -> Finding:
+        seconds = []
+        for _ in range(_ROUND_TRIPS):
+            start = time.perf_counter()
+            response = self._read()
+            seconds.append(time.perf_counter() - start)
+            if isinstance(response, Exception):
+                return self._unasked("round trip", response)
+        median = statistics.median(seconds)
+        says = f"{1000 * median:.1f} ms, the median of {_ROUND_TRIPS}"
+        if median <= _ROUND_TRIP_SECONDS_MAX:
+            return ok("round trip", says)
+        return Finding("round trip", Verdict.WARNING, says, "run agents in the table's region, or in its VPC")

@@ -1,0 +1,72 @@
+"""What a check of `doctor` found, and what an error says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._runtime.failures import (
+    account_remedy,
+    error_code,
+    is_transient,
+    outage_remedy,
+)
+
+_DENIED = ("AccessDenied", "AccessDeniedException")
+
+
+class Verdict(str, Enum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what it found, and what mends it."""
+
+    check: str
+    verdict: Verdict
+    says: str
+    remedy: str = ""
+
+
+def ok(check: str, says: str) -> Finding:
+    """What is as it should be."""
+    return Finding(check, Verdict.OK, says)
+
+
+def unknown(check: str, says: str, remedy: str = "") -> Finding:
+    """What could not be found out."""
+    return Finding(check, Verdict.UNKNOWN, says, remedy)
+
+
+def asked(request: Callable[..., Any], **params: Any) -> Any:
+    """Make a request and return its response, or the error that it ended with."""
+    try:
+        return request(**params)
+    except Exception as error:  # noqa: BLE001 - what went wrong is what is looked for.
+        return error
+
+
+def is_denied(outcome: Any) -> bool:
+    """Whether the caller has no right to a request."""
+    return error_code(outcome) in _DENIED
+
+
+def is_unknown_to_endpoint(outcome: Any) -> bool:
+    """Whether an endpoint that is not AWS's has no such request."""
+    return error_code(outcome) == "UnknownOperationException"
+
+
+def failed(check: str, table_name: str, error: Exception) -> Finding:
+    """What an error says about a check."""
+    if is_transient(error):
+        return Finding(check, Verdict.PROBLEM, str(error), outage_remedy(table_name, error))
+    remedy = account_remedy(table_name, error) or "docs/operations.md says what to do about most errors"
+    return Finding(check, Verdict.PROBLEM, str(error), remedy)

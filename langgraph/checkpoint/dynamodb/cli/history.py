@@ -1,0 +1,96 @@
+"""`history`: a thread's checkpoints as a tree, in which every fork shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.survey import Line, lines
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces
+from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.moments import moment, stored_at
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+
+
+def history(
+    desk: Desk,
+    thread_id: ThreadId,
+    *,
+    namespace: Namespace = "",
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many of the newest to show; 0 shows all.")
+    ] = 100,
+) -> None:
+    """Show a thread's checkpoints as a tree, oldest first; a fork is set in.
+
+    Only the checkpoints themselves are read, and nothing that they hold. Subgraphs have namespaces of their own, which
+    are named at the end.
+    """
+    at = items.partition(thread_id, namespace)
+    stream = desk.stream(lines(desk.table, desk.onlooker._codec, at))
+    found = list(islice(stream, limit or None))
+    if not found:
+        where = f" in namespace {namespace!r}" if namespace else ""
+        msg = f"thread {thread_id!r} has no checkpoint{where}; `threads` lists those that there are"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    if desk.output.as_json:
+        desk.output.json([_as_json(each) for each in found])
+        return
+    for depth, line in tree(found):
+        desk.output.text(f"{'│ ' * depth}{_text(line, newest=line is found[0])}")
+    if limit and next(stream, None) is not None:
+        desk.output.note(f"There are older ones than these {limit}: --limit 0 shows all.")
+    others = [each.namespace for each in desk.run(namespaces(desk.table, at)) if each.namespace != namespace]
+    if others:
+        desk.output.note(f"Other namespaces: {', '.join(map(repr, others))}")
+
+
+def tree(found: Sequence[Line]) -> Iterator[tuple[int, Line]]:
+    """Each checkpoint with how far it is set in: a branch that has nothing newer than its fork's other one."""
+    by_id = {each.checkpoint_id: each for each in found}
+    children: dict[str | None, list[Line]] = {}
+    newest_below: dict[str, str] = {}
+    # A child is stored after its parent, so the newest first are the children first.
+    for each in sorted(found, key=lambda line: line.checkpoint_id, reverse=True):
+        parent = each.parent_id if each.parent_id in by_id else None
+        children.setdefault(parent, []).append(each)
+        newest = newest_below.setdefault(each.checkpoint_id, each.checkpoint_id)
+        if parent is not None:
+            newest_below[parent] = max(newest, newest_below.get(parent, ""))
+    waiting = _branches(children.get(None, ()), newest_below, 0)
+    while waiting:
+        depth, line = waiting.pop()
+        yield depth, line
+        waiting += _branches(children.pop(line.checkpoint_id, ()), newest_below, depth)
+
+
+def _branches(
+    children: Sequence[Line], newest_below: Mapping[str, str], depth: int
+) -> list[tuple[int, Line]]:
+    """Branches in the reverse of their order: the one with the newest checkpoint comes last, and is not set in."""
+    ordered = sorted(children, key=lambda line: newest_below[line.checkpoint_id], reverse=True)
+    return [(depth + (position > 0), each) for position, each in enumerate(ordered)]
+
+
+def _as_json(line: Line) -> dict[str, Any]:
+    stored = stored_at(line.checkpoint_id)
+    return {**asdict(line), "stored_at": stored and stored.isoformat()}
+
+
+def _text(line: Line, *, newest: bool) -> str:
+    metadata = line.metadata or {}
+    parts = [
+        f"{'●' if newest else '○'} {line.checkpoint_id}",
+        moment(stored_at(line.checkpoint_id)),
+        "encrypted" if line.metadata is None else f"step {metadata.get('step')}, {metadata.get('source')}",
+        f"{line.tasks} tasks with writes" if line.tasks else None,
+        "WAITING FOR A HUMAN" if line.waiting else None,
+        "FAILED" if line.failed else None,
+    ]
+    return "  ".join(filter(None, parts))

@@ -1,0 +1,86 @@
+"""Which of the template's policies the caller has: every action is tried, by a request that cannot change anything."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.dynamodb._format.items import key, partition
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, is_denied, ok, unknown
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+INDEX_QUERY = "Query on the index"
+_READS = frozenset({"BatchGetItem", "GetItem", "Query", INDEX_QUERY})
+_CHANGES = frozenset({"BatchWriteItem", "DeleteItem", "UpdateItem"})
+# The policies of infra/table.yaml and infra/tenant.yaml, which a test compares.
+POLICIES = {
+    "agent": _READS | _CHANGES | {"PutItem"},
+    "operator": _READS | _CHANGES | {"Scan"},
+    "reader": _READS,
+    "tenant": (_READS - {INDEX_QUERY}) | _CHANGES | {"PutItem"},
+}
+_REMEDIES = {
+    "agent": "attach the ARN that the table's stack puts out as AgentPolicyArn to the role",
+    "operator": "attach the ARN that the table's stack puts out as OperatorPolicyArn to the role",
+    "reader": "attach the ARN that the table's stack puts out as ReaderPolicyArn to the role",
+    "tenant": "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix",
+}
+
+
+def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapping[str, Any]:
+    """Try each action and return what each of them gave.
+
+    Nothing is written: what would is under a condition that cannot hold, or deletes an item that is not there. The
+    requests come to some five units together.
+    """
+    # Nobody has this key, so nobody's item is read, and none is in the way.
+    at = key(partition(thread_id).pk, f"doctor {secrets.token_hex(8)}")
+    never = {
+        "ConditionExpression": "attribute_exists(#pk)",
+        "ExpressionAttributeNames": {"#pk": PARTITION_KEY},
+    }
+    query = Query(at[PARTITION_KEY]["S"], prefix=at["SK"]["S"], consistent=False).params()
+    of_run = Query("-", consistent=False, first_page=1, index=(RUN_INDEX, RUN_ID)).params()
+    on_table = {"TableName": table_name}
+    requests: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+        "GetItem": (client.get_item, {**on_table, "Key": at}),
+        "BatchGetItem": (client.batch_get_item, {"RequestItems": {table_name: {"Keys": [at]}}}),
+        "Query": (client.query, {**on_table, **query}),
+        INDEX_QUERY: (client.query, {**on_table, **of_run}),
+        "PutItem": (client.put_item, {**on_table, "Item": at, **never}),
+        "UpdateItem": (client.update_item, {**on_table, "Key": at, **never}),
+        "DeleteItem": (client.delete_item, {**on_table, "Key": at, **never}),
+        "BatchWriteItem": (
+            client.batch_write_item,
+            {"RequestItems": {table_name: [{"DeleteRequest": {"Key": at}}]}},
+        ),
+        "Scan": (client.scan, {**on_table, "Limit": 1, "ProjectionExpression": PARTITION_KEY}),
+    }
+    return {action: asked(request, **params) for action, (request, params) in requests.items()}
+
+
+def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
+    """Say of each policy whether the caller has all of it; only the one that is wanted has to be whole."""
+    for policy, actions in POLICIES.items():
+        check = f"rights: {policy}"
+        missing = sorted(each for each in actions if is_denied(outcomes[each]))
+        unclear = sorted(each for each in actions if each not in missing and _is_unclear(outcomes[each]))
+        if missing:
+            says = f"not allowed: {', '.join(missing)}"
+            verdict = Verdict.PROBLEM if policy == wanted else Verdict.UNKNOWN
+            yield Finding(check, verdict, says, _REMEDIES[policy] if policy == wanted else "")
+        elif unclear:
+            yield unknown(check, f"failed for other reasons: {', '.join(unclear)}")
+        else:
+            yield ok(check, "all of its actions are allowed")
+
+
+def _is_unclear(outcome: Any) -> bool:
+    """Whether a request failed for another reason than the condition that was to fail."""
+    return isinstance(outcome, Exception) and error_code(outcome) != CONDITION_FAILED

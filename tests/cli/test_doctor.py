@@ -1,0 +1,311 @@
+"""`doctor`: what it finds on real engines, behind the template's policies, and what only AWS itself has."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, CredentialRetrievalError
+
+from langgraph.checkpoint.dynamodb.cli.examination import Examination
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict
+from langgraph.checkpoint.dynamodb.cli.rights import INDEX_QUERY, POLICIES, rights, try_actions
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from tests.cli.conftest import Run
+from tests.infra.authorization import Gate, actions_of
+from tests.infra.conftest import for_table
+from tests.infra.test_policies import POLICIES as DOCUMENTS
+from tests.infra.test_tenants import policy_of
+from tests.support.checkpoints import all_items
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+local = pytest.mark.engines("dynamodb-local")
+moto = pytest.mark.engines("moto")
+DESCRIPTION = {
+    "TableStatus": "ACTIVE",
+    "KeySchema": [
+        {"AttributeName": "PK", "KeyType": "HASH"},
+        {"AttributeName": "SK", "KeyType": "RANGE"},
+    ],
+    "AttributeDefinitions": [],
+    "GlobalSecondaryIndexes": [],
+}
+
+
+def refused(code: str, *, date: float | None = None) -> ClientError:
+    headers = {} if date is None else {"date": email.utils.formatdate(date, usegmt=True)}
+    metadata: Any = {"HTTPStatusCode": 400, "HTTPHeaders": headers}
+    return ClientError({"Error": {"Code": code, "Message": code}, "ResponseMetadata": metadata}, "Any")
+
+
+def answering(answer: Any) -> Callable[..., Any]:
+    def answered(**_: Any) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return answered
+
+
+def examination(
+    *, address: str = "https://dynamodb.eu-west-1.amazonaws.com", ttl: int | None = None, **answers: Any
+) -> Examination:
+    """An examination of a table whose client, or session, gives these answers."""
+    defaults = {
+        "describe_table": {"Table": DESCRIPTION},
+        "describe_time_to_live": {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}},
+        "describe_continuous_backups": {"ContinuousBackupsDescription": {}},
+        "get_item": {},
+        "get_credentials": SimpleNamespace(method="iam-role"),
+        "get_caller_identity": {"Arn": "arn:aws:iam::123456789012:role/agent"},
+    } | answers
+    methods: dict[str, Any] = {name: answering(answer) for name, answer in defaults.items()}
+    meta = SimpleNamespace(endpoint_url=address, region_name="eu-west-1", config=None)
+    client: Any = SimpleNamespace(meta=meta, **methods)
+    session: Any = SimpleNamespace(client=lambda *_, **__: client, get_credentials=methods["get_credentials"])
+    options = DynamoDBOptions(table_name="a-table", ttl_seconds=ttl)
+    return Examination(client, session, options, "thread", clock=lambda: 1_000_000.0)
+
+
+def found(check: str, seen: Examination) -> Finding:
+    (finding,) = [each for each in seen.findings() if each.check == check]
+    return finding
+
+
+# On engines
+
+
+@local
+def test_a_table_for_development_has_no_problem(run: Run, table: str, client: DynamoDBClient) -> None:
+    before = all_items(client, table)
+    ended = run("doctor", "--table", table, "--json")
+    assert ended.code == 0
+    verdicts = {each["check"]: each["verdict"] for each in ended.json}
+    assert verdicts == {
+        "credentials": "ok",
+        "region": "ok",
+        "identity": "unknown",
+        "table": "ok",
+        "keys": "ok",
+        "index": "ok",
+        "expiry": "ok",
+        "recovery": "unknown",
+        "encryption": "ok",
+        "protection": "warning",
+        "clock": "ok",
+        "round trip": "ok",
+        **{f"rights: {policy}": "ok" for policy in POLICIES},
+    }
+    assert all_items(client, table) == before
+
+
+@local
+def test_a_person_reads_the_remedies_below_the_table(run: Run, table: str) -> None:
+    shown = run("doctor", "--table", table).out
+    assert "warning  protection" in shown
+    assert (
+        f"protection: aws dynamodb update-table --table-name {table} --deletion-protection-enabled" in shown
+    )
+
+
+@local
+def test_a_table_that_is_not_there_is_a_problem(run: Run) -> None:
+    ended = run("doctor", "--table", "not-there", "--json")
+    assert ended.code == 8
+    checks = {each["check"]: each for each in ended.json}
+    assert checks["table"]["verdict"] == "problem"
+    assert "deploy the template" in checks["table"]["remedy"]
+    assert checks["keys"]["verdict"] == "unknown"
+    assert checks["rights: agent"]["verdict"] == "unknown"
+    assert "error: " in ended.err
+
+
+def test_an_endpoint_without_an_answer_is_a_problem(run_at: Run) -> None:
+    ended = run_at("doctor", "--table", "a-table", "--json", "--endpoint-url", "http://127.0.0.1:9")
+    assert ended.code == 8
+    (table,) = [each for each in ended.json if each["check"] == "table"]
+    assert "check endpoint_url" in table["remedy"]
+
+
+@moto
+def test_a_table_of_another_kind_is_told_what_it_lacks(run: Run, client: DynamoDBClient) -> None:
+    client.create_table(
+        TableName="other",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+        DeletionProtectionEnabled=True,
+    )
+    client.update_time_to_live(
+        TableName="other", TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"}
+    )
+    client.update_continuous_backups(
+        TableName="other", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    checks = {each["check"]: each for each in run("doctor", "--table", "other", "--json").json}
+    assert "key schema: id HASH, not PK HASH, SK RANGE" in checks["keys"]["says"]
+    assert checks["index"]["verdict"] == "problem"
+    assert "on ttl, not on expires_at" in checks["expiry"]["says"]
+    assert checks["recovery"]["verdict"] == "ok"
+    assert checks["protection"]["verdict"] == "ok"
+    client.update_table(TableName="other", DeletionProtectionEnabled=False)
+    client.delete_table(TableName="other")
+
+
+# Rights
+
+
+def test_the_policies_are_those_of_the_templates() -> None:
+    documents = {name.lower(): document for name, document in DOCUMENTS.items()} | {"tenant": policy_of("a")}
+    for name, document in documents.items():
+        index = {INDEX_QUERY} if name != "tenant" else set()
+        assert {f"dynamodb:{each}" for each in POLICIES[name] - index} == actions_of(document)
+    assert POLICIES.keys() == documents.keys()
+
+
+@pytest.fixture
+def guarded(engine: Engine) -> Iterator[Callable[[Any], DynamoDBClient]]:
+    """Give a factory of clients that may do what a policy allows."""
+    with contextlib.ExitStack() as stack:
+
+        def guard(document: Any) -> DynamoDBClient:
+            session = boto3.session.Session()
+            Gate([document]).guard(session)
+            return stack.enter_context(
+                contextlib.closing(session.client("dynamodb", **engine.client_options()))
+            )
+
+        yield guard
+
+
+@local
+@pytest.mark.parametrize("role", ["Agent", "Operator", "Reader"])
+def test_the_policy_that_one_has_is_whole_and_what_others_need_is_named(
+    guarded: Callable[[Any], DynamoDBClient], table: str, role: str
+) -> None:
+    outcomes = try_actions(guarded(for_table(DOCUMENTS[role], table)), table, "doctor")
+    findings = {each.check: each for each in rights(outcomes, role.lower())}
+    assert findings[f"rights: {role.lower()}"].verdict is Verdict.OK
+    assert findings["rights: reader"].verdict is Verdict.OK
+    missing = {
+        "Agent": ("operator", "not allowed: Scan"),
+        "Operator": ("agent", "not allowed: PutItem"),
+        "Reader": ("agent", "not allowed: BatchWriteItem, DeleteItem, PutItem, UpdateItem"),
+    }
+    other, says = missing[role]
+    assert (findings[f"rights: {other}"].verdict, findings[f"rights: {other}"].says) == (
+        Verdict.UNKNOWN,
+        says,
+    )
+    wanted = {each.check: each for each in rights(outcomes, other)}[f"rights: {other}"]
+    assert wanted.verdict is Verdict.PROBLEM
+    assert f"{other.capitalize()}PolicyArn" in wanted.remedy
+
+
+@local
+def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
+    guarded: Callable[[Any], DynamoDBClient], table: str
+) -> None:
+    client = guarded(for_table(policy_of("acme"), table))
+    own = {each.check: each.verdict for each in rights(try_actions(client, table, "acme/doctor"), "tenant")}
+    assert own["rights: tenant"] is Verdict.OK
+    assert own["rights: agent"] is Verdict.UNKNOWN
+    other = {each.check: each.verdict for each in rights(try_actions(client, table, "doctor"), "tenant")}
+    assert other["rights: tenant"] is Verdict.PROBLEM
+
+
+# What only AWS has
+
+
+@pytest.mark.parametrize(
+    ("check", "answers", "verdict", "says"),
+    [
+        ("credentials", {"get_credentials": None}, "problem", "none"),
+        (
+            "credentials",
+            {"get_credentials": CredentialRetrievalError(provider="sso", error_msg="x")},
+            "problem",
+            "sso",
+        ),
+        ("identity", {}, "ok", "role/agent"),
+        ("identity", {"get_caller_identity": refused("ExpiredToken")}, "problem", "ExpiredToken"),
+        ("table", {"describe_table": refused("AccessDeniedException")}, "unknown", "not allowed"),
+        (
+            "table",
+            {"describe_table": {"Table": DESCRIPTION | {"TableStatus": "CREATING"}}},
+            "problem",
+            "CREATING",
+        ),
+        ("keys", {}, "ok", "PK and SK"),
+        ("expiry", {}, "warning", "off"),
+        ("expiry", {"ttl": 60}, "problem", "off"),
+        ("expiry", {"describe_time_to_live": refused("AccessDeniedException")}, "unknown", "may not"),
+        (
+            "expiry",
+            {"describe_time_to_live": refused("ValidationException")},
+            "problem",
+            "ValidationException",
+        ),
+        ("recovery", {}, "warning", "off"),
+        (
+            "encryption",
+            {"describe_table": {"Table": DESCRIPTION | {"SSEDescription": {"KMSMasterKeyArn": "arn:key"}}}},
+            "ok",
+            "arn:key",
+        ),
+        (
+            "encryption",
+            {
+                "describe_table": {
+                    "Table": DESCRIPTION | {"SSEDescription": {"InaccessibleEncryptionDateTime": 1}}
+                }
+            },
+            "problem",
+            "cannot be used",
+        ),
+        ("clock", {}, "unknown", "no answer"),
+        ("clock", {"get_item": refused("AccessDeniedException", date=1_000_002.0)}, "ok", "2 s behind"),
+        ("clock", {"get_item": refused("AccessDeniedException", date=999_940.0)}, "warning", "60 s ahead of"),
+        (
+            "clock",
+            {"get_item": refused("AccessDeniedException", date=999_000.0)},
+            "problem",
+            "1000 s ahead of",
+        ),
+        ("round trip", {"get_item": refused("AccessDeniedException")}, "unknown", "may not"),
+    ],
+)
+def test_what_is_found_on_aws(check: str, answers: dict[str, Any], verdict: str, says: str) -> None:
+    finding = found(check, examination(**answers))
+    assert finding.verdict.value == verdict
+    assert says in finding.says
+    assert finding.remedy or finding.verdict in (Verdict.OK, Verdict.UNKNOWN)
+
+
+def test_an_index_that_is_still_being_made_is_a_problem() -> None:
+    index = {
+        "IndexName": "run_id-index",
+        "IndexStatus": "CREATING",
+        "KeySchema": [
+            {"AttributeName": "run_id", "KeyType": "HASH"},
+            {"AttributeName": "SK", "KeyType": "RANGE"},
+        ],
+    }
+    seen = examination(describe_table={"Table": DESCRIPTION | {"GlobalSecondaryIndexes": [index]}})
+    assert found("index", seen).says == "run_id-index is CREATING"
+
+
+def test_a_long_way_to_the_table_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    assert found("round trip", examination()).says == "1000.0 ms, the median of 5"
