@@ -97,7 +97,8 @@ def test_every_program_runs(first_hour: list[str], capsys: pytest.CaptureFixture
     conversation = Conversation(old, "moved")
     conversation.put(text="first")
     old.put_writes(conversation.put(text="second"), [("text", "third"), ("__interrupt__", "?")], "task")
-    names["move"](old, new, "moved")
+    names["move"](old, new, ["moved"])
+    assert capsys.readouterr().out == "moved moved\n"
     moved, original = ([*each.list(thread_config("moved"))] for each in (new, old))
     assert [each.pending_writes for each in moved] == [each.pending_writes for each in original]
     assert [each.parent_config for each in moved] == [each.parent_config for each in original]

@@ -1,0 +1,33 @@
+"""Moving threads to DynamoDB from LangGraph's other savers, and back.
+
+A room above the saver, which nobody loads who does not move threads. `open_place` gives the stores, `migrate` moves.
+
+Example:
+    ```python
+    from langgraph.checkpoint.dynamodb import DynamoDBSaver
+    from langgraph.checkpoint.dynamodb.migrate import migrate, open_place, store_of
+
+    target = store_of(DynamoDBSaver("langgraph-checkpoints"))
+    with open_place("postgresql://localhost/agents") as source:
+        for report in migrate(source, target, source.thread_ids(), verify=True):
+            print(report.thread_id, report.status.value)
+    ```
+"""
+
+from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
+from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
+from langgraph.checkpoint.dynamodb.migrate.place import PLACES, open_place, store_of
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+
+__all__ = [
+    "PLACES",
+    "Budget",
+    "SaverStore",
+    "Status",
+    "TableStore",
+    "ThreadReport",
+    "migrate",
+    "open_place",
+    "store_of",
+]

@@ -1,0 +1,110 @@
+"""langgraph-checkpoint-aws's DynamoDB saver as a store: thread ids, checkpoints and places of writes from its table."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
+
+from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+
+_CHECKPOINTS = "CHECKPOINT_"
+_WRITES = "WRITES_"
+
+
+class AmazonStore(SaverStore):
+    """The table of langgraph-checkpoint-aws's saver, and its bucket if it has one."""
+
+    saver: Any
+    mover: Any
+    knows_places = True
+
+    def __init__(self, saver: AmazonSaver) -> None:
+        """Take the saver; what it retrieves is counted from now on."""
+        super().__init__(saver)
+        self._bytes = Counter[str]()
+        self._reading = threading.local()
+        self._retrieve = saver.storage.retrieve_data
+        saver.storage.retrieve_data = self._counted
+
+    def _counted(self, *arguments: Any) -> bytes | None:
+        data: bytes | None = self._retrieve(*arguments)
+        thread_id = getattr(self._reading, "thread_id", None)
+        if thread_id is not None:
+            self._bytes[thread_id] += len(data or b"")
+        return data
+
+    def keep_values(self) -> None:
+        """From now on, give and take values with the objects in them as they are stored."""
+        super().keep_values()
+        # It has handed its serializer on when it was made.
+        self.mover.repo = copy.copy(self.saver.repo)
+        self.mover.repo.serializer = copy.copy(self.saver.serializer)
+        self.mover.repo.serializer.serde = self.mover.serde
+
+    def thread_ids(self) -> Iterator[str]:
+        """The ids of all threads, by a scan of the table."""
+        seen = set[str]()
+        pages = self.saver.client.get_paginator("scan").paginate(
+            TableName=self.saver.table_name,
+            FilterExpression="begins_with(#pk, :prefix)",
+            ProjectionExpression="#pk",
+            ExpressionAttributeNames={"#pk": "PK"},
+            ExpressionAttributeValues={":prefix": {"S": _CHECKPOINTS}},
+        )
+        for item in (item for page in pages for item in page["Items"]):
+            thread_id = item["PK"]["S"].removeprefix(_CHECKPOINTS)
+            if thread_id not in seen:
+                seen.add(thread_id)
+                yield thread_id
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        """A thread's checkpoints in every namespace, the oldest first."""
+        found = self._query(_CHECKPOINTS + thread_id, "id", "ns")
+        return sorted(Ref(item["id"]["S"], item["ns"]["S"]) for item in found)
+
+    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
+        """Checkpoints of a thread as they are read one after the other; None for one that is not there any more."""
+        for ref in refs:
+            self._reading.thread_id = thread_id
+            [record] = super().records(thread_id, [ref])
+            self._reading.thread_id = None
+            yield record
+
+    def stored_places(self, config: RunnableConfig) -> Sequence[tuple[Place, str]] | None:
+        """The places and channels of a checkpoint's writes, in the order in which the saver returns them."""
+        at = config["configurable"]
+        pk = f"{_WRITES}{at['thread_id']}#{at['checkpoint_ns']}#{at['checkpoint_id']}"
+        return [
+            (
+                Place(item.get("task_path", {"S": ""})["S"], item["task_id"]["S"], int(item["idx"]["N"])),
+                item["channel"]["S"],
+            )
+            for item in self._query(pk, "task_path", "task_id", "idx", "channel")
+        ]
+
+    def stored_bytes(self, thread_id: str) -> int | None:
+        """How much of the thread has been read: each checkpoint and each write is stored as a whole."""
+        return self._bytes.pop(thread_id, None)
+
+    def _query(self, pk: str, *attributes: str) -> list[dict[str, Any]]:
+        names = {f"#a{position}": name for position, name in enumerate(attributes)}
+        pages = self.saver.client.get_paginator("query").paginate(
+            TableName=self.saver.table_name,
+            KeyConditionExpression="PK = :pk",
+            ProjectionExpression=", ".join(names),
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues={":pk": {"S": pk}},
+        )
+        return [item for page in pages for item in page["Items"]]
+
+
+def open_amazon(table_name: str, options: Mapping[str, Any]) -> AmazonStore:
+    """Open a table with the options of langgraph-checkpoint-aws's saver; no request is made."""
+    return AmazonStore(AmazonSaver(table_name, **options))

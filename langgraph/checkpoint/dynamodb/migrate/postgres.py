@@ -1,0 +1,116 @@
+"""LangGraph's Postgres saver as a store: thread ids, checkpoints and places of writes by SQL on its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+
+_PAGE_THREADS = 1000
+_CONNECT_SECONDS = 10.0
+
+# Pages, since the ids of millions of threads do not fit into an answer; by the primary key.
+_THREADS = "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id > %s ORDER BY thread_id LIMIT %s"
+_CHECKPOINTS = "SELECT checkpoint_id, checkpoint_ns FROM checkpoints WHERE thread_id = %s"
+_PLACES = """
+SELECT task_path, task_id, idx, channel FROM checkpoint_writes
+WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
+"""
+_SIZE = """
+SELECT
+    (SELECT coalesce(sum(pg_column_size(checkpoint) + pg_column_size(metadata)), 0)
+        FROM checkpoints WHERE thread_id = %s)
+    + (SELECT coalesce(sum(pg_column_size(blob)), 0) FROM checkpoint_blobs WHERE thread_id = %s)
+    + (SELECT coalesce(sum(pg_column_size(blob)), 0) FROM checkpoint_writes WHERE thread_id = %s) AS size
+"""
+
+
+class PostgresStore(SaverStore):
+    """The tables of LangGraph's Postgres saver."""
+
+    saver: PostgresSaver
+    knows_places = True
+
+    def thread_ids(self) -> Iterator[str]:
+        """The ids of all threads, in order."""
+        last = ""
+        while page := self._rows(_THREADS, last, _PAGE_THREADS):
+            yield from (row["thread_id"] for row in page)
+            last = page[-1]["thread_id"]
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        """A thread's checkpoints in every namespace, the oldest first."""
+        rows = self._rows(_CHECKPOINTS, thread_id)
+        return sorted(Ref(row["checkpoint_id"], row["checkpoint_ns"]) for row in rows)
+
+    def stored_places(self, config: RunnableConfig) -> Sequence[tuple[Place, str]] | None:
+        """The places and channels of a checkpoint's writes, in order."""
+        at = config["configurable"]
+        rows = self._rows(_PLACES, at["thread_id"], at["checkpoint_ns"], at["checkpoint_id"])
+        return sorted((Place(row["task_path"], row["task_id"], row["idx"]), row["channel"]) for row in rows)
+
+    def stored_bytes(self, thread_id: str) -> int | None:
+        """How much the thread's checkpoints, metadata and values take up, without keys and indexes."""
+        return int(self._rows(_SIZE, thread_id, thread_id, thread_id)[0]["size"])
+
+    def _rows(self, statement: Any, *arguments: Any) -> list[dict[str, Any]]:
+        try:
+            with self.saver._cursor() as cursor:
+                return cursor.execute(statement, arguments).fetchall()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            msg = (
+                f"the Postgres database has not the tables of this release of LangGraph's saver"
+                f" ({error.diag.message_primary}); name the database of the threads, and call setup() of its"
+                " PostgresSaver once"
+            )
+            raise CheckpointerConfigurationError(msg) from None
+
+    def close(self) -> None:
+        """Close the connections that `open_postgres` has opened."""
+        if isinstance(self.saver.conn, ConnectionPool):
+            self.saver.conn.close()
+
+
+def open_postgres(connection_string: str, *, connections: int, as_target: bool) -> PostgresStore:
+    """Connect to a database; as a target, its tables are made if need be.
+
+    Raises:
+        CheckpointerConfigurationError: There is no connection, or the string is none. It is never shown.
+    """
+    try:
+        conninfo_to_dict(connection_string)
+    except psycopg.ProgrammingError:
+        msg = "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database"
+        raise CheckpointerConfigurationError(msg) from None
+    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(
+        connection_string, kwargs=options, min_size=1, max_size=connections, open=False
+    )
+    try:
+        pool.open(wait=True, timeout=_CONNECT_SECONDS)
+    except PoolTimeout:
+        pool.close()
+        raise CheckpointerConfigurationError(_why_not(connection_string)) from None
+    store = PostgresStore(PostgresSaver(pool))
+    if as_target:
+        store.saver.setup()
+    return store
+
+
+def _why_not(connection_string: str) -> str:
+    """What a connection fails with, which a pool keeps to itself."""
+    try:
+        psycopg.connect(connection_string, connect_timeout=int(_CONNECT_SECONDS)).close()
+    except psycopg.OperationalError as error:
+        return f"Postgres cannot be reached: {str(error).strip()}"
+    return f"Postgres did not answer within {_CONNECT_SECONDS:.0f} s; try again"

@@ -1,0 +1,97 @@
+"""LangGraph's SQLite saver as a store: thread ids, checkpoints and places of writes by SQL on its tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+
+_TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
+_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
+_CHECKPOINTS = "SELECT checkpoint_id, checkpoint_ns FROM checkpoints WHERE thread_id = ?"
+_PLACES = """
+SELECT task_path, task_id, idx, channel FROM writes
+WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+"""
+_SIZE = """
+SELECT
+    (SELECT coalesce(sum(length(checkpoint) + length(metadata)), 0) FROM checkpoints WHERE thread_id = ?)
+    + (SELECT coalesce(sum(length(value)), 0) FROM writes WHERE thread_id = ?)
+"""
+
+
+class SqliteStore(SaverStore):
+    """The tables of LangGraph's SQLite saver."""
+
+    saver: SqliteSaver
+    knows_places = True
+
+    def thread_ids(self) -> Iterator[str]:
+        """The ids of all threads, in order."""
+        return (thread_id for (thread_id,) in self._rows(_THREADS))
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        """A thread's checkpoints in every namespace, the oldest first."""
+        return sorted(Ref(*row) for row in self._rows(_CHECKPOINTS, thread_id))
+
+    def stored_places(self, config: RunnableConfig) -> Sequence[tuple[Place, str]] | None:
+        """The places and channels of a checkpoint's writes, in order."""
+        at = config["configurable"]
+        rows = self._rows(_PLACES, at["thread_id"], at["checkpoint_ns"], at["checkpoint_id"])
+        return sorted((Place(*place), channel) for *place, channel in rows)
+
+    def stored_bytes(self, thread_id: str) -> int | None:
+        """How much the thread's checkpoints, metadata and writes take up, without keys."""
+        return int(self._rows(_SIZE, thread_id, thread_id)[0][0])
+
+    def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        with self.saver.cursor(transaction=False) as cursor:
+            return cursor.execute(statement, arguments).fetchall()
+
+    def close(self) -> None:
+        """Close the database."""
+        self.saver.conn.close()
+
+
+def open_sqlite(path: str, *, as_target: bool) -> SqliteStore:
+    """Open a database file; as a target it is made if need be.
+
+    Raises:
+        CheckpointerConfigurationError: There is no such file, or it is no database with checkpoints.
+    """
+    if not as_target:
+        _check_source(path)
+    elif not Path(path).resolve().parent.is_dir():
+        msg = f"there is no folder for the SQLite database {path}; make it first"
+        raise CheckpointerConfigurationError(msg)
+    store = SqliteStore(SqliteSaver(sqlite3.connect(path, check_same_thread=False)))
+    store.saver.setup()
+    return store
+
+
+def _check_source(path: str) -> None:
+    """Make sure that there are checkpoints to move: to open a database makes one."""
+    if not Path(path).is_file():
+        msg = f"there is no SQLite database {path}; check its path"
+        raise CheckpointerConfigurationError(msg)
+    connection = sqlite3.connect(path)
+    try:
+        [(tables,)] = connection.execute(_TABLES).fetchall()
+    except sqlite3.DatabaseError as error:
+        msg = f"{path} is no SQLite database ({error}); name the file that LangGraph's saver was given"
+        raise CheckpointerConfigurationError(msg) from None
+    finally:
+        connection.close()
+    if tables != 2:
+        msg = (
+            f"the SQLite database {path} has no tables of LangGraph's saver; name the file that it was given"
+        )
+        raise CheckpointerConfigurationError(msg)

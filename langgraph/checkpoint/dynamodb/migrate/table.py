@@ -1,0 +1,174 @@
+"""The store of this package's own saver: exact places of writes, measured capacity, and few reads of what is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import product
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import Write as StoredWrite
+from langgraph.checkpoint.dynamodb._format.content import read_writes
+from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._operations import put_writes
+from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    ChangedMeanwhileError,
+    Group,
+    History,
+    Segments,
+    config_of,
+    find,
+    load,
+)
+from langgraph.checkpoint.dynamodb._operations.survey import overview, scan_threads
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces
+from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
+from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref, record_of
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+_WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_item"})
+# Segments are shared by the checkpoints of a namespace, so they are kept, up to this many bytes of them.
+_SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
+
+
+class TableStore(SaverStore):
+    """A table of this package's saver."""
+
+    saver: DynamoDBSaver
+    mover: DynamoDBSaver
+    knows_places = True
+
+    def __init__(self, saver: DynamoDBSaver, budget: Budget | None = None) -> None:
+        """Take the saver, and what its writes are paid from."""
+        super().__init__(saver)
+        self.budget = Budget() if budget is None else budget
+        self._driver = BlockingDriver(self._send, saver._clients.pool)
+
+    def _send(self, call: Call) -> Any:
+        """Make a request; what it takes to write is measured."""
+        if call.method not in _WRITING:
+            return self.saver._clients.send(call)
+        response = self.saver._clients.send(
+            Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
+        )
+        consumed = response.get("ConsumedCapacity") or []
+        for each in [consumed] if isinstance(consumed, Mapping) else consumed:
+            self.budget.spend(each["CapacityUnits"])
+        return response
+
+    @property
+    def _table(self) -> Table:
+        return self.saver._table
+
+    @property
+    def _codec(self) -> Codec:
+        return self.mover._codec
+
+    # Reading
+
+    def thread_ids(self) -> Iterator[str]:
+        """The ids of all threads, by a scan of the table."""
+        for page in self._driver.stream(scan_threads(self._table)):
+            yield from page.thread_ids
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        """A thread's checkpoints in every namespace, the oldest first; with those that later ones are rebuilt from."""
+        return sorted(self._driver.run(_refs(self._table, thread_id)))
+
+    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
+        """Checkpoints of a thread as they are read one after the other; None for one that is not there any more."""
+        known = dict[str, Segments]()
+        for ref in refs:
+            at = items.partition(thread_id, ref.namespace)
+            segments = known.setdefault(ref.namespace, Segments())
+            yield self._driver.run(_record(self._table, self._codec, at, ref.checkpoint_id, segments))
+            if (
+                sum(len(data) for each in known.values() for data in each.contents.values())
+                > _SEGMENT_BYTES_KEPT
+            ):
+                known.clear()
+
+    def stored_bytes(self, thread_id: str) -> int | None:
+        """How much a thread's items take up, by DynamoDB's rules; to know it, they are read."""
+        return self._driver.run(overview(self._table, thread_id)).bytes
+
+    # Writing
+
+    def seconds_to_wait(self) -> float:
+        """How long to wait before the next checkpoint, so as to stay within the capacity."""
+        return self.budget.seconds_to_wait()
+
+    def put(self, thread_id: str, record: Record) -> None:
+        """Store a checkpoint, and then its writes."""
+        at = items.partition(thread_id, record.namespace)
+        parent = config_of(at, record.parent_id or "")
+        versions = record.checkpoint["channel_versions"]
+        self._driver.run(put(self._table, self._codec, parent, record.checkpoint, record.metadata, versions))
+        self.put_writes(thread_id, record)
+
+    def put_writes(self, thread_id: str, record: Record) -> None:
+        """Store the writes of a checkpoint that is there already, in just their places."""
+        at = items.partition(thread_id, record.namespace)
+        for task_id, serialized in _serialized(self._codec, record).items():
+            store = put_writes.store(
+                self._table, self._codec, at, record.checkpoint["id"], task_id, serialized
+            )
+            self._driver.run(store)
+
+
+def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized]:
+    """A record's writes by their tasks, as `put_writes` stores them."""
+    tasks = dict[str, put_writes.Serialized]()
+    for (task_path, task_id, index), channel, value in record.writes:
+        kind, data = codec.dumps(value, f"the write to channel {channel!r}")
+        regular, special = tasks.setdefault(task_id, ({}, {}))
+        (regular if index >= 0 else special)[index] = StoredWrite(index, channel, kind, data, task_path)
+    return tasks
+
+
+def _refs(table: Table, thread_id: str) -> Op[list[Ref]]:
+    found = list[Ref]()
+    for at in (yield from namespaces(table, items.partition(thread_id))):
+        history = History(table, at, first_page=None, as_ancestors=True)
+        while not history.done:
+            found += [Ref(group.checkpoint_id, at.namespace) for group in (yield from history.page())]
+    return found
+
+
+def _record(
+    table: Table, codec: Codec, at: Partition, checkpoint_id: str, known: Segments
+) -> Op[Record | None]:
+    for _ in range(ATTEMPTS_MAX):
+        group = yield from find(table, at, checkpoint_id, as_ancestor=True)
+        if group is None:
+            return None
+        try:
+            loaded = yield from load(table, codec, group, known)
+        except ChangedMeanwhileError:
+            continue
+        if loaded is None:
+            return None
+        return (yield from work(partial(_decoded, at, codec, loaded, known), loaded.sealed_bytes()))
+    msg = (
+        f"checkpoint {checkpoint_id!r} was replaced or deleted while it was being read, {ATTEMPTS_MAX} times"
+    )
+    raise CheckpointNotFoundError(msg)
+
+
+def _decoded(at: Partition, codec: Codec, group: Group, known: Segments) -> Record:
+    places = [
+        Place(write.task_path, items.task_id_of(item), write.index)
+        for item, name in product(group.writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
+        for write in read_writes(codec, item, name, known.contents)
+    ]
+    return record_of(decode_tuple(at, codec, group, known), sorted(places))

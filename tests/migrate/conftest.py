@@ -1,0 +1,77 @@
+"""The savers that threads are moved between, and the threads: each kind that LangGraph makes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.migrate import SaverStore, TableStore, open_place
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+OTHERS = ("postgres", "sqlite", "aws", "memory")
+
+
+@pytest.fixture
+def table(make_saver: Callable[..., DynamoDBSaver]) -> TableStore:
+    """Give the store of a table of ours."""
+    return TableStore(make_saver())
+
+
+@pytest.fixture
+def amazon_table(client: DynamoDBClient) -> Iterator[str]:
+    """Give the name of a table as langgraph-checkpoint-aws wants it."""
+    name = f"aws-{uuid.uuid4().hex}"
+    client.create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in ("PK", "SK")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    yield name
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def open_other(
+    request: pytest.FixtureRequest, engine: Engine, tmp_path: Path, sessions: dict[str, Any]
+) -> Iterator[Callable[[str], SaverStore]]:
+    """Give what opens an empty saver of another kind, as a store."""
+    with contextlib.ExitStack() as stack:
+
+        def open_other(kind: str) -> SaverStore:
+            if kind == "memory":
+                return SaverStore(InMemorySaver())
+            if kind == "postgres":
+                place = request.getfixturevalue("postgres_url")
+            elif kind == "sqlite":
+                place = f"sqlite:{tmp_path / 'threads.db'}"
+            else:
+                table = request.getfixturevalue("amazon_table")
+                # Before a session is patched, which classes of it are annotated with.
+                importlib.import_module("langgraph.checkpoint.dynamodb.migrate.amazon")
+                place = f"aws:{table}?region_name={engine.region_name}&endpoint_url={engine.endpoint_url}"
+            with pytest.MonkeyPatch.context() as patch:
+                # The AWS saver makes a session of its own, which would read all that AWS says of its services.
+                patch.setattr(boto3, "Session", lambda **_: sessions["session"])
+                return stack.enter_context(open_place(place, as_target=True))
+
+        yield open_other
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, open_other: Callable[[str], SaverStore]) -> SaverStore:
+    """Give an empty saver of each other kind."""
+    return open_other(request.param)

@@ -1,0 +1,67 @@
+"""Threads are moved whole, from every saver and back, and their conversations go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.migrate import SaverStore, Status, TableStore, migrate
+from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonStore
+from tests.migrate.conftest import OTHERS
+from tests.migrate.threads import EVERY, WAITING, answer, begin, config, statuses
+from tests.support.graphs import Saver
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+_IDS = ("checkpoint_ns", "checkpoint_id")
+with_each = pytest.mark.parametrize("other", OTHERS, indirect=True)
+
+
+def seen(saver: Saver, thread_id: str) -> list[CheckpointTuple]:
+    """Return what a saver gives of a thread, in an order that does not depend on it."""
+    found = [
+        each._replace(pending_writes=sorted(each.pending_writes or [], key=lambda write: write[:2]))
+        for each in saver.list(config(thread_id))
+    ]
+    return sorted(found, key=lambda each: [each.config["configurable"][name] for name in _IDS])
+
+
+@with_each
+def test_all_that_a_saver_has_is_moved_and_goes_on(other: SaverStore, table: TableStore) -> None:
+    source, target = other.saver, table.saver
+    # The table of langgraph-checkpoint-aws takes a request for each value.
+    threads = begin(source, ["approvals", "delta"] if isinstance(other, AmazonStore) else EVERY)
+    assert sorted(other.thread_ids()) == threads
+    reports = list(migrate(other, table, threads, verify=True, parallel=2))
+    assert statuses(reports) == dict.fromkeys(threads, Status.MOVED)
+    assert all(each.checkpoints == each.verified for each in reports)
+    for thread_id in threads:
+        assert seen(target, thread_id) == seen(source, thread_id)
+    for thread_id in WAITING.keys() & threads:
+        assert answer(target, thread_id) == answer(source, thread_id)
+
+
+@with_each
+def test_and_back(other: SaverStore, table: TableStore) -> None:
+    source, target = table.saver, other.saver
+    threads = begin(
+        source, ["approvals"] if isinstance(other, AmazonStore) else ["delta", "fork", "subgraphs"]
+    )
+    assert sorted(table.thread_ids()) == threads
+    reports = migrate(table, other, threads, verify=True, parallel=2)
+    assert statuses(reports) == dict.fromkeys(threads, Status.MOVED)
+    for thread_id in WAITING.keys() & threads:
+        assert answer(target, thread_id) == answer(source, thread_id)
+
+
+def test_a_thread_that_waits_in_postgres_is_answered_from_dynamodb(
+    open_other: Callable[[str], SaverStore], table: TableStore, make_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    postgres = open_other("postgres")
+    graph, start = WAITING["approvals"]
+    graph(postgres.saver).invoke(start, config("approvals"))
+    assert statuses(migrate(postgres, table, ["approvals"])) == {"approvals": Status.MOVED}
+    state = answer(make_saver(), "approvals")
+    assert sorted(state["log"][1:4]) == ["budget: yes 1", "filed", "travel: yes 0"]

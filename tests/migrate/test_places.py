@@ -1,0 +1,310 @@
+"""The places that a person names: what opens each, what is wrong with others, and the places of writes in them."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import psycopg
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.checkpoint.sqlite import SqliteSaver
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    DynamoDBSaver,
+)
+from langgraph.checkpoint.dynamodb.migrate import (
+    SaverStore,
+    Status,
+    TableStore,
+    migrate,
+    open_place,
+    store_of,
+)
+from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref, Write, calls_of, guessed_places
+from tests.migrate.conftest import OTHERS
+from tests.migrate.threads import statuses
+from tests.support.checkpoints import store, thread_config
+from tools.engine import MOTO, Engine
+
+# Places of writes
+
+MIXED = [("a", 1), (INTERRUPT, "asked"), ("b", 2), (RESUME, ["answer"])]
+
+
+def store_writes(store_: SaverStore) -> RunnableConfig:
+    """Store writes of every kind, in another order than that in which they are applied."""
+    config = store(store_.saver, thread_config(), "1", {"a": 0})
+    saver = store_.saver
+    saver.put_writes(config, MIXED, "task-1", "~2")
+    saver.put_writes(config, [("a", number) for number in range(12)], "task-2", "~1")
+    saver.put_writes(config, [(ERROR, "failed")], "task-3", "~3")
+    saver.put_writes(config, [("a", "without a path")], "task-4")
+    return config
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("kind", [each for each in OTHERS if each != "memory"])
+def test_writes_keep_their_places(
+    open_other: Callable[[str], SaverStore], table: TableStore, kind: str, tmp_path: Path
+) -> None:
+    source = open_other(kind)
+    store_writes(source)
+    assert statuses(migrate(source, table, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    [record] = table.records("thread-1", [Ref("1", "")])
+    assert record is not None
+    assert sorted(write.place for write in record.writes) == [
+        Place("", "task-4", 0),
+        *(Place("~1", "task-2", number) for number in range(12)),
+        *(Place("~2", "task-1", position) for position in (-4, -3, 0, 2)),
+        Place("~3", "task-3", -1),
+    ]
+    with open_place(f"sqlite:{tmp_path / 'back.db'}", as_target=True) as back:
+        assert statuses(migrate(table, back, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+
+
+def test_writes_keep_their_order_where_more_cannot_be_known() -> None:
+    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    config = store_writes(source)
+    assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    one, other = (each.saver.get_tuple(config) for each in (source, target))
+    assert one is not None
+    assert other is not None
+    assert one.pending_writes == other.pending_writes
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["1", "2", "3"])))
+def test_guessed_places_are_in_the_given_order(order: tuple[str, ...]) -> None:
+    writes = [(task, channel, 0) for task in order for channel in (RESUME, "a", "b")]
+    places = guessed_places(writes)
+    assert sorted(places) == places
+    assert [(place.task_id, place.position) for place in places] == [
+        (task, position) for task in order for position in (-4, 0, 1)
+    ]
+    assert all(place.task_path == "" for place in places) is (list(order) == sorted(order))
+
+
+def test_a_position_that_nothing_leads_to_is_the_next_one() -> None:
+    writes = [Write(Place("", "task", position), "a", position) for position in (0, 5)]
+    assert list(calls_of(writes)) == [("task", "", [("a", 0), ("a", 5)])]
+
+
+def test_writes_that_come_in_meanwhile_are_read_again() -> None:
+    class Busy(SaverStore):
+        reads = 0
+
+        def stored_places(self, config: RunnableConfig) -> Any:
+            self.reads += 1
+            found = [(Place("~", "task", 0), "a"), (Place("~", "task", 1), "b")]
+            return found if self.reads == self.settles_at else found[:1]
+
+        settles_at = 2
+
+    saver = InMemorySaver()
+    written = store(saver, thread_config(), "1", {})
+    saver.put_writes(written, [("a", 1), ("b", 2)], "task")
+    busy = Busy(saver)
+    [record] = busy.records("thread-1", [Ref("1", "")])
+    assert record is not None
+    assert [write.place.task_path for write in record.writes] == ["~", "~"]
+    busy.reads = 10
+    [record] = busy.records("thread-1", [Ref("1", "")])
+    assert record is not None
+    assert [write.place.task_path for write in record.writes] == ["", ""]
+
+
+# Places of threads
+
+
+def make_memory() -> InMemorySaver:
+    """What a person names."""
+    return InMemorySaver()
+
+
+@contextmanager
+def opened_memory() -> Iterator[InMemorySaver]:
+    """The same, as a context manager."""
+    yield InMemorySaver()
+
+
+@pytest.fixture
+def functions(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give the name of a module with functions to name."""
+    module = types.ModuleType("functions_of_the_tests")
+    vars(module).update(make=make_memory, opened=opened_memory, number=lambda: 7)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module.__name__
+
+
+@pytest.mark.parametrize("function", ["make", "opened"])
+def test_a_saver_of_a_function(functions: str, function: str) -> None:
+    with open_place(f"{functions}:{function}") as found:
+        assert isinstance(found.saver, InMemorySaver)
+    assert "" not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("nothing", "names no place"),
+        ("postgresql:", "names no place"),
+        ("functions_of_the_tests:other", "cannot be imported"),
+        ("no_such_module:make", "cannot be imported"),
+        ("functions_of_the_tests:number", "gives a int"),
+        ("postgresql://user:secret@host/database?nonsense=1", "cannot be read"),
+        ("sqlite:/no/such/file.db", "there is no SQLite database"),
+        ("aws:table?bucket=x", "no option 'bucket'; there are bucket_name"),
+        ("aws:table?key_prefix=x", "no bucket_name"),
+    ],
+)
+def test_what_is_wrong_with_a_place_is_said(functions: str, place: str, message: str) -> None:
+    del functions
+    with (
+        pytest.raises((CheckpointerInputError, CheckpointerConfigurationError), match=message) as error,
+        open_place(place),
+    ):
+        pass
+    assert "secret" not in str(error.value)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.migrate.sqlite", None)
+    with (
+        pytest.raises(CheckpointerConfigurationError, match="pip install langgraph-checkpoint-sqlite"),
+        open_place("sqlite:threads.db"),
+    ):
+        pass
+
+
+# SQLite
+
+
+def test_a_file_that_is_no_database_of_threads(tmp_path: Path) -> None:
+    empty, text = tmp_path / "empty.db", tmp_path / "text.db"
+    empty.touch()
+    text.write_text("This is no database, but some text that is longer than the header of one.")
+    for path, message in ((empty, "has no tables"), (text, "is no SQLite database")):
+        with pytest.raises(CheckpointerConfigurationError, match=message), open_place(f"sqlite:{path}"):
+            pass
+    with (
+        pytest.raises(CheckpointerConfigurationError, match="there is no folder"),
+        open_place(f"sqlite:{tmp_path}/none/new.db", as_target=True),
+    ):
+        pass
+
+
+def test_a_database_file_is_opened_by_its_path_or_address(tmp_path: Path) -> None:
+    with open_place(f"sqlite:{tmp_path}/new.db", as_target=True) as made:
+        store(made.saver, thread_config(), "1", {"a": "b" * 100})
+        assert made.stored_bytes("thread-1") or 0 > 100
+    for place in (f"sqlite:{tmp_path}/new.db", f"sqlite://{tmp_path}/new.db"):
+        with open_place(place) as found:
+            assert list(found.thread_ids()) == ["thread-1"]
+
+
+# Postgres
+
+
+def test_threads_of_postgres_come_page_by_page(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.postgres._PAGE_THREADS", 2)
+    with open_place(postgres_url, as_target=True) as found:
+        for number in range(5):
+            store(found.saver, thread_config(f"thread-{number}"), "1", {"a": [b"x" * 100]})
+        assert list(found.thread_ids()) == [f"thread-{number}" for number in range(5)]
+        assert (found.stored_bytes("thread-1") or 0) > 100
+
+
+def test_a_database_without_threads_is_told_from_one_with_none(postgres_url: str) -> None:
+    with (
+        open_place(postgres_url) as found,
+        pytest.raises(CheckpointerConfigurationError, match='relation "checkpoints" does not exist'),
+    ):
+        next(iter(found.thread_ids()))
+
+
+def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.postgres._CONNECT_SECONDS", 0.2)
+    with (
+        pytest.raises(CheckpointerConfigurationError, match="Postgres cannot be reached: ") as error,
+        open_place("postgresql://user:secret@127.0.0.1:1/none"),
+    ):
+        pass
+    assert "secret" not in str(error.value)
+    monkeypatch.setattr(ConnectionPool, "wait", never)
+    with (
+        pytest.raises(CheckpointerConfigurationError, match="did not answer within"),
+        open_place(postgres_url),
+    ):
+        pass
+
+
+def never(*_: object, **__: object) -> None:
+    """Wait for a connection that does not come."""
+    raise PoolTimeout
+
+
+def test_one_connection_of_ones_own_stays_open(postgres_url: str) -> None:
+    with PostgresSaver.from_conn_string(postgres_url) as saver:
+        saver.setup()
+        found = store_of(saver)
+        found.close()
+        assert list(found.thread_ids()) == []
+        assert isinstance(saver.conn, psycopg.Connection)
+        assert not saver.conn.closed
+
+
+# AWS
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_what_lies_in_a_bucket_is_moved_and_counted(
+    amazon_table: str, engine: Engine, table: TableStore, request: pytest.FixtureRequest
+) -> None:
+    moto = request.getfixturevalue("_start_engine")(MOTO)
+    if not isinstance(moto, Engine):
+        pytest.skip(str(moto))
+    client = boto3.client("s3", endpoint_url=moto.endpoint_url, region_name=engine.region_name)
+    client.create_bucket(Bucket="threads")
+    client.close()
+    place = (
+        f"aws:{amazon_table}?region_name={engine.region_name}&endpoint_url={engine.endpoint_url}"
+        f"&bucket_name=threads&key_prefix=a&s3_endpoint_url={moto.endpoint_url}&compression=true"
+    )
+    with open_place(place) as source:
+        store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
+        reports = list(migrate(source, table, source.thread_ids(), verify=True))
+        assert statuses(reports) == {"thread-1": Status.MOVED}
+        assert (reports[0].source_bytes or 0) > 350_000
+        assert source.stored_bytes("thread-1") is not None
+        assert source.stored_bytes("nobody") is None
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_each_saver_gets_its_store(
+    open_other: Callable[[str], SaverStore], make_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    for kind in OTHERS:
+        found = open_other(kind)
+        assert type(store_of(found.saver)) is type(found)
+    assert type(store_of(make_saver())) is TableStore
+
+
+def test_savers_for_event_loops_are_refused() -> None:
+    class AsyncSqliteSaver(SqliteSaver):
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(CheckpointerConfigurationError, match="AsyncSqliteSaver is for event loops"):
+        store_of(AsyncSqliteSaver())

@@ -1,0 +1,389 @@
+"""A migration that is broken off goes on; what is not the source's any more is left alone."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+
+from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.migrate import Budget, SaverStore, Status, TableStore, migrate
+from langgraph.checkpoint.dynamodb.migrate import table as table_module
+from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
+from tests.migrate.threads import WAITING, answer, begin, config, statuses
+from tests.support.checkpoints import Conversation, noise, store, thread_config
+
+
+def a_thread() -> SaverStore:
+    """A thread that waits, with a subgraph's namespaces."""
+    source = SaverStore(InMemorySaver())
+    build, start = WAITING["subgraphs"]
+    build(source.saver).invoke(start, config("subgraphs"))
+    return source
+
+
+class PowerCutError(Exception):
+    """The process ends here."""
+
+
+class Failing(SaverStore):
+    """A saver that fails at its nth call."""
+
+    def __init__(self, calls_left: int) -> None:
+        """Start empty."""
+        super().__init__(InMemorySaver())
+        self.calls_left = calls_left
+
+    def _call(self) -> None:
+        self.calls_left -= 1
+        if self.calls_left == 0:
+            raise PowerCutError
+
+    def put(self, thread_id: str, record: Record) -> None:
+        self._call()
+        super().put(thread_id, record)
+
+    def put_writes(self, thread_id: str, record: Record) -> None:
+        self._call()
+        super().put_writes(thread_id, record)
+
+
+def test_a_move_that_fails_at_any_call_goes_on_from_there() -> None:
+    source = a_thread()
+    size = len(source.refs("subgraphs"))
+    for calls in count(1):
+        target = Failing(calls)
+        [report] = migrate(source, target, ["subgraphs"])
+        if report.status is not Status.FAILED:
+            break
+        assert report.problems == ["PowerCutError: "]
+        before = len(target.refs("subgraphs"))
+        [report] = migrate(source, target, ["subgraphs"], verify=True, measure=False)
+        assert not report.problems
+        assert report.status is Status.MOVED
+        assert (report.checkpoints, report.verified) == (size - before, size)
+    assert calls == 2 * size + 1
+
+
+def test_only_the_last_parents_stand_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.move._PARENTS_KEPT", 1)
+
+    class Numbers(InMemorySaver):
+        get_next_version = BaseCheckpointSaver.get_next_version
+
+    source, target = SaverStore(Numbers()), SaverStore(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    for number in range(4):
+        talk.put(log=number)
+    assert statuses(migrate(source, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
+
+
+def test_what_is_there_already_is_not_stored_again() -> None:
+    source, target = a_thread(), SaverStore(InMemorySaver())
+    assert statuses(migrate(source, target, ["subgraphs", "subgraphs"])) == {"subgraphs": Status.MOVED}
+    [report] = migrate(source, target, ["subgraphs"], verify=True)
+    assert (report.status, report.checkpoints, report.writes) == (Status.COMPLETE, 0, 0)
+
+
+def test_what_a_thread_has_stored_since_is_moved_when_it_is_moved_again() -> None:
+    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    talk.put(log=["begun"])
+    assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
+    source.saver.put_writes(talk.config, [("log", "more")], "task")
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.checkpoints, report.writes) == (Status.MOVED, 0, 1)
+
+
+class GoingOn(SaverStore):
+    """A saver whose conversation goes on whenever somebody looks."""
+
+    def __init__(self) -> None:
+        """Start with one checkpoint."""
+        super().__init__(InMemorySaver())
+        self.talk = Conversation(self.saver, "talk")
+        self.talk.put(log=0)
+        self.ends_at = 3
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        found = super().refs(thread_id)
+        if len(found) < self.ends_at:
+            self.talk.put(log=len(found))
+        return found
+
+
+def test_a_conversation_that_goes_on_meanwhile_is_followed_to_its_end() -> None:
+    source, target = GoingOn(), SaverStore(InMemorySaver())
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.checkpoints, report.verified) == (Status.MOVED, 3, 3)
+
+
+def test_one_that_does_not_end_is_told() -> None:
+    source, target = GoingOn(), SaverStore(InMemorySaver())
+    source.ends_at = 100
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.verified) == (Status.GOING_ON, None)
+    assert len(target.refs("talk")) == report.checkpoints == 5
+
+
+def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
+    class Pruned(SaverStore):
+        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+            for record in super().records(thread_id, refs):
+                if record is None or len(self.refs(thread_id)) == 1:
+                    yield record
+                else:
+                    storage["talk"][""].pop(record.checkpoint["id"])
+                    yield None
+
+    memory = InMemorySaver()
+    storage = memory.storage
+    source, target = Pruned(memory), SaverStore(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    for number in range(3):
+        talk.put(log=number)
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.checkpoints, report.verified) == (Status.MOVED, 1, 1)
+
+
+def test_a_thread_that_was_answered_in_the_target_is_left_alone() -> None:
+    source, target = a_thread(), SaverStore(InMemorySaver())
+    list(migrate(source, target, ["subgraphs"]))
+    answer(target.saver, "subgraphs")
+    there = target.refs("subgraphs")
+    assert statuses(migrate(source, target, ["subgraphs"], verify=True)) == {"subgraphs": Status.AHEAD}
+    assert target.refs("subgraphs") == there
+
+
+def test_two_conversations_are_not_made_one() -> None:
+    source, target = a_thread(), SaverStore(InMemorySaver())
+    list(migrate(source, target, ["subgraphs"]))
+    answer(target.saver, "subgraphs")
+    answer(source.saver, "subgraphs")
+    there = target.refs("subgraphs")
+    [report] = migrate(source, target, ["subgraphs"])
+    assert report.status is Status.FAILED
+    assert "different conversations by now" in report.problems[0]
+    assert target.refs("subgraphs") == there
+
+
+def test_a_thread_that_is_not_there_is_told() -> None:
+    source, target = a_thread(), SaverStore(InMemorySaver())
+    assert statuses(migrate(source, target, ["nobody"], verify=True)) == {"nobody": Status.ABSENT}
+
+
+def test_what_is_deleted_while_it_is_compared_is_left_out() -> None:
+    class Deleted(SaverStore):
+        is_deleted = False
+
+        def stored_bytes(self, thread_id: str) -> int | None:
+            self.is_deleted = True
+            return super().stored_bytes(thread_id)
+
+        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+            return (None for _ in refs) if self.is_deleted else super().records(thread_id, refs)
+
+    [report] = migrate(Deleted(a_thread().saver), SaverStore(InMemorySaver()), ["subgraphs"], verify=True)
+    assert (report.status, report.verified) == (Status.MOVED, 0)
+
+
+def test_a_checkpoint_that_is_not_there_is_none() -> None:
+    assert list(a_thread().records("subgraphs", [Ref("0", "")])) == [None]
+
+
+def test_differences_are_found_and_said() -> None:
+    class Careless(SaverStore):
+        def put(self, thread_id: str, record: Record) -> None:
+            record.checkpoint["channel_values"]["log"] = ["something else"]
+            record.checkpoint["channel_values"]["new"] = 1
+            record.checkpoint["channel_versions"]["new"] = 1
+            wrong: Any = {"step": 7}
+            super().put(thread_id, Record(record.namespace, record.checkpoint, wrong, "1", ()))
+
+    source, target = a_thread(), Careless(InMemorySaver())
+    [report] = migrate(source, target, ["subgraphs"], verify=True)
+    assert report.status is Status.FAILED
+    assert len(report.problems) == 3
+    words = ("parent", "metadata", "versions", "'new' is in only one", "pending writes")
+    assert all(word in report.problems[1] for word in words)
+    assert "channel 'log' differs" in report.problems[2]
+
+
+def test_a_checkpoint_that_is_lost_in_the_target_is_told() -> None:
+    class Forgetful(SaverStore):
+        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+            return (None for _ in refs)
+
+    [report] = migrate(a_thread(), Forgetful(InMemorySaver()), ["subgraphs"], verify=True)
+    assert "the target has it not" in report.problems[0]
+
+
+def test_a_failure_that_is_not_a_threads_own_ends_the_migration() -> None:
+    class Gone(SaverStore):
+        def refs(self, thread_id: str) -> list[Ref]:
+            msg = "connection refused"
+            raise OSError(msg)
+
+    reports = migrate(Gone(InMemorySaver()), SaverStore(InMemorySaver()), map(str, range(100)))
+    with pytest.raises(
+        CheckpointerError, match="20 threads in a row failed; the last: OSError: connection refused"
+    ):
+        list(reports)
+
+
+def test_whoever_stops_waits_for_no_more_than_a_checkpoint() -> None:
+    begun = threading.Event()
+
+    class Slow(SaverStore):
+        def seconds_to_wait(self) -> float:
+            begun.set()
+            return 60.0 if len(self.refs("talk")) == 1 else 0.0
+
+    source, target = SaverStore(InMemorySaver()), Slow(InMemorySaver())
+    for thread in ("talk", "other"):
+        talk = Conversation(source.saver, thread)
+        talk.put(log=1)
+        talk.put(log=2)
+
+    def ids() -> Iterator[str]:
+        yield "talk"
+        begun.wait()
+        while len(target.refs("talk")) < 1:
+            pass
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(migrate(source, target, ids(), parallel=1))
+    assert len(target.refs("talk")) == 1
+
+
+def test_a_report_that_nobody_waits_for_ends_the_migration() -> None:
+    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    for number in range(20):
+        Conversation(source.saver, f"thread-{number}").put(log=1)
+    reports = migrate(source, target, source.thread_ids(), parallel=1)
+    next(iter(reports))
+    del reports
+    gc.collect()
+    assert 1 <= len(list(target.thread_ids())) < 20
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableStore) -> None:
+    begin(table.saver, ["fork"])
+    target = Failing(3)
+    failures = 0
+    while next(iter(migrate(table, target, ["fork"]))).status is Status.FAILED:
+        failures += 1
+        target.calls_left = 5
+    [report] = migrate(table, target, ["fork"], verify=True)
+    assert failures > 3
+    assert (report.status, report.problems) == (Status.COMPLETE, [])
+    versions = {
+        version
+        for found in target.saver.list(config("fork"))
+        for version in found.checkpoint["channel_versions"].values()
+    }
+    # Two forks have a version each of the same number.
+    assert len(versions) > len({str(version).split(".")[0] for version in versions})
+
+
+@pytest.mark.parametrize("parallel", [0, -1, 1.5, True, "2"])
+def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
+    store = SaverStore(InMemorySaver())
+    with pytest.raises(CheckpointerInputError, match="parallel is"):
+        migrate(store, store, [], parallel=parallel)
+
+
+# Capacity
+
+
+def test_what_is_spent_has_to_be_paid_for() -> None:
+    now = [100.0]
+    budget = Budget(10, clock=lambda: now[0])
+    assert budget.seconds_to_wait() == 0
+    budget.spend(25)
+    assert budget.seconds_to_wait() == pytest.approx(2.5)
+    now[0] += 2
+    budget.spend(10)
+    assert budget.seconds_to_wait() == pytest.approx(1.5)
+    now[0] += 60
+    budget.spend(1)
+    assert budget.seconds_to_wait() == pytest.approx(0.1)
+    assert budget.spent == 36
+
+
+# Reading our table
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_checkpoint_that_is_replaced_meanwhile_is_read_again(
+    table: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(table.saver, thread_config(), "1", {"a": 1})
+    left = [1]
+
+    def changing(*arguments: Any) -> Op[Any]:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise ChangedMeanwhileError
+        return (yield from load(*arguments))
+
+    monkeypatch.setattr(table_module, "load", changing)
+    [record] = table.records("thread-1", [Ref("1", "")])
+    assert record is not None
+    left[0] = 100
+    with pytest.raises(CheckpointNotFoundError, match="8 times"):
+        list(table.records("thread-1", [Ref("1", "")]))
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_head_that_never_was_a_checkpoint_is_not_moved(
+    table: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(table.saver, thread_config(), "1", {"a": 1})
+
+    def nothing(*_: Any) -> Op[None]:
+        return None
+        yield
+
+    monkeypatch.setattr(table_module, "load", nothing)
+    target = SaverStore(InMemorySaver())
+    assert statuses(migrate(table, target, ["thread-1"])) == {"thread-1": Status.ABSENT}
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_the_memory_for_segments_is_bounded(table: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "_SEGMENT_BYTES_KEPT", 10)
+    store(table.saver, thread_config(), "1", {"a": noise(50_000)})
+    values = [
+        record.checkpoint["channel_values"]
+        for record in table.records("thread-1", [Ref("1", ""), Ref("1", ""), Ref("2", "")])
+        if record is not None
+    ]
+    assert values == [{"a": noise(50_000)}] * 2
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_what_is_written_to_our_table_is_measured(make_saver: Callable[..., Any]) -> None:
+    source = SaverStore(InMemorySaver())
+    begin(source.saver, ["fork", "delta"])
+    slow, quick = Budget(1000), Budget()
+    target = TableStore(make_saver(), slow)
+    reports = list(migrate(source, target, ["fork", "delta"]))
+    assert all(each.source_bytes is None and (each.target_bytes or 0) > 1000 for each in reports)
+    assert slow.spent > 20
+    assert target.seconds_to_wait() >= 0
+    again = TableStore(make_saver(), quick)
+    assert statuses(migrate(source, again, ["fork", "delta"])) == dict.fromkeys(
+        ["fork", "delta"], Status.COMPLETE
+    )
+    assert quick.spent == 0
