@@ -241,9 +241,13 @@ class Ledger:
     def _is_hidden(self, put: Put) -> bool:
         """Tell whether a newer checkpoint under a shorter ttl may be there, expired.
 
-        It was put at the same time, or by a process that died before it learned of the longer ttl.
+        It was put at the same time, or by a call that ended before it learned of the longer ttl; or copied with it.
         """
-        return not self.one_ttl and any(
+        if self.one_ttl:
+            return False
+        if put.thread in self.copies:
+            put = self.puts[self.copies[put.thread].source, put.namespace, put.checkpoint_id]
+        return any(
             other.began is not None
             and self.may_have_expired(other)
             and not (other.acknowledged and put.over_before(other.began))
