@@ -1,6 +1,7 @@
-"""Moving threads to DynamoDB from LangGraph's other savers, and back.
+"""Moving threads to DynamoDB from LangGraph's other savers, and back; and threads as files.
 
-A room above the saver, which nobody loads who does not move threads. `open_place` gives the stores, `migrate` moves.
+A room above the saver, which nobody loads who does not move threads. `open_place` gives the stores, `migrate` moves;
+`export_thread` writes a file, and `FileStore` is a file to move a thread from.
 
 Example:
     ```python
@@ -15,6 +16,7 @@ Example:
 """
 
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
+from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
 from langgraph.checkpoint.dynamodb.migrate.place import PLACES, open_place, store_of
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
@@ -23,10 +25,13 @@ from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 __all__ = [
     "PLACES",
     "Budget",
+    "Exported",
+    "FileStore",
     "SaverStore",
     "Status",
     "TableStore",
     "ThreadReport",
+    "export_thread",
     "migrate",
     "open_place",
     "store_of",

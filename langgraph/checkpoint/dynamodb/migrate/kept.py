@@ -20,6 +20,8 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, JsonPlusSeri
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 _PLAIN_KINDS = ("null", "bytes", "bytearray")
+KINDS = (*_PLAIN_KINDS, "msgpack", "json", "pickle")
+"""The types that LangGraph's serializer gives what it has written."""
 _OPTIONS = (
     ormsgpack.OPT_NON_STR_KEYS
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS

@@ -14,7 +14,7 @@ from enum import Enum
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, differences, same_writes
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
 # How often a thread whose conversation goes on is looked at again for what has come meanwhile.
@@ -64,7 +64,7 @@ class ThreadReport:
 
 
 def migrate(
-    source: SaverStore,
+    source: Source,
     target: SaverStore,
     thread_ids: Iterable[str],
     *,
@@ -102,7 +102,7 @@ def migrate(
 class _Run:
     """One call of `migrate`."""
 
-    def __init__(self, source: SaverStore, target: SaverStore, *, verify: bool, measure: bool) -> None:
+    def __init__(self, source: Source, target: SaverStore, *, verify: bool, measure: bool) -> None:
         self._source = source
         self._target = target
         self._verify = verify
@@ -169,7 +169,7 @@ class _Move:
     """The move of one thread."""
 
     def __init__(
-        self, source: SaverStore, target: SaverStore, report: ThreadReport, stopped: threading.Event
+        self, source: Source, target: SaverStore, report: ThreadReport, stopped: threading.Event
     ) -> None:
         self._source = source
         self._target = target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, PendingWrite
@@ -25,6 +25,32 @@ from langgraph.checkpoint.dynamodb.migrate.record import (
 
 # How often a checkpoint is read again because its writes seem to come in meanwhile.
 _ATTEMPTS_MAX = 3
+
+
+class Source(Protocol):
+    """What threads can be moved from."""
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether the places of writes are read where they are kept, and not guessed."""
+
+    def can_keep(self) -> bool:
+        """Whether values can be moved without making the objects in them."""
+
+    def keep_values(self) -> None:
+        """From now on, give values with the objects in them as they are stored."""
+
+    def thread_ids(self) -> Iterator[str]:
+        """The ids of all threads, each once."""
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        """A thread's checkpoints in every namespace, the oldest first."""
+
+    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
+        """Checkpoints of a thread as they are read one after the other; None for one that is not there any more."""
+
+    def stored_bytes(self, thread_id: str) -> int | None:
+        """How much a thread takes up, as it is stored; None where that is not known."""
 
 
 class SaverStore:

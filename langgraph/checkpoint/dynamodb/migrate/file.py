@@ -1,0 +1,310 @@
+"""A thread as a file of JSON lines, and such a file as a place that a thread is moved from.
+
+`docs/thread-file.md` has the format. Values are as the serializer gave them. Equal pieces of them are in the file once,
+so it grows with what a conversation adds, and not with its length times its state.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from binascii import Error as Base64Error
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, BinaryIO, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format.segments import split
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+)
+from langgraph.checkpoint.dynamodb.migrate.kept import KINDS
+from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref, Write
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+
+FORMAT = "langgraph-thread"
+VERSION = 1
+_DIGEST_BYTES = 32
+_PIECE_DIGITS = 32
+# How many pieces of a value stand ready for the next checkpoint, which has most of them.
+_PIECES_KEPT = 4096
+
+_Line: TypeAlias = dict[str, Any]
+
+
+# Export
+
+
+@dataclass
+class Exported:
+    """What an export wrote."""
+
+    thread_id: str
+    checkpoints: int = 0
+    writes: int = 0
+    bytes: int = 0
+
+
+def export_thread(source: SaverStore, thread_id: str, file: BinaryIO) -> Exported:
+    """Write a thread to a file, as it is read. What is encrypted at the source is not encrypted in the file.
+
+    Args:
+        source: Where the thread is.
+        thread_id: The thread.
+        file: Where to write; it need not be one that can be gone back in.
+
+    Returns:
+        What was written.
+
+    Raises:
+        CheckpointNotFoundError: The source has no such thread; nothing was written.
+    """
+    if source.can_keep():
+        source.keep_values()
+    refs = source.refs(thread_id)
+    if not refs:
+        msg = f"there is no thread {thread_id!r} to export; check its id"
+        raise CheckpointNotFoundError(msg)
+    writer = _Writer(source, file, Exported(thread_id))
+    writer.line({"format": FORMAT, "version": VERSION, "thread_id": thread_id})
+    for record in source.records(thread_id, refs):
+        if record is not None:
+            writer.record(record)
+    return writer.end()
+
+
+class _Writer:
+    """The lines of a file, and what of them is written already."""
+
+    def __init__(self, source: SaverStore, file: BinaryIO, exported: Exported) -> None:
+        self._source = source
+        self._file = file
+        self._exported = exported
+        self._digest = blake2b(digest_size=_DIGEST_BYTES)
+        self._pieces = set[str]()
+
+    def line(self, content: _Line) -> None:
+        data = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+        self._digest.update(data)
+        self._exported.bytes += len(data)
+        self._file.write(data)
+
+    def record(self, record: Record) -> None:
+        checkpoint: Mapping[str, Any] = record.checkpoint
+        rest = {name: each for name, each in checkpoint.items() if name != "channel_values"}
+        self.line({
+            "checkpoint": record.ref.checkpoint_id,
+            "namespace": record.namespace,
+            "parent": record.parent_id,
+            "body": self._value(rest),
+            "metadata": self._value(record.metadata),
+            "values": {name: self._value(each) for name, each in checkpoint["channel_values"].items()},
+            "writes": [
+                {
+                    "task": each.place.task_id,
+                    "path": each.place.task_path,
+                    "position": each.place.position,
+                    "channel": each.channel,
+                    "value": self._value(each.value),
+                }
+                for each in record.writes
+            ],
+        })  # fmt: skip
+        self._exported.checkpoints += 1
+        self._exported.writes += len(record.writes)
+
+    def _value(self, value: Any) -> _Line:
+        """A value by its type, its pieces and what is behind them; pieces that are new have lines before its own."""
+        kind, data = self._source.dumps(value)
+        pieces, tail = split(bytes(data), 0, ())
+        names = [each.digest.hex()[:_PIECE_DIGITS] for each in pieces]
+        for name, each in zip(names, pieces, strict=True):
+            if name not in self._pieces:
+                self._pieces.add(name)
+                self.line({"piece": name, "data": _text(each.content)})
+        return {"type": kind, **({"pieces": names} if names else {}), "data": _text(tail)}
+
+    def end(self) -> Exported:
+        self.line({"end": self._exported.checkpoints, "digest": self._digest.hexdigest()})
+        self._file.flush()
+        return self._exported
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+# Import
+
+
+@dataclass
+class _Index:
+    """Where in a file everything is."""
+
+    thread_id: str = ""
+    checkpoints: dict[Ref, int] = field(default_factory=dict)
+    pieces: dict[str, int] = field(default_factory=dict)
+    kinds: set[str] = field(default_factory=set)
+
+
+class FileStore:
+    """A file that a thread was exported to, as a place that it is moved from; it is checked to its end first."""
+
+    knows_places = True
+
+    def __init__(self, file: BinaryIO, target: SaverStore, thread_id: str | None = None) -> None:
+        """Read the file once.
+
+        Args:
+            file: The file, which can be gone back in.
+            target: Where the thread is to be; its serializer reads the values.
+            thread_id: The id to give the thread; its own where None is given.
+
+        Raises:
+            CheckpointerInputError: It is no such file.
+            CheckpointFormatError: It was written by a newer release.
+            CheckpointCorruptionError: It is cut short, or was changed.
+            CheckpointerConfigurationError: The target's serializer is not the one that the values were written with.
+        """
+        self._file = file
+        self._target = target
+        self._index = _indexed(file)
+        self._thread_id = self._index.thread_id if thread_id is None else thread_id
+        self._piece = lru_cache(_PIECES_KEPT)(self._read_piece)
+        foreign = self._index.kinds - set(KINDS)
+        if foreign and target.can_keep():
+            msg = (
+                f"the thread was exported with a serializer of its own, of type {min(foreign)!r}; give the saver the"
+                " same one"
+            )
+            raise CheckpointerConfigurationError(msg)
+
+    def can_keep(self) -> bool:
+        """Values are in the file as they were stored."""
+        return True
+
+    def keep_values(self) -> None:
+        """The target's serializer decides how they are read."""
+
+    def thread_ids(self) -> Iterator[str]:
+        """The id that the thread is to have."""
+        yield self._thread_id
+
+    def refs(self, thread_id: str) -> list[Ref]:
+        """The thread's checkpoints, the oldest first."""
+        return sorted(self._index.checkpoints) if thread_id == self._thread_id else []
+
+    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
+        """Checkpoints as they are read, one after the other."""
+        del thread_id
+        for ref in refs:
+            yield self._record(self._line(self._index.checkpoints[ref]))
+
+    def stored_bytes(self, thread_id: str) -> int | None:
+        """How long the file is."""
+        del thread_id
+        return self._file.seek(0, 2)
+
+    def _record(self, line: _Line) -> Record:
+        values = {name: self._value(each) for name, each in line["values"].items()}
+        checkpoint: Any = {**self._value(line["body"]), "channel_values": values}
+        writes = [
+            Write(
+                Place(each["path"], each["task"], each["position"]),
+                each["channel"],
+                self._value(each["value"]),
+            )
+            for each in line["writes"]
+        ]
+        return Record(line["namespace"], checkpoint, self._value(line["metadata"]), line["parent"], writes)
+
+    def _value(self, value: _Line) -> Any:
+        data = b"".join((*map(self._piece, value.get("pieces", ())), base64.b64decode(value["data"])))
+        return self._target.loads((value["type"], data))
+
+    def _read_piece(self, name: str) -> bytes:
+        return base64.b64decode(self._line(self._index.pieces[name])["data"])
+
+    def _line(self, offset: int) -> _Line:
+        self._file.seek(offset)
+        line: _Line = json.loads(self._file.readline())
+        return line
+
+
+def _indexed(file: BinaryIO) -> _Index:
+    """Read a file to its end, and note where everything is."""
+    file.seek(0)
+    index, digest, offset = _Index(), blake2b(digest_size=_DIGEST_BYTES), 0
+    for number, data in enumerate(file, 1):
+        try:
+            line = json.loads(data)
+            if number == 1:
+                index.thread_id = _begun(line)
+            elif "end" in line:
+                _check_end(line, index, digest.hexdigest(), file)
+                return index
+            else:
+                _note(index, line, offset)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            msg = (
+                f"line {number} of the file is not what an export writes ({error!r}); export the thread again"
+            )
+            raise CheckpointerInputError(msg) from error
+        digest.update(data)
+        offset += len(data)
+    msg = "the file is cut short: its last line is missing; export the thread again"
+    raise CheckpointCorruptionError(msg)
+
+
+def _begun(line: _Line) -> str:
+    """The thread's id, in the first line."""
+    if line["format"] != FORMAT:
+        raise ValueError(line["format"])
+    if line["version"] > VERSION:
+        msg = (
+            f"the file has format version {line['version']}, and this release of langgraph-dynamodb reads up to"
+            f" {VERSION}; upgrade langgraph-dynamodb"
+        )
+        raise CheckpointFormatError(msg)
+    return str(line["thread_id"])
+
+
+def _check_end(line: _Line, index: _Index, digest: str, file: BinaryIO) -> None:
+    if (line["end"], line["digest"]) != (len(index.checkpoints), digest) or file.read(1):
+        msg = "the file was changed after it was written, or more was added to it; export the thread again"
+        raise CheckpointCorruptionError(msg)
+
+
+def _note(index: _Index, line: _Line, offset: int) -> None:
+    """Note where a line is, if it has what it has to."""
+    if "piece" in line:
+        _check_data(line)
+        index.pieces[line["piece"]] = offset
+        return
+    writes = line["writes"]
+    for value in (
+        line["body"],
+        line["metadata"],
+        *line["values"].values(),
+        *(each["value"] for each in writes),
+    ):
+        _check_data(value)
+        index.kinds.add(value["type"])
+        if not index.pieces.keys() >= set(value.get("pieces", ())):
+            raise KeyError(*value["pieces"])
+    for each in writes:
+        Place(str(each["path"]), str(each["task"]), int(each["position"]))
+    index.checkpoints[Ref(line["checkpoint"], line["namespace"])] = offset
+    line["parent"]
+
+
+def _check_data(line: _Line) -> None:
+    try:
+        base64.b64decode(line["data"], validate=True)
+    except Base64Error as error:
+        raise ValueError(error) from error

@@ -1,0 +1,220 @@
+"""A thread is a file and a thread again; what is not such a file is refused before anything is written."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+    DynamoDBSaver,
+)
+from langgraph.checkpoint.dynamodb.migrate import (
+    FileStore,
+    SaverStore,
+    Status,
+    export_thread,
+    migrate,
+    store_of,
+)
+from tests.migrate.test_kept import Own
+from tests.migrate.threads import WAITING, answer, begin, statuses
+from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
+
+
+def memory(**options: Any) -> SaverStore:
+    """An empty saver."""
+    return SaverStore(InMemorySaver(**options))
+
+
+def exported(source: SaverStore, thread_id: str = "thread-1") -> io.BytesIO:
+    """A thread as a file."""
+    file = io.BytesIO()
+    result = export_thread(source, thread_id, file)
+    assert result.bytes == len(file.getvalue())
+    return file
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_thread_is_a_file_and_a_thread_again(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    source, target = store_of(make_saver()), store_of(make_saver())
+    for thread_id in begin(source.saver, ["approvals", "delta", "fork"]):
+        file = exported(source, thread_id)
+        copy = f"copy of {thread_id}"
+        found = FileStore(file, target, copy)
+        [report] = migrate(found, target, found.thread_ids(), verify=True)
+        assert (report.thread_id, report.status, report.problems) == (copy, Status.MOVED, [])
+        assert report.source_bytes == len(file.getvalue())
+        again = exported(target, copy)
+        assert again.getvalue().split(b"\n")[1:-2] == file.getvalue().split(b"\n")[1:-2]
+    graph = WAITING["approvals"][0](target.saver)
+    state = graph.get_state({"configurable": {"thread_id": "copy of approvals"}})
+    assert len(state.interrupts) == 2
+    assert answer(source.saver, "approvals")["log"][-1] == "closed after 4"
+
+
+def test_it_keeps_its_id_where_no_other_is_given() -> None:
+    source, target = memory(), memory()
+    store(source.saver, thread_config("a thread"), "1", {"a": 1})
+    found = FileStore(exported(source, "a thread"), target)
+    assert list(found.thread_ids()) == ["a thread"]
+    assert found.refs("another") == []
+    assert statuses(migrate(found, target, found.thread_ids())) == {"a thread": Status.MOVED}
+    assert stored_values(target.saver, thread_config("a thread")) == {"a": 1}
+
+
+def test_what_comes_again_is_in_the_file_once() -> None:
+    source = memory()
+    talk = Conversation(source.saver, "talk")
+    said = []
+    for number in range(20):
+        said.append(noise(5_000, seed=number))
+        talk.put(said=list(said))
+    assert len(exported(source, "talk").getvalue()) < 4 * 20 * 5_000
+    target = memory()
+    found = FileStore(exported(source, "talk"), target)
+    assert statuses(migrate(found, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
+    assert stored_values(target.saver, thread_config("talk")) == {"said": said}
+
+
+def test_what_was_encrypted_is_not_in_the_file_and_is_again_after_it() -> None:
+    one, other = (EncryptedSerializer.from_pycryptodome_aes(key=key * 16) for key in (b"1", b"2"))
+    source, target = memory(serde=one), memory(serde=other)
+    store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
+    found = FileStore(exported(source), target)
+    assert statuses(migrate(found, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert stored_values(target.saver, thread_config()) == {"said": HumanMessage("hello", id="1")}
+
+
+def test_a_serializer_of_ones_own_is_needed_on_both_sides() -> None:
+    source, target = memory(serde=Own()), memory(serde=Own())
+    store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
+    file = exported(source)
+    assert statuses(migrate(FileStore(file, target), target, ["thread-1"])) == {"thread-1": Status.MOVED}
+    assert stored_values(target.saver, thread_config()) == {"said": HumanMessage("hello", id="1")}
+    with pytest.raises(CheckpointerConfigurationError, match="serializer of its own, of type 'own'"):
+        FileStore(file, memory())
+
+
+def test_what_is_deleted_while_it_is_exported_is_left_out() -> None:
+    class Deleted(SaverStore):
+        def records(self, thread_id: str, refs: Any) -> Any:
+            yield from (next(super().records(thread_id, refs)), None)
+
+    source = Deleted(InMemorySaver())
+    for name in ("1", "2"):
+        store(source.saver, thread_config(), name, {"a": name})
+    assert len(FileStore(exported(source), memory()).refs("thread-1")) == 1
+
+
+def test_a_thread_that_is_not_there_is_no_file() -> None:
+    file = io.BytesIO()
+    with pytest.raises(CheckpointNotFoundError, match="no thread 'nobody'"):
+        export_thread(memory(), "nobody", file)
+    assert file.getvalue() == b""
+
+
+# What is no such file
+
+
+def lines() -> list[bytes]:
+    """The lines of a small file, with a piece."""
+    source = memory()
+    written = store(source.saver, thread_config(), "1", {"a": noise(20_000)})
+    source.saver.put_writes(written, [("a", 1)], "task")
+    return exported(source).getvalue().splitlines(keepends=True)
+
+
+def joined(some: list[bytes]) -> io.BytesIO:
+    """A file of lines."""
+    return io.BytesIO(b"".join(some))
+
+
+def changed(line: bytes, **changes: Any) -> bytes:
+    """A line with other content; what is None is left out."""
+    content = {**json.loads(line), **changes}
+    return json.dumps({name: value for name, value in content.items() if value is not None}).encode() + b"\n"
+
+
+def ended(some: list[bytes], checkpoints: int = 1) -> io.BytesIO:
+    """A file of lines with the last line that goes with them."""
+    digest = blake2b(b"".join(some), digest_size=32).hexdigest()
+    return joined([*some, json.dumps({"end": checkpoints, "digest": digest}).encode() + b"\n"])
+
+
+def test_the_lines_of_the_tests_make_a_file() -> None:
+    assert FileStore(ended(lines()[:-1]), memory()).refs("thread-1")
+
+
+def test_a_file_that_is_cut_short_or_changed_is_refused() -> None:
+    whole = lines()
+    for count in range(len(whole)):
+        with pytest.raises(CheckpointCorruptionError, match="cut short"):
+            FileStore(joined(whole[:count]), memory())
+    for damaged in (
+        [*whole, b"more"],
+        [changed(whole[0], thread_id="another"), *whole[1:]],
+        [*whole[:-2], whole[-1]],
+    ):
+        with pytest.raises(CheckpointCorruptionError, match="was changed after"):
+            FileStore(joined(damaged), memory())
+
+
+def test_a_file_of_a_newer_release_says_so() -> None:
+    first, *rest = lines()
+    with pytest.raises(CheckpointFormatError, match="version 2, and this release"):
+        FileStore(joined([changed(first, version=2), *rest]), memory())
+
+
+NOTHING = {"type": "null", "data": ""}
+
+
+@pytest.mark.parametrize(
+    ("line", "content"),
+    [
+        (1, b"no JSON\n"),
+        (1, b"\xff\n"),
+        (1, b"[]\n"),
+        (1, b'{"format": "another", "version": 1, "thread_id": "1"}\n'),
+        (1, b'{"format": "langgraph-thread", "version": "1", "thread_id": "1"}\n'),
+        (1, b'{"format": "langgraph-thread", "version": 1}\n'),
+        (2, b'{"piece": "00", "data": "no base 64"}\n'),
+        (2, b'{"piece": "00"}\n'),
+        (2, b"7\n"),
+        (2, b"[" * 100_000 + b"\n"),
+        (-2, {"writes": None}),
+        (-2, {"writes": [{"task": "t", "path": "", "position": "first", "channel": "a", "value": NOTHING}]}),
+        (-2, {"body": None}),
+        (-2, {"values": {"a": {"type": "msgpack"}}}),
+        (-2, {"values": {"a": {"data": ""}}}),
+        (-2, {"values": {"a": {"type": "msgpack", "pieces": ["00"], "data": ""}}}),
+        (-2, {"namespace": None}),
+        (-2, {"checkpoint": None}),
+    ],
+)
+def test_a_line_that_no_export_writes_is_named(line: int, content: Any) -> None:
+    some = lines()[:-1]
+    position = line - 1 if line > 0 else line + 1
+    some[position] = changed(some[position], **content) if isinstance(content, dict) else content
+    with pytest.raises(CheckpointerInputError, match=r"line \d+ of the file is not what an export writes"):
+        FileStore(ended(some), memory())
+
+
+def test_a_checkpoint_without_a_parent_says_so() -> None:
+    some = lines()[:-1]
+    content = json.loads(some[-1])
+    del content["parent"]
+    with pytest.raises(CheckpointerInputError, match="'parent'"):
+        FileStore(ended([*some[:-1], json.dumps(content).encode() + b"\n"]), memory())
