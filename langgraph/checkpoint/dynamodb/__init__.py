@@ -42,6 +42,15 @@ __all__ = [
 _FROM_CONFIG = ("CheckpointerConfig", "acreate_checkpointer", "create_checkpointer")
 
 
+def _checkpointer_of_agent_server() -> Any:
+    return import_module(f"{__name__}.server").checkpointer()
+
+
+# LangGraph's Agent Server looks for a path at its last dot, whatever it has of colons: for
+# `langgraph.checkpoint.dynamodb.server:checkpointer` it asks this module for a name with a colon (langgraph-api 0.16).
+globals()["server:checkpointer"] = _checkpointer_of_agent_server
+
+
 # Type checkers would take it as a promise that there is any name at all.
 if not TYPE_CHECKING:
 

@@ -1,0 +1,187 @@
+"""LangGraph's Agent Server keeps its threads in the table, by a line in `langgraph.json` and the environment.
+
+The real server runs, in an environment of its own that `make test-all` makes, and its client drives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_client, get_sync_client
+from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.support.checkpoints import thread_config
+from tools.engine import Engine
+from tools.server import Server
+
+pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
+
+HERE = Path(__file__).parent
+PROGRAM = HERE.parents[1] / ".venv-server" / "bin" / "langgraph"
+PREFIX = "LANGGRAPH_CHECKPOINTER_"
+AGENT = "agent"
+RUNS_AT_ONCE = 30
+
+
+def _server() -> Server:
+    options = ("--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", "{port}")
+    return Server("Agent Server", (str(PROGRAM), "dev", *options))
+
+
+def _with_agent(folder: Path) -> Path:
+    """A folder that has the agent and `langgraph.json`; the server keeps its own records there."""
+    for name in ("agent.py", "langgraph.json"):
+        shutil.copy(HERE / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def table_name() -> str:
+    """Give the name of a table that the server is to make."""
+    return f"agent-server-{uuid.uuid4().hex}"
+
+
+@pytest.fixture(scope="module")
+def _configured(engine: Engine, table_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Configure the server by its environment."""
+    if not PROGRAM.exists():
+        says = f"the Agent Server is not installed: `make {PROGRAM.parents[1].name}/.installed`, with Python 3.11"
+        pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.chdir(_with_agent(tmp_path_factory.mktemp("agent")))
+        environment.setenv(f"{PREFIX}TYPE", "dynamodb")
+        for name, value in {
+            "TABLE_NAME": table_name,
+            "ENDPOINT_URL": engine.endpoint_url,
+            "REGION_NAME": engine.region_name,
+            "SETUP": "true",
+        }.items():
+            environment.setenv(f"{PREFIX}CONFIG__{name}", value)
+        yield
+
+
+@pytest.fixture(scope="module")
+def address(_configured: None) -> Iterator[str]:
+    """Give the address of a server that runs."""
+    with _server().run() as address:
+        yield address
+
+
+@pytest.fixture
+def server(address: str) -> Iterator[SyncLangGraphClient]:
+    """Give a client of the server."""
+    with get_sync_client(url=address) as client:
+        yield client
+
+
+@pytest.fixture
+def saver(engine: Engine, table_name: str) -> Iterator[DynamoDBSaver]:
+    """Give a saver on the server's table, to look behind its back."""
+    with DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver:
+        yield saver
+
+
+def _say(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def _run(server: SyncLangGraphClient, thread_id: str, text: str) -> Any:
+    return server.runs.wait(thread_id, AGENT, input=_say(text))
+
+
+def _last(values: Any) -> str:
+    return str(values["messages"][-1]["content"])
+
+
+def _thread_ids(server: SyncLangGraphClient) -> set[str]:
+    return {each["thread_id"] for each in server.threads.search(limit=1000)}
+
+
+def test_a_run_is_interrupted_and_goes_on_with_the_answer(
+    server: SyncLangGraphClient, saver: DynamoDBSaver
+) -> None:
+    thread_id = server.threads.create()["thread_id"]
+    assert _last(_run(server, thread_id, "Hello.")) == "Hello."
+    _run(server, thread_id, "Who am I?")
+    state = server.threads.get_state(thread_id)
+    assert (state["next"], state["interrupts"][0]["value"]) == (["answer"], "What is your name?")
+    found = saver.get_tuple(thread_config(thread_id))
+    assert found is not None
+    assert found.config["configurable"]["checkpoint_id"] == state["checkpoint"]["checkpoint_id"]
+    values = server.runs.wait(thread_id, AGENT, command={"resume": "Ada."})
+    assert _last(values) == "Hello. Who am I? Ada."
+    assert not server.threads.get_state(thread_id)["next"]
+
+
+def test_history_has_every_step_and_a_thread_goes_on_from_any_of_them(server: SyncLangGraphClient) -> None:
+    thread_id = server.threads.create()["thread_id"]
+    for text in ("One.", "Two."):
+        _run(server, thread_id, text)
+    history = server.threads.get_history(thread_id, limit=100)
+    # Each run stores what was said, what is about to run, and what it has answered.
+    assert len(history) == 6
+    for newer, older in itertools.pairwise(history):
+        assert newer["parent_checkpoint"] is not None
+        assert newer["parent_checkpoint"]["checkpoint_id"] == older["checkpoint"]["checkpoint_id"]
+    after_one = next(each for each in history if len(each["values"].get("messages", [])) == 2)
+    server.threads.update_state(
+        thread_id,
+        _say("Another two."),
+        as_node="__start__",
+        checkpoint_id=str(after_one["checkpoint"]["checkpoint_id"]),
+    )
+    assert _last(server.runs.wait(thread_id, AGENT, input=None)) == "One. Another two."
+    assert len(server.threads.get_history(thread_id, limit=100)) == 8
+
+
+def test_a_copy_lives_by_itself_and_what_is_deleted_is_gone(
+    server: SyncLangGraphClient, saver: DynamoDBSaver
+) -> None:
+    thread_id = server.threads.create()["thread_id"]
+    _run(server, thread_id, "One.")
+    known = _thread_ids(server)
+    server.threads.copy(thread_id)
+    (copy_id,) = _thread_ids(server) - known
+    assert _last(_run(server, copy_id, "Two.")) == "One. Two."
+    assert _last(server.threads.get_state(thread_id)["values"]) == "One."
+    server.threads.delete(thread_id)
+    assert saver.get_tuple(thread_config(thread_id)) is None
+    assert _last(_run(server, copy_id, "Three.")) == "One. Two. Three."
+
+
+async def test_thirty_runs_at_once(address: str) -> None:
+    async def converse(client: LangGraphClient, number: int) -> str:
+        thread_id = (await client.threads.create())["thread_id"]
+        for text in (f"I am {number}.", "Still."):
+            values = await client.runs.wait(thread_id, AGENT, input=_say(text))
+        return _last(values)
+
+    async with get_client(url=address) as client:
+        answers = await asyncio.gather(*(converse(client, number) for number in range(RUNS_AT_ONCE)))
+    assert answers == [f"I am {number}. Still." for number in range(RUNS_AT_ONCE)]
+
+
+@pytest.mark.usefixtures("_configured")
+def test_a_server_that_was_restarted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_with_agent(tmp_path))
+    with _server().run() as address, get_sync_client(url=address) as before:
+        thread_id = before.threads.create()["thread_id"]
+        _run(before, thread_id, "Hello.")
+        _run(before, thread_id, "Who am I?")
+    with _server().run() as address, get_sync_client(url=address) as after:
+        # The thread's own record is the server's, and none of the checkpointer's.
+        after.threads.create(thread_id=thread_id, if_exists="do_nothing")
+        assert after.threads.get_state(thread_id)["next"] == ["answer"]
+        values = after.runs.wait(thread_id, AGENT, command={"resume": "Ada."})
+        assert _last(values) == "Hello. Who am I? Ada."
+        assert _last(_run(after, thread_id, "And now?")) == "Hello. Who am I? And now?"
