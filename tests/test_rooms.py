@@ -19,6 +19,7 @@ FLOORS = (
     "__init__",
     "cli",
     "migrate",
+    "server",
     "config",
     "saver",
     "_operations",

@@ -36,6 +36,8 @@ async def test_the_server_finds_it_by_the_last_dot_of_its_path(monkeypatch: pyte
 
 async def test_a_server_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{PREFIX}ENABLED", "false")
-    with pytest.raises(CheckpointerConfigurationError, match="ENABLED is false, and the Agent Server needs a"):
+    with pytest.raises(
+        CheckpointerConfigurationError, match="ENABLED is false, and the Agent Server needs a"
+    ):
         async with checkpointer():
             pass

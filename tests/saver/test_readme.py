@@ -32,6 +32,7 @@ COMMANDS = [
     if language == "sh"
     for line in text.splitlines()
 ]
+(AGENT_FILE,) = [text for language, text in BLOCKS if language == "yaml"]
 ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
 
@@ -50,6 +51,8 @@ def first_hour(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(profile))
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint_url)
     monkeypatch.setattr(sys, "argv", ["agent.py"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent.yaml").write_text(AGENT_FILE)
     yield [text.replace(ENDPOINT, engine.endpoint_url) for text in PYTHON]
     client.delete_table(TableName=TABLE)
 
