@@ -30,9 +30,12 @@ def item_bytes(item: Item) -> int:
 
 
 def _value_bytes(kind: str, content: object) -> int:
+    if isinstance(content, str) and kind == "N":
+        # Two digits share a byte; there is one more for the exponent, and one for a sign.
+        digits = content.lstrip("-").replace(".", "").strip("0")
+        return 1 + (len(digits) + 1) // 2 + content.startswith("-")
     if isinstance(content, str):
-        # Two digits share a byte, and there is one more for the exponent.
-        return len(content.encode()) if kind == "S" else (len(content.strip("-0.")) + 1) // 2 + 1
+        return len(content.encode())
     if isinstance(content, Iterable) and kind == "BS":
         return sum(len(bytes(each)) for each in content)
     return len(content) if isinstance(content, (bytes, bytearray)) else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -15,6 +15,15 @@ from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+Age = Callable[[str], bool]
+"""Whether a checkpoint is old, by its id."""
+
+
+def is_of_any_age(checkpoint_id: str) -> bool:
+    """Take every checkpoint for old."""
+    del checkpoint_id
+    return True
 
 
 def delete_thread(table: Table, thread_id: str) -> Op[None]:
@@ -51,18 +60,23 @@ def prune(table: Table, thread_ids: Sequence[str], strategy: str, keep_last: int
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
     wanted = checked_ids(thread_ids, "thread_ids")
     count = _checked_count(strategy, keep_last)
-
-    def choose(before: Sequence[Inventory]) -> Choice:
-        return _choose_old(before, count)
-
     unserved = Unserved()
     for thread_id in wanted:
         with unserved.left_out(f"thread {thread_id!r}"):
             if count == 0:
                 yield from delete_thread(table, thread_id)
             else:
-                yield from collect(table, thread_id, choose, adopt=True)
+                yield from prune_thread(table, thread_id, count)
     unserved.raise_first()
+
+
+def prune_thread(table: Table, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
+    """Keep the newest checkpoints of each namespace of a thread, so many, and those that are not old."""
+
+    def choose(before: Sequence[Inventory]) -> Choice:
+        return choose_old(before, count, is_old)
+
+    yield from collect(table, checked_id(thread_id, "thread_id"), choose, adopt=True)
 
 
 def _checked_count(strategy: str, keep_last: int | None) -> int:
@@ -85,9 +99,12 @@ def _checked_count(strategy: str, keep_last: int | None) -> int:
     return counts[strategy]
 
 
-def _choose_old(before: Sequence[Inventory], count: int) -> Choice:
-    """All but the newest checkpoints and what their delta channels are rebuilt from."""
-    kept = {each.at.pk: _newest(each, count) for each in before}
+def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_age) -> Choice:
+    """All old checkpoints but the newest, and but what the delta channels of those that stay are rebuilt from."""
+    kept = {
+        each.at.pk: _newest(each, count) | {name for name in each.heads if not is_old(name)}
+        for each in before
+    }
     root = before[0]
     chosen: Choice = {}
     for inventory in before:

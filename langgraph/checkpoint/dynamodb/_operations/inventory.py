@@ -12,6 +12,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
 from langgraph.checkpoint.dynamodb._format.content import delta_counters, read_roster
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.reads import Segments, read_segments
@@ -51,6 +52,8 @@ class Inventory:
     counted: AbstractSet[str] = frozenset()
     """The checkpoints that count."""
     indexes: Segments = field(default_factory=Segments)
+    sizes: dict[str, int] = field(default_factory=dict)
+    """What each item takes up, by its sort key, where the inventory was taken to measure."""
 
     def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
         """The heads and writes of some checkpoints."""
@@ -84,12 +87,20 @@ class Inventory:
         return self.heads.keys() | self.writes.keys()
 
 
-def take_inventory(table: Table, at: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
-    """Read what a namespace has, and the index segments that say what its items name."""
+def take_inventory(
+    table: Table, at: Partition, *, with_indexes: bool = True, measured: bool = False
+) -> Op[Inventory]:
+    """Read what a namespace has, and the index segments that say what its items name.
+
+    To measure is to look only: everything is read, at half the price, and nothing may be deleted by it.
+    """
     inventory = Inventory(at)
-    query = Query(at.pk, attributes=_ATTRIBUTES)
+    query = Query(at.pk, consistent=False) if measured else Query(at.pk, attributes=_ATTRIBUTES)
     while not query.done:
         for item in (yield from table.query_page(query)):
+            if measured:
+                inventory.sizes[items.sort_key(item)] = item_bytes(item)
+                item.pop(items.DATA, None)
             _sort_in(inventory, item)
     if with_indexes:
         for head in inventory.heads.values():

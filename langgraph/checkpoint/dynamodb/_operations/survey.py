@@ -15,9 +15,10 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
 from langgraph.checkpoint.dynamodb._operations.reads import History, Segments, read_segments
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces
+from langgraph.checkpoint.dynamodb._operations.threads import epochs_of, namespaces
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
@@ -152,6 +153,17 @@ def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
     metadata = {} if text is None else parse_metadata(head, text)
     found.step, found.source = metadata.get("step"), metadata.get("source")
     found.waiting = any(is_waiting(each) for each in writes)
+
+
+def measure_thread(table: Table, thread_id: str) -> Op[list[Inventory]]:
+    """What each namespace of a thread has, measured, and which of its checkpoints count; the root's first."""
+    root = items.partition(checked_id(thread_id, "thread_id"))
+    within = yield from namespaces(table, root)
+    thread = yield from table.get(root.pk, items.THREAD)
+    inventories = yield from gather([take_inventory(table, at, measured=True) for at in within])
+    for each in inventories:
+        each.count(epochs_of(thread or {}))
+    return inventories
 
 
 @dataclass(frozen=True)

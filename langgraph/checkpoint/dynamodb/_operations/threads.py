@@ -182,13 +182,20 @@ def take_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
         attempt += 1
         thread = yield from _try_claim(table, root, token, delay)
         if thread is not None:
-            previous = thread.get(items.PREVIOUS, {}).get("BS", ())
-            return Claim(root, token, items.binary(thread, items.EPOCH), frozenset(map(bytes, previous)))
+            epoch = items.binary(thread, items.EPOCH)
+            return Claim(root, token, epoch, epochs_of(thread) - {epoch})
     msg = (
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"
     )
     raise ThreadBusyError(msg)
+
+
+def epochs_of(thread: Item) -> frozenset[bytes]:
+    """The epochs whose heads count: the thread's, and those that deletions ended which then took no segments."""
+    previous = thread.get(items.PREVIOUS, {}).get("BS", ())
+    epoch = [items.binary(thread, items.EPOCH)] if items.EPOCH in thread else []
+    return frozenset(map(bytes, (*previous, *epoch)))
 
 
 def _try_claim(table: Table, root: Partition, token: bytes, delay_seconds: float) -> Op[Item | None]:

@@ -9,10 +9,15 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import command
+from langgraph.checkpoint.dynamodb.cli.copy import copy
+from langgraph.checkpoint.dynamodb.cli.cost import cost
+from langgraph.checkpoint.dynamodb.cli.delete import delete
 from langgraph.checkpoint.dynamodb.cli.diff import diff
 from langgraph.checkpoint.dynamodb.cli.doctor import doctor
 from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from langgraph.checkpoint.dynamodb.cli.prune import prune
+from langgraph.checkpoint.dynamodb.cli.setup import setup
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.template import DEPLOY, HELP, template
 from langgraph.checkpoint.dynamodb.cli.threads import threads
@@ -46,7 +51,7 @@ def _before(
     del version
 
 
-for each in (doctor, threads, show, history, diff):
+for each in (doctor, threads, show, history, diff, cost, setup, copy, prune, delete):
     app.command()(command(each))
 
 

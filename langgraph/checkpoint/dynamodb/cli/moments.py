@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from uuid import UUID
 
@@ -19,6 +20,19 @@ def stored_at(checkpoint_id: str | None) -> datetime | None:
         return None
     steps = (parsed.int >> 80 << 12) | (parsed.int >> 64 & 0xFFF)
     return _UUID6_EPOCH + timedelta(microseconds=steps // 10)
+
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGE = re.compile(rf"(\d{{1,6}})([{''.join(_UNITS)}])")
+
+
+def parse_age(text: str) -> timedelta:
+    """Read an age such as 30d, or raise `ValueError`."""
+    match = _AGE.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} is no age; give a whole number with m, h, d or w, such as 30d"
+        raise ValueError(msg)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def in_epoch_seconds(seconds: int | None) -> datetime | None:

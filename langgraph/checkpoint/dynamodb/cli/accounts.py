@@ -1,0 +1,172 @@
+"""What a thread comes to: what is stored, what its steps cost, and what a prune would free. Computed from its items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.pricing import read_units, stored_dollars, write_units
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
+from langgraph.checkpoint.dynamodb._operations.delete import Age, choose_old
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+
+# An entry of the index has but keys, so it takes one unit.
+_INDEX_UNITS = 1
+
+
+@dataclass
+class Sum:
+    """Items and their bytes."""
+
+    items: int = 0
+    bytes: int = 0
+
+    def add(self, size_bytes: int) -> None:
+        """Count one more item."""
+        self.items += 1
+        self.bytes += size_bytes
+
+    def include(self, other: Sum) -> None:
+        """Count all of another sum."""
+        self.items += other.items
+        self.bytes += other.bytes
+
+    @property
+    def month_dollars(self) -> float:
+        """What storing it costs for a month."""
+        return stored_dollars(self.bytes, self.items)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What storing a checkpoint with its pending writes took, and what reading it takes."""
+
+    checkpoint_id: str
+    namespace: str
+    write_units: int
+    read_units: float
+
+
+@dataclass
+class Account:
+    """One thread's, or several threads', items by kind, segments by who names them, and steps."""
+
+    kinds: dict[str, Sum] = field(default_factory=dict)
+    shared: Sum = field(default_factory=Sum)
+    own: Sum = field(default_factory=Sum)
+    unnamed: Sum = field(default_factory=Sum)
+    """Segments that nothing names: left by a process that died, or of a put that is under way."""
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def total(self) -> Sum:
+        """Everything."""
+        total = Sum()
+        for each in self.kinds.values():
+            total.include(each)
+        return total
+
+    def include(self, other: Account) -> None:
+        """Add another account."""
+        for kind, each in other.kinds.items():
+            self.kinds.setdefault(kind, Sum()).include(each)
+        for mine, others in (
+            (self.shared, other.shared),
+            (self.own, other.own),
+            (self.unnamed, other.unnamed),
+        ):
+            mine.include(others)
+        self.steps += other.steps
+
+
+_KINDS = {
+    items.SEGMENTS: "segments",
+    items.NAMESPACES: "namespace entries",
+    items.ROSTER: "rosters",
+    items.THREAD: "thread items",
+}
+
+
+def account_of(inventories: Sequence[Inventory]) -> Account:
+    """Account for a thread, given what each of its namespaces has."""
+    account = Account()
+    for inventory in inventories:
+        for sort_key, size in inventory.sizes.items():
+            account.kinds.setdefault(_kind(sort_key), Sum()).add(size)
+        named = Counter(each for name in inventory.checkpoint_ids for each in inventory.named([name]))
+        for segment_id in inventory.segments:
+            count = named[segment_id]
+            by = account.shared if count > 1 else account.own if count else account.unnamed
+            by.add(inventory.sizes[items.segment_sk(segment_id)])
+        account.steps += steps_of(inventory)
+    return account
+
+
+def _kind(sort_key: str) -> str:
+    if sort_key.startswith(items.CHECKPOINTS):
+        # What is between separators never has one.
+        return "checkpoints" if sort_key.count("#") == 2 else "pending writes"
+    return next((kind for prefix, kind in _KINDS.items() if sort_key.startswith(prefix)), "others")
+
+
+def steps_of(inventory: Inventory) -> Iterator[Step]:
+    """What each checkpoint of a namespace cost, oldest first: its items, and the segments that none before it has."""
+    sizes, seen = inventory.sizes, set[bytes]()
+    for name in sorted(inventory.heads):
+        own = [sizes[items.sort_key(each)] for each in inventory.items_of([name])]
+        named = inventory.named([name]) & inventory.segments.keys()
+        new = [sizes[items.segment_sk(each)] for each in named - seen]
+        seen |= named
+        written = sum(map(write_units, (*own, *new)))
+        read = read_units(sum(own), consistent=True) + sum(
+            read_units(sizes[items.segment_sk(each)]) for each in named
+        )
+        indexed = _INDEX_UNITS if RUN_ID in inventory.heads[name] else 0
+        yield Step(name, inventory.at.namespace, written + indexed, read)
+
+
+@dataclass
+class Pruned:
+    """What a prune takes out of threads."""
+
+    checkpoints: int = 0
+    freed: Sum = field(default_factory=Sum)
+    write_units: int = 0
+    """What deleting it takes: as much as writing it did."""
+
+    @classmethod
+    def sum_of(cls, some: Iterable[Pruned]) -> Pruned:
+        """What several prunes take out."""
+        total = cls()
+        for each in some:
+            total.checkpoints += each.checkpoints
+            total.freed.include(each.freed)
+            total.write_units += each.write_units
+        return total
+
+    def totals(self) -> dict[str, int]:
+        """Its numbers by their names."""
+        return {
+            "checkpoints": self.checkpoints,
+            "items": self.freed.items,
+            "bytes": self.freed.bytes,
+            "write_units": self.write_units,
+        }
+
+
+def pruned(inventories: Sequence[Inventory], count: int, is_old: Age) -> Pruned:
+    """What keeping the newest checkpoints, so many, and those that are not old, would take out."""
+    found = Pruned()
+    choice = choose_old(inventories, count, is_old)
+    for inventory in inventories:
+        gone = choice[inventory.at.pk]
+        found.checkpoints += len(gone & inventory.heads.keys())
+        freed = inventory.named(gone) - inventory.named(inventory.checkpoint_ids - gone)
+        keys = [items.sort_key(each) for each in inventory.items_of(sorted(gone))]
+        keys += [items.segment_sk(each) for each in freed & inventory.segments.keys()]
+        for each in keys:
+            found.freed.add(inventory.sizes[each])
+            found.write_units += write_units(inventory.sizes[each])
+    return found

@@ -1,0 +1,73 @@
+"""`copy`: threads under other ids."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
+from langgraph.checkpoint.dynamodb.cli.accounts import Account, account_of
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+
+
+def copy(
+    desk: Desk,
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="The thread to copy.")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="The id of the copy.")] = None,
+    *,
+    file: From = None,
+    parallel: Parallel = 4,
+    done: Done = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Copy threads: every checkpoint with its pending writes. What a target has besides stays.
+
+    A file has a source and a target on each line, with a tab between them.
+    """
+    pairs = _pairs(desk, source, target, file)
+    if dry_run:
+        _say_what_would_be(desk, pairs, parallel)
+        return
+    desk.confirm(f"Copy {len(pairs):,} threads within table {desk.options.table_name}?", yes=yes)
+
+    def one(pair: str) -> None:
+        desk.saver.copy_thread(*pairs[pair])
+
+    served = serve(desk, "copying", list(pairs), one, parallel=parallel, done=done)
+    conclude(desk, "copied", served)
+
+
+def _pairs(desk: Desk, source: str | None, target: str | None, file: From) -> dict[str, tuple[str, str]]:
+    """Sources with their targets, by the line that says both."""
+    if source is not None and target is None:
+        raise CommandError(Exit.USAGE, "give the id of the copy as well")
+    given = [] if source is None else [f"{source}\t{target}"]
+    pairs = {}
+    for line in chosen(desk, given, file):
+        parts = line.split("\t")
+        if len(parts) != 2 or not all(parts):
+            msg = f"{line!r} is not a source and a target with a tab between them"
+            raise CommandError(Exit.USAGE, msg)
+        pairs[line] = (parts[0], parts[1])
+    return pairs
+
+
+def _say_what_would_be(desk: Desk, pairs: dict[str, tuple[str, str]], parallel: int) -> None:
+    accounts: list[Account] = []
+
+    def one(pair: str) -> None:
+        accounts.append(account_of(desk.run(measure_thread(desk.table, pairs[pair][0]))))
+
+    served = serve(desk, "measuring threads", list(pairs), one, parallel=parallel)
+    totals = {
+        "checkpoints": sum(len(each.steps) for each in accounts),
+        "items": sum(each.total.items for each in accounts),
+        "bytes": sum(each.total.bytes for each in accounts),
+        "write_units": sum(step.write_units for each in accounts for step in each.steps),
+    }
+    conclude(desk, "would copy", served, totals)

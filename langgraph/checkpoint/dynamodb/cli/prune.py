@@ -1,0 +1,79 @@
+"""`prune`: old checkpoints out of threads."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
+from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
+from langgraph.checkpoint.dynamodb.cli.accounts import Pruned, pruned
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.moments import parse_age, stored_at
+
+
+def prune(
+    desk: Desk,
+    thread_ids: ThreadIds = None,
+    *,
+    file: From = None,
+    all_threads: Annotated[
+        bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
+    ] = False,
+    keep_last: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many checkpoints of each namespace stay at least.")
+    ] = 1,
+    older_than: Annotated[
+        timedelta | None,
+        typer.Option(
+            metavar="AGE", parser=parse_age, help="Only what was stored longer ago, such as 30d, 12h or 2w."
+        ),
+    ] = None,
+    parallel: Parallel = 4,
+    done: Done = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Take old checkpoints out of threads, with the writes and values that only they need. Agents need not stop.
+
+    What the delta channels of those that stay are rebuilt from stays as well. An age goes by the time in LangGraph's
+    checkpoint ids; checkpoints with other ids are never old. A saver with ttl_seconds gives what stays that ttl.
+    """
+    found = chosen(desk, thread_ids, file, scan=all_threads)
+    is_old = (
+        is_of_any_age if older_than is None else partial(_is_older, datetime.now(timezone.utc) - older_than)
+    )
+    if dry_run:
+        _say_what_would_be(desk, found, keep_last, is_old, parallel)
+        return
+    aged = "" if older_than is None else f" of those older than {older_than}"
+    kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"
+    desk.confirm(
+        f"Prune {len(found):,} threads of table {desk.options.table_name}, and keep{aged} {kept} of each namespace?",
+        yes=yes,
+    )
+
+    def one(thread_id: str) -> None:
+        desk.run(prune_thread(desk.table, thread_id, keep_last, is_old))
+
+    conclude(desk, "pruned", serve(desk, "pruning", found, one, parallel=parallel, done=done))
+
+
+def _is_older(limit: datetime, checkpoint_id: str) -> bool:
+    stored = stored_at(checkpoint_id)
+    return stored is not None and stored < limit
+
+
+def _say_what_would_be(desk: Desk, found: list[str], keep_last: int, is_old: Age, parallel: int) -> None:
+    freed: list[Pruned] = []
+
+    def one(thread_id: str) -> None:
+        freed.append(pruned(desk.run(measure_thread(desk.table, thread_id)), keep_last, is_old))
+
+    served = serve(desk, "measuring threads", found, one, parallel=parallel)
+    conclude(desk, "would prune", served, Pruned.sum_of(freed).totals())

@@ -1,0 +1,35 @@
+"""`setup`: the table for development."""
+
+from __future__ import annotations
+
+from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+
+_PRODUCTION = f"""\
+This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:
+  make deploy                                  (in a clone of the repository, with alarms and a dashboard)
+  {TEMPLATE_COMMAND} > table.yaml
+  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM\
+"""
+
+
+def setup(desk: Desk, *, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Make the table for development, or check the one that there is; for anything else it says how to deploy.
+
+    An endpoint of your own is taken for one of development, and is not asked about.
+    """
+    name, address = desk.options.table_name, desk.client.meta.endpoint_url
+    is_aws = ".amazonaws.com" in address
+    if is_aws:
+        desk.output.note(_PRODUCTION)
+    if dry_run:
+        desk.output.note(f"would make table {name} at {address}, or check it")
+        return
+    if is_aws:
+        desk.confirm(f"Make table {name} at {address} all the same?", yes=yes)
+    desk.saver.setup()
+    if desk.output.as_json:
+        desk.output.json({"table_name": name, "endpoint_url": address})
+    else:
+        desk.output.text(f"table {name} is ready at {address}")

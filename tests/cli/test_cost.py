@@ -1,0 +1,112 @@
+"""`cost`: what is stored, what a step takes as the engine counts it, and what a prune really frees."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from benchmarks.meter import Meter
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units, write_units
+from tests.cli.conftest import Run, config
+from tests.support import dynamodb_values, graphs
+from tests.support.checkpoints import Conversation, all_items, noise
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+def test_items_are_as_large_as_dynamodb_says(table: str, client: DynamoDBClient) -> None:
+    stored = all_items(client, table)
+    assert [item_bytes(each) for each in stored] == [dynamodb_values.item_bytes(each) for each in stored]
+
+
+@pytest.mark.parametrize("number", ["0", "-12.5", "1763800000", "100", "0.001"])
+def test_all_kinds_of_values_are_measured(number: str) -> None:
+    item: Any = {"n": {"N": number}, "flag": {"BOOL": True}, "set": {"BS": [b"12345678"]}, "é": {"S": "é"}}
+    assert item_bytes(item) == dynamodb_values.item_bytes(item)
+
+
+def test_units_are_counted_up() -> None:
+    assert [write_units(each) for each in (0, 1024, 1025)] == [1, 1, 2]
+    assert [read_units(each) for each in (1, 4096, 4097)] == [0.5, 0.5, 1.0]
+    assert read_units(4097, consistent=True) == 2.0
+
+
+def test_a_threads_items_segments_and_steps(run: Run, table: str, client: DynamoDBClient) -> None:
+    found = run("cost", "chat", "--table", table, "--json").json
+    own = [each for each in all_items(client, table) if each["PK"]["S"] == "chat#"]
+    assert found["total"]["items"] == len(own)
+    assert found["total"]["bytes"] == sum(map(item_bytes, own))
+    assert found["items"]["checkpoints"]["items"] == len(found["steps"]) == 7
+    segments = found["segments"]
+    assert (
+        sum(each["items"] for each in segments.values())
+        == found["items"].get("segments", {"items": 0})["items"]
+    )
+    shown = run("cost", "chat", "--table", table, "--steps", "2").out
+    assert "mean of 7" in shown
+    assert "prune --keep-last 1: takes out 6 checkpoints" in shown
+    assert len([each for each in shown.splitlines() if each.startswith("1f")]) == 2
+
+
+def test_the_whole_table_is_measured_after_a_word_on_what_that_costs(run: Run, table: str) -> None:
+    ended = run("cost", "--table", table, "--json")
+    assert ended.json["threads"] == 4
+    assert "Scanning table" in ended.err
+    assert {"checkpoints", "pending writes", "namespace entries", "thread items"} <= ended.json[
+        "items"
+    ].keys()
+
+
+def test_steps_cost_what_the_engine_counted(run: Run, make_table: Callable[[], str], engine: Engine) -> None:
+    table, meter = make_table(), Meter()
+    session = meter.watch(boto3.session.Session())
+    with DynamoDBSaver(table, session=session, endpoint_url=engine.endpoint_url) as saver:
+        for turn in range(4):
+            graphs.agent(saver).invoke({"messages": [("user", f"turn {turn}")]}, config("metered"))
+    found = run("cost", "metered", "--table", table, "--json").json
+    counted = sum(each["write_units"] for each in found["steps"])
+    # The thread's own item, and what a process does once.
+    assert counted <= meter.total.write_units <= counted + 3
+
+
+def test_a_prune_frees_what_was_said(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    conversation = Conversation(saver, "pruned")
+    rng = random.Random(1)
+    for step in range(6):
+        conversation.put(large=noise(40_000, step), log=[rng.random() for _ in range(200 * step)])
+    before = run("cost", "pruned", "--table", table, "--keep-last", "2", "--json").json
+    saver.prune(["pruned"], strategy="keep_last", keep_last=2)
+    after = run("cost", "pruned", "--table", table, "--keep-last", "2", "--json").json
+    # One head lost its parent, and the namespace got a roster.
+    roster = after["items"].pop("rosters")
+    freed = before["prune"]["freed"]
+    assert before["prune"]["checkpoints"] == 4
+    assert before["total"]["items"] - freed["items"] == after["total"]["items"] - roster["items"]
+    difference = before["total"]["bytes"] - freed["bytes"] - after["total"]["bytes"] + roster["bytes"]
+    assert 0 <= difference < 100
+    assert after["prune"]["checkpoints"] == 0
+
+
+def test_what_is_not_there_is_not_found_and_an_empty_table_costs_nothing(
+    run: Run, make_table: Callable[[], str]
+) -> None:
+    table = make_table()
+    ended = run("cost", "nobody", "--table", table)
+    assert ended.code == 3
+    assert "'nobody'" in ended.err
+    assert run("cost", "--table", table, "--json").json["total"]["items"] == 0
+    assert "all" in run("cost", "--table", table).out

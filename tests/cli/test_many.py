@@ -1,0 +1,285 @@
+"""`copy`, `prune`, `delete`: for many threads, asked about, tried dry, interrupted and gone on with."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.base.id import uuid6
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.cli import moments, prune
+from langgraph.checkpoint.dynamodb.cli.output import Output
+from tests.cli.conftest import Run, config
+from tests.support import graphs
+from tests.support.checkpoints import Conversation, all_items, store, stored_values, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+@pytest.fixture(scope="module")
+def shared(make_table: Callable[[], str]) -> str:
+    """Give a table for all tests, each of which has threads of its own."""
+    return make_table()
+
+
+@pytest.fixture
+def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+    """Give a saver on the table."""
+    return open_saver(shared)
+
+
+@pytest.fixture
+def threads(saver: DynamoDBSaver) -> list[str]:
+    """Give six threads of three checkpoints."""
+    names = [f"{uuid.uuid4()} {number}" for number in range(6)]
+    for name in names:
+        conversation = Conversation(saver, name)
+        for text in ("one", "two", "three"):
+            conversation.put(text=text)
+    return names
+
+
+def count(saver: DynamoDBSaver, thread_id: str) -> int:
+    return len(list(saver.list(thread_config(thread_id))))
+
+
+# Asking, and trying dry
+
+
+@pytest.mark.parametrize("command", ["delete", "prune"])
+def test_nothing_is_changed_unless_somebody_agrees(
+    run: Run,
+    shared: str,
+    saver: DynamoDBSaver,
+    threads: list[str],
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = run(command, *threads, "--table", shared)
+    assert ended.code == 7
+    assert "6 threads" in ended.err
+    assert "give --yes" in ended.err
+    monkeypatch.setattr(Output, "is_watched", True)
+    monkeypatch.setattr(Output, "ask", lambda *_: False)
+    assert run(command, *threads, "--table", shared).code == 7
+    assert [count(saver, each) for each in threads] == [3] * 6
+
+
+def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], client: DynamoDBClient, tmp_path: Path
+) -> None:
+    before = all_items(client, shared)
+    deleted = run("delete", *threads, "--table", shared, "--dry-run", "--json").json
+    own = [
+        each
+        for each in before
+        if each["PK"]["S"].startswith(tuple(each.replace(" ", "%20") for each in threads))
+    ]
+    assert deleted["items"] == len(own)
+    assert sorted(deleted["would_delete"]) == sorted(threads)
+    pruned = run("prune", *threads, "--table", shared, "--dry-run", "--json").json
+    assert (pruned["checkpoints"], pruned["items"]) == (12, 12)
+    file = tmp_path / "pairs"
+    file.write_text("".join(f"{each}\t{each} copy\n" for each in threads))
+    copied = run("copy", "--from-file", str(file), "--table", shared, "--dry-run")
+    assert "would copy: 6 threads, 18 checkpoints" in copied.out
+    assert all_items(client, shared) == before
+
+
+# Deleting
+
+
+def test_threads_are_deleted_by_a_file_side_by_side(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "threads"
+    file.write_text("\r\n".join([*threads[:4], "", "not there"]))
+    ended = run("delete", "-f", str(file), "--table", shared, "--yes")
+    assert (ended.code, ended.out) == (0, "deleted: 5 threads\n")
+    assert [count(saver, each) for each in threads] == [0, 0, 0, 0, 3, 3]
+
+
+def test_threads_are_read_from_standard_input(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]
+) -> None:
+    ended = run("delete", "--from-file", "-", "--table", shared, "--yes", "--json", stdin="\n".join(threads))
+    assert sorted(ended.json["deleted"]) == sorted(threads)
+    assert [count(saver, each) for each in threads] == [0] * 6
+
+
+def test_what_runs_stored_is_deleted(run: Run, shared: str, saver: DynamoDBSaver) -> None:
+    run_id, thread = str(uuid.uuid4()), str(uuid.uuid4())
+    graphs.agent(saver).invoke({"messages": [("user", "kept")]}, config(thread))
+    kept = count(saver, thread)
+    graphs.agent(saver).invoke({"messages": [("user", "gone")]}, config(thread, run_id))
+    assert run("delete", "--run-id", run_id, "--table", shared).code == 7
+    dry = run("delete", "--run-id", run_id, "--table", shared, "--dry-run", "--json")
+    assert dry.json == {"would be deleted from": [thread]}
+    ended = run("delete", "--run-id", run_id, "--table", shared, "--yes")
+    assert ended.out == f"deleted from: {thread}\n"
+    assert count(saver, thread) == kept
+    assert run("delete", "--run-id", run_id, "--table", shared, "--yes").out == "deleted from: no thread\n"
+    assert run("delete", thread, "--run-id", run_id, "--table", shared, "--yes").code == 2
+
+
+# Going on
+
+
+def test_what_was_done_is_not_done_again(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
+) -> None:
+    done = tmp_path / "done"
+    run("delete", *threads[:2], "--table", shared, "--yes", "--done", str(done))
+    assert sorted(done.read_text().splitlines()) == sorted(threads[:2])
+    conversation = Conversation(saver, threads[0])
+    conversation.put(text="begun again")
+    ended = run("delete", *threads, "--table", shared, "--yes", "--done", str(done))
+    assert ended.out == "deleted: 4 threads, 2 earlier\n"
+    assert count(saver, threads[0]) == 1
+    assert sorted(done.read_text().splitlines()) == sorted(threads)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), ConnectionAbortedError("no network")])
+def test_an_interruption_waits_for_what_is_under_way_and_notes_it(
+    run: Run,
+    shared: str,
+    saver: DynamoDBSaver,
+    threads: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    end: BaseException,
+) -> None:
+    done, real = tmp_path / "done", DynamoDBSaver.delete_thread
+    under_way, ended = threading.Event(), threading.Event()
+
+    def delete(saver: DynamoDBSaver, thread_id: str) -> None:
+        if thread_id == threads[2]:
+            under_way.wait()
+            ended.set()
+            raise end
+        if thread_id == threads[3]:
+            under_way.set()
+            ended.wait()
+            if isinstance(end, ConnectionError):
+                raise end
+        real(saver, thread_id)
+
+    monkeypatch.setattr(DynamoDBSaver, "delete_thread", delete)
+    arguments = ("delete", *threads, "--table", shared, "--yes", "--done", str(done), "--parallel", "2")
+    if isinstance(end, KeyboardInterrupt):
+        interrupted = run(*arguments)
+        assert interrupted.code == 130
+        assert "of 6 threads were served before this ended" in interrupted.err
+    else:
+        with pytest.raises(ConnectionAbortedError):
+            run(*arguments)
+    noted = done.read_text().splitlines()
+    assert [each for each in threads if count(saver, each) == 0] == [
+        each for each in threads if each in noted
+    ]
+    assert (threads[3] in noted) == isinstance(end, KeyboardInterrupt)
+    monkeypatch.setattr(DynamoDBSaver, "delete_thread", real)
+    assert run(*arguments).code == 0
+    assert [count(saver, each) for each in threads] == [0] * 6
+
+
+def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]
+) -> None:
+    too_long = "x" * 3000
+    ended = run("delete", threads[0], too_long, threads[1], "--table", shared, "--yes", "--parallel", "1")
+    assert ended.code == 8
+    assert "deleted: 2 threads" in ended.out
+    assert f"{too_long}: thread_id with checkpoint_ns makes a key" in ended.out
+    assert "1 threads could not be served" in ended.err
+    assert [count(saver, each) for each in threads[:2]] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("delete",), "no thread is named"),
+        (("delete", "-f", "not-there"), "cannot be read"),
+        (("delete", "two\nlines", "--yes", "--done", "done"), "line break"),
+        (("copy", "one"), "id of the copy"),
+        (("copy", "one", ""), "with a tab"),
+        (("prune", "one", "--older-than", "1y"), "such as 30d"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    run: Run, shared: str, arguments: tuple[str, ...], says: str
+) -> None:
+    ended = run(*arguments, "--table", shared)
+    assert ended.code == 2
+    assert says in " ".join(ended.err.split())
+
+
+# Copying
+
+
+def test_threads_are_copied(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
+    target = f"{threads[0]} copy"
+    ended = run("copy", threads[0], target, "--table", shared, "--yes")
+    assert ended.out == "copied: 1 threads\n"
+    assert stored_values(saver, thread_config(target)) == {"text": "three"}
+    assert count(saver, target) == 3
+
+
+# Pruning
+
+
+def test_the_newest_are_kept(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
+    assert run("prune", threads[0], "--table", shared, "--yes").out == "pruned: 1 threads\n"
+    assert run("prune", threads[1], "--table", shared, "--yes", "--keep-last", "2").code == 0
+    assert [count(saver, each) for each in threads[:3]] == [1, 2, 3]
+
+
+def test_only_what_is_older_goes(
+    run: Run,
+    make_table: Callable[[], str],
+    open_saver: Callable[..., DynamoDBSaver],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    for thread in ("a", "b"):
+        where: Any = thread_config(thread)
+        for number, name in enumerate(("0 by hand", str(uuid6()), str(uuid6()), str(uuid6()))):
+            where = store(saver, where, name, {"number": number})
+    by_uuid = saver.get_tuple(thread_config("a"))
+    assert by_uuid is not None
+    assert run("prune", "--all", "--table", table, "--yes", "--older-than", "1h").code == 0
+    assert [count(saver, each) for each in ("a", "b")] == [4, 4]
+    # In two hours.
+    real = moments.stored_at
+    monkeypatch.setattr(
+        prune, "stored_at", lambda each: (found := real(each)) and found - moments.parse_age("2h")
+    )
+    dry = run("prune", "--all", "--table", table, "--older-than", "1h", "--dry-run")
+    assert "would prune: 2 threads, 4 checkpoints" in dry.out
+    assert "Scanning table" in dry.err
+    ended = run("prune", "--all", "--table", table, "--older-than", "1h")
+    assert "keep of those older than 1:00:00 the newest checkpoint of each namespace?" in ended.err
+    assert run("prune", "--all", "--table", table, "--yes", "--older-than", "1h").code == 0
+    kept = [each.config["configurable"]["checkpoint_id"] for each in saver.list(thread_config("a"))]
+    assert kept == [by_uuid.checkpoint["id"], "0 by hand"]
+
+
+def test_an_empty_table_is_pruned_at_once(run: Run, make_table: Callable[[], str]) -> None:
+    ended = run("prune", "--all", "--table", make_table(), "--yes")
+    assert ended.out == "pruned: 0 threads\n"
+
+
+def test_ages_are_read() -> None:
+    assert moments.parse_age("90m") == moments.parse_age("1h") * 1.5
+    assert moments.parse_age("2w").days == 14
+    with pytest.raises(ValueError, match="no age"):
+        moments.parse_age("1.5d")
