@@ -18,6 +18,10 @@ export HYPOTHESIS_PROFILE
 # How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+# The rooms above the saver, whose tests have to reach every branch; they run by themselves, since measuring takes time.
+ROOMS := $(foreach room,config cli migrate,$(patsubst %/,%,$(wildcard tests/$(room)/)))
+MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
+OTHERS := $(addprefix --ignore=,$(ROOMS))
 
 .PHONY: help setup engine demo test test-all test-aiobotocore test-boto3 soak fuzz mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
@@ -83,10 +87,12 @@ demo: engine
 
 # The other environments come first, so that the last line printed is that of the whole suite.
 test: setup engine test-aiobotocore
-	$(PYTEST) -m "not search"
+	$(PYTEST) -m "not search" $(MEASURED)
+	$(PYTEST) -m "not search" $(OTHERS)
 
 test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed
-	$(PYTEST)
+	$(PYTEST) $(MEASURED)
+	$(PYTEST) $(OTHERS)
 
 # Encryption and expiry do not depend on the client library, so they are left out here.
 test-aiobotocore: setup engine

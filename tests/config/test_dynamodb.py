@@ -162,7 +162,6 @@ def test_options_of_serializer_and_client() -> None:
             "encryption_key: has no effect on a serde that encrypts already; give one of the two",
         ),
     ],
-    ids=str,
 )
 def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None:
     assert _error(**options).startswith(f"config.{says}")
