@@ -107,9 +107,10 @@ def test_what_nobody_has_foreseen_is_raised(run: Run, table: str, monkeypatch: p
         run("threads", "--table", table)
 
 
-def test_the_template_is_the_one_that_python_prints() -> None:
-    printed = CliRunner().invoke(app, ["template"]).stdout
-    command = [sys.executable, "-m", "langgraph.checkpoint.dynamodb", "template"]
+@pytest.mark.parametrize("name", ["template", "schema"])
+def test_what_is_printed_is_what_python_prints(name: str) -> None:
+    printed = CliRunner().invoke(app, [name]).stdout
+    command = [sys.executable, "-m", "langgraph.checkpoint.dynamodb", name]
     assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout == printed  # noqa: S603
 
 

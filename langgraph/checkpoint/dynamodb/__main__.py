@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from langgraph.checkpoint.dynamodb.cli.template import DEPLOY, HELP, template
-
-
-def _schema() -> str:
-    """The JSON Schema of a file that configures a checkpointer."""
-    return (Path(__file__).parent / "config" / "checkpointer.schema.json").read_text(encoding="utf-8")
+from langgraph.checkpoint.dynamodb.cli.shipped import DEPLOY, SCHEMA_HELP, TEMPLATE_HELP, schema, template
 
 
 def main() -> None:
@@ -20,16 +14,12 @@ def main() -> None:
     commands = parser.add_subparsers(required=True, metavar="command")
     commands.add_parser(
         "template",
-        help="print the CloudFormation template of the table and its policies",
-        description=HELP,
+        help=TEMPLATE_HELP,
+        description=TEMPLATE_HELP,
         epilog=DEPLOY,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     ).set_defaults(printed=template)
-    commands.add_parser(
-        "schema",
-        help="print the JSON Schema of a file that configures a checkpointer",
-        description="Print the JSON Schema of a file with a `checkpointer:`, by which editors check it.",
-    ).set_defaults(printed=_schema)
+    commands.add_parser("schema", help=SCHEMA_HELP, description=SCHEMA_HELP).set_defaults(printed=schema)
     sys.stdout.write(parser.parse_args().printed())
 
 

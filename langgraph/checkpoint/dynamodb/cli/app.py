@@ -18,8 +18,8 @@ from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
 from langgraph.checkpoint.dynamodb.cli.prune import prune
 from langgraph.checkpoint.dynamodb.cli.setup import setup
+from langgraph.checkpoint.dynamodb.cli.shipped import DEPLOY, SCHEMA_HELP, TEMPLATE_HELP, schema, template
 from langgraph.checkpoint.dynamodb.cli.show import show
-from langgraph.checkpoint.dynamodb.cli.template import DEPLOY, HELP, template
 from langgraph.checkpoint.dynamodb.cli.threads import threads
 
 _EXIT_CODES = "\n\n".join(f"{code.value}: {meaning}" for code, meaning in MEANINGS.items())
@@ -55,6 +55,15 @@ for each in (doctor, threads, show, history, diff, cost, setup, copy, prune, del
     app.command()(command(each))
 
 
-@app.command("template", help=HELP, epilog=DEPLOY)
+# Typer sets paragraphs anew, but for those after this mark.
+_AS_IT_IS = "\b\n"
+
+
+@app.command("template", help=TEMPLATE_HELP, epilog=DEPLOY.replace("\n\n", f"\n\n{_AS_IT_IS}"))
 def _template() -> None:
     sys.stdout.write(template())
+
+
+@app.command("schema", help=SCHEMA_HELP)
+def _schema() -> None:
+    sys.stdout.write(schema())

@@ -16,8 +16,8 @@ from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 
 def copy(
     desk: Desk,
-    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="The thread to copy.")] = None,
-    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="The id of the copy.")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="The thread to copy.")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The id of the copy.")] = None,
     *,
     file: From = None,
     parallel: Parallel = 4,
@@ -25,9 +25,10 @@ def copy(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Copy threads: every checkpoint with its pending writes. What a target has besides stays.
+    """Copy threads to other ids.
 
-    A file has a source and a target on each line, with a tab between them.
+    Every checkpoint is copied with its pending writes, and what a target has besides stays. A file has a source and
+    a target on each line, with a tab between them.
     """
     pairs = _pairs(desk, source, target, file)
     if dry_run:

@@ -23,7 +23,7 @@ def cost(
     desk: Desk,
     thread_ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[THREAD]...", help="The threads; otherwise the whole table."),
+        typer.Argument(metavar="THREAD", help="The threads; otherwise the whole table."),
     ] = None,
     *,
     keep_last: Annotated[
@@ -34,7 +34,7 @@ def cost(
         int, typer.Option(min=0, metavar="N", help="How many of the newest steps to list; 0 lists none.")
     ] = 10,
 ) -> None:
-    """Say what threads take up, what their steps cost, and what `prune` would save.
+    """Say what threads take up and cost, and what prune saves.
 
     Units are those of the items as they are stored: what was tried twice, or replaced, is not seen any more.
     Dollars are on demand in us-east-1.

@@ -28,10 +28,10 @@ def delete(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Delete threads, with everything they ever stored; or, by --run-id, what runs stored in any thread.
+    """Delete threads, or what runs stored.
 
-    Nothing brings it back but a backup or point-in-time recovery. A thread that is not there is no error, so a command
-    that was interrupted can be repeated.
+    A thread goes with everything that it ever stored. Nothing brings it back but a backup or point-in-time
+    recovery. A thread that is not there is no error, so a command that was interrupted can be repeated.
     """
     if run_ids:
         if thread_ids or file:

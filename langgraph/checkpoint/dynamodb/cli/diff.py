@@ -41,7 +41,7 @@ def diff(
     namespace: Namespace = "",
     full: Full = False,
 ) -> None:
-    """Show which channels changed between two checkpoints, and how.
+    """Show what changed between two checkpoints.
 
     Of a list what was added and removed is shown, of an object the keys that changed. Long values are cut, and their
     size is said; --json has everything.

@@ -38,8 +38,9 @@ def doctor(
         ),
     ] = "langgraph-dynamodb-doctor",
 ) -> None:
-    """Check credentials, rights, the table and its settings, the clock and the distance; each with the remedy.
+    """Check that everything is as the saver needs it.
 
+    Credentials, rights, the table and its settings, the clock and the distance are looked at, each with its remedy.
     Nothing is changed: rights to write are tried by requests whose condition cannot hold. Ends with 8 if there is a
     problem; warnings are for you to judge.
     """

@@ -27,10 +27,10 @@ def history(
         int, typer.Option(min=0, metavar="N", help="How many of the newest to show; 0 shows all.")
     ] = 100,
 ) -> None:
-    """Show a thread's checkpoints as a tree, oldest first; a fork is set in.
+    """Show a thread's checkpoints as a tree with its forks.
 
-    Only the checkpoints themselves are read, and nothing that they hold. Subgraphs have namespaces of their own, which
-    are named at the end.
+    The oldest comes first, and a fork is set in. Only the checkpoints themselves are read, and nothing that they
+    hold. Subgraphs have namespaces of their own, which are named at the end.
     """
     at = items.partition(thread_id, namespace)
     stream = desk.stream(lines(desk.table, desk.onlooker._codec, at))

@@ -35,7 +35,7 @@ _OF_ONE = (
 )
 
 ThreadIds: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="[THREAD]...", help="The threads.", show_default=False)
+    list[str] | None, typer.Argument(metavar="THREAD", help="The threads.", show_default=False)
 ]
 From: TypeAlias = Annotated[
     Path | None,

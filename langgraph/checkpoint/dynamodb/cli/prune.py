@@ -39,10 +39,11 @@ def prune(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take old checkpoints out of threads, with the writes and values that only they need. Agents need not stop.
+    """Take old checkpoints out of threads.
 
-    What the delta channels of those that stay are rebuilt from stays as well. An age goes by the time in LangGraph's
-    checkpoint ids; checkpoints with other ids are never old. A saver with ttl_seconds gives what stays that ttl.
+    The writes and values that only they need go with them. Agents need not stop. What the delta channels of those
+    that stay are rebuilt from stays as well. An age goes by the time in LangGraph's checkpoint ids; checkpoints
+    with other ids are never old. A saver with ttl_seconds gives what stays that ttl.
     """
     found = chosen(desk, thread_ids, file, scan=all_threads)
     is_old = (

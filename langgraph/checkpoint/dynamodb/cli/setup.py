@@ -15,9 +15,10 @@ This makes a table without recovery, deletion protection, policies or alarms. Fo
 
 
 def setup(desk: Desk, *, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Make the table for development, or check the one that there is; for anything else it says how to deploy.
+    """Make, or check, the table for development.
 
-    An endpoint of your own is taken for one of development, and is not asked about.
+    For anything else it says how to deploy the template. An endpoint of your own is taken for one of development,
+    and is not asked about.
     """
     name, address = desk.options.table_name, desk.client.meta.endpoint_url
     is_aws = ".amazonaws.com" in address

@@ -34,7 +34,7 @@ def show(
     namespace: Namespace = "",
     full: Full = False,
 ) -> None:
-    """Show a checkpoint: its state, its pending writes, and what waits for a human.
+    """Show a checkpoint: state, pending writes, interrupts.
 
     Messages are shown as they were said. Values are read without importing or running anything that they name, so
     objects are shown by their fields. Long values are cut, and their size is said; --json has everything.

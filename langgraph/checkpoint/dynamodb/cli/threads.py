@@ -35,7 +35,7 @@ def threads(
         int, typer.Option(min=0, metavar="N", help="How many threads to list at most; 0 lists all.")
     ] = 50,
 ) -> None:
-    """List threads: size, checkpoints, last step, whether they wait for a human, and when they expire.
+    """List threads: size, last step, waiting or not, expiry.
 
     Without --run-id the table is scanned, as far as the limit asks; what that may read and cost is said before. Nothing
     that is stored is deserialized. "Waiting" is a task of the newest checkpoint that called interrupt().

@@ -1,4 +1,4 @@
-"""The table's template, as the package brings it. Loads nothing that needs the extra `cli`."""
+"""The files that the package brings, for whoever prints them. Loads nothing that needs the extra `cli`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
 
-HELP = "Print the CloudFormation template of the table and its policies."
+_PACKAGE = Path(__file__).parents[1]
+
+TEMPLATE_HELP = "Print the CloudFormation template of the table and its policies."
 DEPLOY = f"""\
 Deploy it with the AWS CLI, and attach the agent policy of its outputs to the role that runs your agents:
 
@@ -16,12 +18,17 @@ Deploy it with the AWS CLI, and attach the agent policy of its outputs to the ro
 
 The table is called langgraph-checkpoints unless you add --parameter-overrides TableName=...
 """
+SCHEMA_HELP = "Print the JSON Schema of a file that configures a checkpointer."
 
 
 def template() -> str:
     """The template in the package, where it was built with it, or else in the source tree."""
-    package = Path(__file__).parents[1]
-    shipped = package / "table.yaml"
-    return (shipped if shipped.exists() else package.parents[2] / "infra" / "table.yaml").read_text(
+    shipped = _PACKAGE / "table.yaml"
+    return (shipped if shipped.exists() else _PACKAGE.parents[2] / "infra" / "table.yaml").read_text(
         encoding="utf-8"
     )
+
+
+def schema() -> str:
+    """The schema by which editors check a file with a `checkpointer:`."""
+    return (_PACKAGE / "config" / "checkpointer.schema.json").read_text(encoding="utf-8")

@@ -1,0 +1,60 @@
+"""The documents and `--help` say the same, and `--help` says all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+GROUP: Any = get_command(app)
+COMMANDS: dict[str, Any] = GROUP.commands
+SHARED = {"--table", "--endpoint-url", "--region", "--profile", "--config", "--json", "--help"}
+PRINTING = ("template", "schema")
+
+
+def rows(document: str, heading: str) -> dict[str, str]:
+    """The first and the second column of the table below a heading."""
+    text = (ROOT / document).read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    table = re.findall(r"^\| (.*?) \| (.*?) \|$", text, re.MULTILINE)
+    return {first.strip("`"): second for first, second in table[1:]}
+
+
+def test_readme_has_every_command_as_help_has_it() -> None:
+    said = {name: command.help.split("\n")[0] for name, command in COMMANDS.items()}
+    assert rows("README.md", "Command line") == said
+
+
+def test_the_exit_codes_are_documented() -> None:
+    documented = rows("docs/command-line.md", "For scripts")
+    assert documented == {str(code.value): meaning for code, meaning in MEANINGS.items()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_complete(name: str, run_at: Run) -> None:
+    ended = run_at(name, "--help")
+    assert ended.code == 0
+    shown = " ".join(ended.out.split())
+    # A list of the commands has room for a line.
+    assert len(COMMANDS[name].help.split("\n")[0]) <= 66
+    for parameter in COMMANDS[name].params:
+        assert parameter.help, f"{name} {parameter.name} has no help"
+        assert " ".join(parameter.help.split()) in shown
+    if name not in PRINTING:
+        assert all(each in shown for each in SHARED)
+
+
+def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
+    changing = {"setup", "copy", "prune", "delete"}
+    options = {
+        name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()
+    }
+    for name in changing:
+        assert {"--yes", "--dry-run"} <= options[name]
