@@ -22,6 +22,7 @@ FLOORS = (
     "server",
     "config",
     "saver",
+    "locks",
     "_operations",
     "_runtime",
     "_format",

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,10 +68,12 @@ def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]
                 [sys.executable, str(EXAMPLES / "ecs-agent" / "service.py")],
                 env={
                     **engine.environment(),
+                    "WAIT_SECONDS": os.environ.get("WAIT_SECONDS", "30"),
                     "TABLE_NAME": table_name,
                     "HOST": "127.0.0.1",
                     "PORT": "0",
                     "THINK_SECONDS": str(think_seconds),
+                    "LOCK_SECONDS": "1",
                     "PYTHONPATH": os.pathsep.join([str(EXAMPLES), str(Path.cwd())]),
                 },
                 stdout=subprocess.PIPE,
@@ -151,6 +154,46 @@ def test_killed_in_the_middle_of_a_request_another_task_goes_on(
         f"plan message 1 in process {victim.process.pid}",
         f"answer message 1 in process {successor.process.pid}",
     ]
+
+
+def test_messages_that_come_at_once_are_all_answered_and_kept(start_task: Callable[..., Task]) -> None:
+    """Each in a task of its own, the first of them slow."""
+    tasks = [start_task(think_seconds=2), start_task(), start_task()]
+    with ThreadPoolExecutor() as pool:
+        asked = [
+            pool.submit(task.say, "thread", str(number), f"message {number}")
+            for number, task in enumerate(tasks)
+        ]
+        replies = [each.result()["reply"] for each in asked]
+    assert sorted(reply.split(" things")[0] for reply in replies) == [
+        f"You have told me {count}" for count in (1, 2, 3)
+    ]
+    texts = [each["text"] for each in tasks[0].request("GET", "/threads/thread")[1]["messages"]]
+    assert sorted(texts[::2]) == ["message 0", "message 1", "message 2"]
+    assert sorted(texts[1::2]) == sorted(replies)
+
+
+def test_a_retry_while_the_first_task_works_waits_for_its_answer(start_task: Callable[..., Task]) -> None:
+    tasks = [start_task(think_seconds=2), start_task()]
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(lambda task: task.say("thread", "1", "first"), tasks)
+    assert first == second
+    assert len([step for step in first["steps"] if step.startswith("answer")]) == 1
+
+
+def test_who_waits_for_too_long_is_asked_to_try_again(
+    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAIT_SECONDS", "0")
+    slow, other = start_task(think_seconds=2), start_task()
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(slow.say, "thread", "1", "first")
+        wait_for_plan(client, table_name)
+        status, answer = other.request("POST", "/threads/thread", b'{"id": "2", "text": "second"}')
+        asked.result()
+    assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
+    assert "held by another runner" in answer["error"]
+    assert other.say("thread", "2", "second")["reply"].startswith("You have told me 2 things.")
 
 
 def test_sigterm_lets_requests_under_way_finish(

@@ -33,8 +33,9 @@ class Environment:
         self._process = process
 
     def send(self, **event: str) -> None:
-        """Begin an invocation."""
+        """Begin an invocation, for a message of its own where it has no id."""
         assert self._process.stdin is not None
+        event = {"message_id": uuid.uuid4().hex, **event}
         self._process.stdin.write(json.dumps(event) + "\n")
         self._process.stdin.flush()
 
@@ -125,9 +126,7 @@ def test_frozen_environment_thaws_to_dead_connections(
     opened = proxy.opened
     for thaws in (1, 2):
         with environment.frozen():
-            lost = proxy.reset_connections()
-            # asyncio's connections end with the event loop of their invocation; the others stay for the next one.
-            assert (lost > 0) == (handler == "handler.sync_handler")
+            assert proxy.reset_connections() > 0
         result = environment.invoke(thread_id="thread", message=f"after {thaws}")
         assert result["reply"] == f"You have told me {1 + thaws} things. The first was: before"
     assert proxy.opened > opened
@@ -145,6 +144,35 @@ def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
         proxy.reset_connections()
     answer = environment.answer()
     assert answer["result"]["reply"] == "You have told me 2 things. The first was: before"
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_invocations_share_their_connections(
+    environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
+) -> None:
+    environment = environment_of(handler)
+    environment.invoke(thread_id="thread", message="first")
+    opened = proxy.opened
+    for _ in range(3):
+        environment.invoke(thread_id="thread", message="next")
+    assert proxy.opened == opened
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_an_event_that_comes_twice_is_heard_once(
+    environment_of: Callable[[str], Environment], handler: str
+) -> None:
+    """In the same environment, in another one, and in two at once."""
+    event = {"thread_id": "thread", "message_id": "1", "message": "first"}
+    environments = [environment_of(handler), environment_of(handler)]
+    for environment in environments:
+        environment.send(**event)
+    answers = [environment.answer() for environment in environments]
+    answers += [{"result": environment.invoke(**event)} for environment in environments]
+    assert answers == [
+        {"result": {"reply": "You have told me 1 things. The first was: first", "messages": 2}}
+    ] * len(answers)
 
 
 @pytest.mark.parametrize("handler", HANDLERS)

@@ -21,6 +21,7 @@ EXPORTED = {
     "CheckpointerInputError",
     "DynamoDBSaver",
     "ThreadBusyError",
+    "ThreadLockLostError",
     "acreate_checkpointer",
     "create_checkpointer",
 }
@@ -83,9 +84,10 @@ def test_every_method_of_the_base_class_is_overridden() -> None:
     assert _public_names(BaseCheckpointSaver) - _public_names(DynamoDBSaver) == INHERITED
 
 
-def test_what_it_adds_to_the_base_class_is_the_life_cycle_and_the_flush() -> None:
+def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_flush_and_the_lock() -> None:
     added = _public_names(DynamoDBSaver) - _public_names(BaseCheckpointSaver)
-    assert added == {"setup", "asetup", "close", "aclose", "put_with_writes", "aput_with_writes"}
+    blocking = {"setup", "close", "put_with_writes", "thread_lock"}
+    assert added == blocking | {f"a{name}" for name in blocking}
 
 
 @pytest.mark.parametrize("name", sorted(_public_names(BaseCheckpointSaver) - INHERITED))
@@ -108,4 +110,4 @@ def _blocking_methods() -> list[str]:
 def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> None:
     blocking, native = getattr(DynamoDBSaver, name), getattr(DynamoDBSaver, f"a{name}")
     assert inspect.signature(blocking).parameters == inspect.signature(native).parameters
-    assert inspect.iscoroutinefunction(native) or name == "list"
+    assert inspect.iscoroutinefunction(native) or name in {"list", "thread_lock"}

@@ -74,7 +74,7 @@ READ_EVERY = 3
 # Every so many checkpoints hold a snapshot of the delta channel.
 SNAPSHOT_STEPS = 4
 
-_NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
+NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
 _CODEC = Codec(JsonPlusSerializer())
 
 _T = TypeVar("_T")
@@ -477,7 +477,7 @@ class World:
         """Make a call once; False where the network failed it and it is to be made again."""
         try:
             yield from attempt()
-        except _NETWORK_ERRORS:
+        except NETWORK_ERRORS:
             record.clean = False
             if last:
                 raise
@@ -540,7 +540,7 @@ class World:
             if error is None:
                 continue
             if isinstance(error, CheckpointCorruptionError) or not isinstance(
-                error, (*_NETWORK_ERRORS, CheckpointerError)
+                error, (*NETWORK_ERRORS, CheckpointerError)
             ):
                 raise Violation(f"{actor.name} failed: {error!r}") from error
 

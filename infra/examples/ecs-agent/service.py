@@ -4,8 +4,9 @@
     POST /threads/<thread id>  {"id": "<message id>", "text": "..."}: the reply; safe to send again with the same id
     GET  /threads/<thread id>  the conversation
 
-A client that lost the connection sends the same request again, to whichever task answers. The message id tells the
-service that it has the message already; what a killed task left unfinished is finished, not begun again.
+A client that lost the connection, or was told 503, sends the same request again, to whichever task answers. The
+message id tells the service that it has the message already; what a killed task left unfinished is finished, not begun
+again. Two tasks never run one thread at a time, or the later one would undo what the other had answered.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from agent import build_agent
+from agent import build_agent, converse, reply_to
 from botocore.exceptions import BotoCoreError, ClientError
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 
@@ -38,8 +37,8 @@ class RequestError(Exception):
     """The request cannot be served; the arguments are the status and the reason."""
 
 
-def converse(thread_id: str, message_id: str, text: str) -> dict[str, Any]:
-    """Answer one message, whether it is new, half-answered or answered already.
+def answer(thread_id: str, message_id: str, text: str) -> dict[str, Any]:
+    """Answer one message.
 
     Args:
         thread_id: The conversation.
@@ -49,16 +48,8 @@ def converse(thread_id: str, message_id: str, text: str) -> dict[str, Any]:
     Returns:
         The reply, and which process took which step of it.
     """
-    thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    snapshot = agent.get_state(thread)
-    state = snapshot.values
-    if snapshot.next:
-        # A task died here. With no input the run goes on after the last step that was stored.
-        state = agent.invoke(None, thread, durability="sync")
-    if message_id not in _message_ids(state):
-        message: Any = {"messages": [HumanMessage(text, id=message_id)]}
-        state = agent.invoke(message, thread, durability="sync")
-    return _result(state, message_id)
+    state = converse(agent, thread_id, message_id, text)
+    return {"reply": reply_to(state, message_id), "steps": state["steps"]}
 
 
 def history(thread_id: str) -> list[dict[str, str]]:
@@ -72,17 +63,6 @@ def history(thread_id: str) -> list[dict[str, str]]:
     """
     state = agent.get_state({"configurable": {"thread_id": thread_id}}).values
     return [{"from": message.type, "text": str(message.content)} for message in state.get("messages", [])]
-
-
-def _message_ids(state: dict[str, Any]) -> list[str | None]:
-    return [message.id for message in state.get("messages", [])]
-
-
-def _result(state: dict[str, Any], message_id: str) -> dict[str, Any]:
-    messages: list[AnyMessage] = state["messages"]
-    asked = _message_ids(state).index(message_id)
-    reply = next(message for message in messages[asked:] if isinstance(message, AIMessage))
-    return {"reply": reply.content, "steps": state["steps"]}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -100,11 +80,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Serve a message."""
-        self._serve(lambda thread_id: converse(thread_id, *self._body()))
+        self._serve(lambda thread_id: answer(thread_id, *self._body()))
 
-    def _serve(self, answer: Callable[[str], dict[str, Any]]) -> None:
+    def _serve(self, serve: Callable[[str], dict[str, Any]]) -> None:
         try:
-            self._send(HTTPStatus.OK, answer(self._thread_id()))
+            self._send(HTTPStatus.OK, serve(self._thread_id()))
         except RequestError as error:
             status, reason = error.args
             self._send(status, {"error": reason})

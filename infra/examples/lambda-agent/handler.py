@@ -1,6 +1,7 @@
 """An agent on Lambda: `handler` runs it with asyncio, `sync_handler` without; the template's parameter chooses.
 
-Both take `{"thread_id": "...", "message": "..."}` and return `{"reply": "...", "messages": <count>}`.
+Both take `{"thread_id": "...", "message_id": "...", "message": "..."}` and return `{"reply": "...", "messages": 2}`.
+Lambda invokes again what it is not sure of, and so do its clients: the message id keeps that from being heard twice.
 """
 
 from __future__ import annotations
@@ -9,51 +10,52 @@ import asyncio
 import os
 from typing import Any
 
-from agent import build_agent
-from langchain_core.messages import HumanMessage
+from agent import aconverse, build_agent, converse, reply_to
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
 # Lambda imports this module once per execution environment and then calls the handler many times. The saver is made
 # here, so that its connections and what it remembers of a thread are used again. It opens nothing before its first
-# request, keeps one async client per event loop, and survives that Lambda freezes the process in between.
+# request, and survives that Lambda freezes the process in between.
 agent = build_agent(DynamoDBSaver(os.environ["TABLE_NAME"]))
+# The event loop stays too: connections belong to the loop that opened them, and `asyncio.run` makes one per call.
+loop = asyncio.new_event_loop()
 
 
 def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Answer a message, with an event loop of its own for each invocation.
+    """Answer a message, on the event loop of this execution environment.
 
     Args:
-        event: `thread_id` and `message`.
+        event: `thread_id`, `message_id` and `message`.
         _context: Lambda's context, not used.
 
     Returns:
         The reply, and how many messages the thread holds.
     """
-    thread, message = _request(event)
-    return _response(asyncio.run(agent.ainvoke(message, thread, durability="sync")))
+    request = _request(event)
+    return _response(loop.run_until_complete(aconverse(agent, *request)), request[1])
 
 
 def sync_handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Answer a message without an event loop.
 
     Args:
-        event: `thread_id` and `message`.
+        event: `thread_id`, `message_id` and `message`.
         _context: Lambda's context, not used.
 
     Returns:
         The reply, and how many messages the thread holds.
     """
-    thread, message = _request(event)
-    return _response(agent.invoke(message, thread, durability="sync"))
+    request = _request(event)
+    return _response(converse(agent, *request), request[1])
 
 
-def _request(event: dict[str, Any]) -> tuple[Any, Any]:
-    missing = {"thread_id", "message"} - event.keys()
+def _request(event: dict[str, Any]) -> tuple[str, str, str]:
+    missing = {"thread_id", "message_id", "message"} - event.keys()
     if missing:
         raise ValueError(f"the event needs {' and '.join(sorted(missing))}")
-    return {"configurable": {"thread_id": event["thread_id"]}}, {"messages": [HumanMessage(event["message"])]}
+    return event["thread_id"], event["message_id"], event["message"]
 
 
-def _response(state: dict[str, Any]) -> dict[str, Any]:
-    return {"reply": state["messages"][-1].content, "messages": len(state["messages"])}
+def _response(state: dict[str, Any], message_id: str) -> dict[str, Any]:
+    return {"reply": reply_to(state, message_id), "messages": len(state["messages"])}

@@ -14,6 +14,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     CheckpointSerializationError,
     ThreadBusyError,
+    ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -35,6 +36,7 @@ __all__ = [
     "CheckpointerInputError",
     "DynamoDBSaver",
     "ThreadBusyError",
+    "ThreadLockLostError",
     "acreate_checkpointer",
     "create_checkpointer",
 ]

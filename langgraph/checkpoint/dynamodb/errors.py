@@ -38,4 +38,8 @@ class CheckpointFormatError(CheckpointerError):
 
 
 class ThreadBusyError(CheckpointerError):
-    """Another deletion of the thread is going on; or calls for the same thread, checkpoint or task kept interfering."""
+    """Another deletion or another runner has the thread, or calls for one thread, checkpoint or task interfered."""
+
+
+class ThreadLockLostError(CheckpointerError):
+    """A thread's lock was not kept in time, so that another runner may have gone on with the thread."""

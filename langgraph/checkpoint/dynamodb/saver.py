@@ -30,6 +30,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites, put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
@@ -41,6 +42,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_whole_number,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb.locks import AsyncThreadLock, ThreadLock
 
 if TYPE_CHECKING:
     import boto3
@@ -544,6 +546,40 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Do as `prune` does."""
         await self._async.run(prune(self._table, thread_ids, strategy, keep_last))
+
+    # One runner at a time
+
+    def thread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> ThreadLock:
+        """Return a lock that keeps other runners that take it out of a thread while its `with` block runs.
+
+        LangGraph runs a thread as often as it is asked to: of two runs at once, the later checkpoint wins, and what the
+        other one answered is in no history. So take the lock around `get_state` and `invoke`; two requests when it is
+        free, and one more for each third of `ttl`. It binds those who take it and nobody else; deletions do not.
+
+        A block whose process stands still for longer than `ttl` may lose the lock, and what it does then nobody
+        stops. `check()` before what must not be done twice makes that an error, and so does the block's end.
+
+        Args:
+            thread_id: The thread.
+            ttl: Seconds for which it is held without being renewed: a process that dies keeps others out for as
+                long and 5 seconds more, by which clocks may differ. At least 1.
+            wait: Seconds to wait for it, at most.
+
+        Returns:
+            A context manager that is entered once.
+
+        Raises:
+            CheckpointerInputError: `thread_id` is no id, or `ttl` or `wait` no such number. On entering:
+            ThreadBusyError: Another runner had it all the time.
+            ThreadLockLostError: On leaving: another runner has taken it meanwhile.
+        """
+        hold = hold_on(self._table, thread_id, ttl, wait)
+        return ThreadLock(self._blocking.run, self._table, hold, wait)
+
+    def athread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> AsyncThreadLock:
+        """Do as `thread_lock` does, for `async with`; `await lock.check()`."""
+        hold = hold_on(self._table, thread_id, ttl, wait)
+        return AsyncThreadLock(self._async.run, self._table, hold, wait)
 
     # Versions
 

@@ -1,6 +1,6 @@
 """Keys and item shapes: the only module that names an attribute or builds a key.
 
-Six kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
+Seven kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
 and the escape itself never come from data, and escaped text sorts as the text does.
 
     checkpoint head   PK esc(thread)#esc(namespace)   SK C#esc(checkpoint)#
@@ -9,6 +9,7 @@ and the escape itself never come from data, and escaped text sorts as the text d
     roster            PK the same                     SK R
     namespace entry   PK esc(thread)#                 SK N#esc(namespace)
     thread item       PK esc(thread)#                 SK T
+    lock              PK esc(thread)#                 SK L
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ WRITES = "writes"
 SPECIAL_WRITES = {index: f"special_{-index}" for index in WRITES_IDX_MAP.values()}
 CLAIM = "claim"
 CLAIMED_UNTIL = "claimed_until"
+HOLDER = "holder"
+HELD_UNTIL = "held_until"
 
 CHECKPOINTS = "C#"
 AFTER_CHECKPOINTS = "C$"
@@ -66,6 +69,7 @@ NAMESPACES = "N#"
 ROSTER = "R"
 SEGMENTS = "S#"
 THREAD = "T"
+LOCK = "L"
 
 _PART = struct.Struct(">BHH")
 _SEGMENT_ID_BYTES = 8

@@ -65,6 +65,11 @@ ORPHAN_SECONDS = 3600
 UPLOAD_SECONDS_MAX = 900
 # A deletion's claim on its thread; a process that dies keeps others out for this long.
 CLAIM_SECONDS = 120
+LOCK_TTL_SECONDS_MIN = 1
+# Who takes over a thread's lock waits for so much longer than it was held, for clocks that differ by as much.
+LOCK_SKEW_SECONDS = 5
+# A lock's item stays for so long after the last hold would have ended.
+LOCK_KEPT_SECONDS = 3600
 # An async operation that is cancelled has this long to let go of what it holds.
 ENDING_SECONDS_MAX = 10.0
 

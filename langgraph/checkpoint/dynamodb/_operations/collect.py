@@ -12,7 +12,7 @@ safe, and every step may be repeated:
    the newest of each namespace in its roster, and give that one the new epoch. Then settle, if the claim still holds.
 7. Delete writes that nobody will find any more, and the segments that what has gone named and nothing left names.
 8. Delete the entries of namespaces that are empty now, and release the claim; with nothing left, delete
-   the thread item, unless a put has begun the next epoch.
+   the thread item, unless a put has begun the next epoch, and the lock's, unless somebody holds it.
 
 A head *counts* if no collection can be about to delete a segment of it: it has the thread's epoch, or one that ended
 without a settlement, or it is in the roster of its namespace, as the last settled collection read it. Any other head
@@ -34,6 +34,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, rebuilt_from, take_inventory
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
     end_epoch,
@@ -153,7 +154,10 @@ def _collect_claimed(
     ]
     left = [entry for entry, is_empty in zip(entries, empty[1:], strict=True) if is_empty]
     yield from gather([leave_namespace(table, entry) for entry in left])
-    yield from release(table, claim.root, claim.token, nothing_left=all(empty) and not since)
+    nothing_left = all(empty) and not since
+    if nothing_left and after[0].lock is not None:
+        yield from remove_free(table, after[0].lock)
+    yield from release(table, claim.root, claim.token, nothing_left=nothing_left)
 
 
 # The steps

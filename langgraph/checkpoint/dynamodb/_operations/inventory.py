@@ -49,6 +49,7 @@ class Inventory:
     segments: dict[bytes, Item] = field(default_factory=dict)
     entries: list[Item] = field(default_factory=list)
     roster: Item | None = None
+    lock: Item | None = None
     counted: AbstractSet[str] = frozenset()
     """The checkpoints that count."""
     indexes: Segments = field(default_factory=Segments)
@@ -124,6 +125,8 @@ def _sort_in(inventory: Inventory, item: Item) -> None:
         inventory.entries.append(item)
     elif sk == items.ROSTER:
         inventory.roster = item
+    elif sk == items.LOCK:
+        inventory.lock = item
 
 
 def epoch_in(item: Item, name: str, epochs: AbstractSet[bytes]) -> bool:

@@ -1,0 +1,150 @@
+"""Runners that take a thread's lock in bad weather, with clocks that differ as far as they may: never two at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS
+from langgraph.checkpoint.dynamodb._operations import thread_lock
+from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
+from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on, keep, let_go, take
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from tests.simulation.ledger import Violation
+from tests.simulation.random_runs import PATIENCE, WEATHERS
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import Simulator
+from tests.simulation.test_random_schedules import SEED_VARIABLE, fresh_seed
+from tests.simulation.world import NETWORK_ERRORS, Flow
+
+THREAD = "one"
+# Shorter than a pause, longer than a wait.
+TTL_SECONDS = 100.0
+WAIT_SECONDS = 20.0
+WORK_SECONDS = (0.0, 3.0, 30.0, 60.0)
+ROUNDS = 3
+# A schedule of a lock is a small part of a random run.
+LOCK_SCHEDULES = 5
+MUTANT_SCHEDULES = 1000
+
+
+class Locks:
+    """One run: who believes to hold the thread, and until when by the simulator's clock."""
+
+    def __init__(self, choices: Choices) -> None:
+        """Start with a table without the thread."""
+        weather = replace(
+            WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))]
+        )
+        self.simulator = Simulator(choices, weather, ttls_seconds=(None, 3000))
+        self.holders: dict[str, float] = {}
+        self.times_held = 0
+
+    def runner(self, name: str) -> None:
+        """Start a runner, whose clock may be ahead or behind."""
+        skew = (self.simulator.choices.pick(3) - 1) * LOCK_SKEW_SECONDS / 2
+        process = self.simulator.process()
+        table = replace(process.table, clock=lambda: self.simulator.now + skew)
+        self.simulator.start(name, process, self._runs(name, table, skew))
+
+    def _runs(self, name: str, table: Table, skew: float) -> Flow:
+        """Take the lock a few times, renew it, and let it go or forget to."""
+        choices = self.simulator.choices
+        for _ in range(ROUNDS):
+            hold = hold_on(table, THREAD, TTL_SECONDS, WAIT_SECONDS)
+            with suppress(CheckpointerError, *NETWORK_ERRORS):
+                self._believe(name, (yield from take(table, hold, WAIT_SECONDS)) - skew)
+                for _ in range(choices.pick(4)):
+                    seconds = WORK_SECONDS[choices.pick(len(WORK_SECONDS))]
+                    yield from table.send("get_item", Key=hold.key, delay_seconds=seconds)
+                    # One that fails is made again, as in the background.
+                    with suppress(*NETWORK_ERRORS):
+                        self._believe(name, (yield from keep(table, hold)) - skew)
+                if choices.pick(4):
+                    self.holders.pop(name, None)
+                    yield from let_go(table, hold)
+            self.holders.pop(name, None)
+
+    def _believe(self, name: str, until: float) -> None:
+        now = self.simulator.now
+        living = {actor.name for actor in self.simulator.actors if actor.process.alive}
+        others = {
+            other: end
+            for other, end in self.holders.items()
+            if other != name and other in living and now < end
+        }
+        if others and now < until:
+            raise Violation(f"{name} holds the thread until {until}, and so do {others}")
+        self.holders[name] = until
+        self.times_held += 1
+
+    def deleter(self, name: str) -> None:
+        """Delete the thread, which has nothing but its lock."""
+        process = self.simulator.process()
+        self.simulator.start(name, process, self._deletion(process.table))
+
+    def _deletion(self, table: Table) -> Flow:
+        with suppress(CheckpointerError, *NETWORK_ERRORS):
+            yield from delete_thread(table, THREAD)
+
+
+def random_locks(choices: Choices) -> Locks:
+    """Let a few runners and perhaps a deletion at a thread."""
+    locks = Locks(choices)
+    for number in range(2 + choices.pick(3)):
+        locks.runner(f"runner {number}")
+    if choices.pick(2):
+        locks.deleter("deleter")
+    locks.simulator.run()
+    for actor in locks.simulator.actors:
+        if actor.failure is not None:
+            raise actor.failure
+    return locks
+
+
+@pytest.mark.parametrize("source", ["fixed", "fresh"])
+def test_two_runners_never_hold_a_thread_at_once(
+    source: str, schedules: int, tell: Callable[[str], None]
+) -> None:
+    first = 1 if source == "fixed" else fresh_seed()
+    count = schedules * LOCK_SCHEDULES
+    tell(f"{count} schedules of a lock from {SEED_VARIABLE}={first}")
+    # Otherwise it would be easy.
+    assert _many(count, first) > count
+
+
+def _clocks_do_not_differ(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(thread_lock, "LOCK_SKEW_SECONDS", 0)
+
+
+def _anybody_renews(patch: pytest.MonkeyPatch) -> None:
+    original = Table.update
+
+    def update(
+        table: Table, at: Item, expression: str, *, condition: str | None = None, **rest: Any
+    ) -> Op[Any]:
+        condition = None if condition is None else condition.replace("#holder = :holder AND ", "")
+        return original(table, at, expression, condition=condition, **rest)
+
+    patch.setattr(Table, "update", update)
+
+
+@pytest.mark.parametrize("mutation", [_clocks_do_not_differ, _anybody_renews])
+def test_a_lock_without_one_of_its_rules_is_caught(
+    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(Violation):
+        _many(MUTANT_SCHEDULES)
+
+
+def _many(count: int, first: int = 0) -> int:
+    """Run schedules from consecutive seeds; return how often the lock was taken or renewed."""
+    return sum(random_locks(Choices(seed=seed)).times_held for seed in range(first, first + count))
