@@ -365,7 +365,7 @@ class Ledger:
             if (
                 not gone
                 and not any(map(self._came_late, children, path))
-                and not any(self._may_be_cut(put, ancestor) for ancestor in path)
+                and not any(self._may_be_cut(put, ancestor, began) for ancestor in path)
             ):
                 raise Violation(f"{put.checkpoint_id} cannot be rebuilt, though nothing was deleted")
             return
@@ -405,9 +405,9 @@ class Ledger:
             put, parent = (self.puts[source, each.namespace, each.checkpoint_id] for each in (put, parent))
         return self._may_expire_by(parent, put.ended)
 
-    def _may_be_cut(self, put: Put, ancestor: Put) -> bool:
-        """Tell whether a deletion may have taken an ancestor. A prune keeps those of what it keeps."""
-        return not ancestor.acknowledged or any(
+    def _may_be_cut(self, put: Put, ancestor: Put, began: Moment) -> bool:
+        """Tell whether an ancestor may not be there: not yet, or not any more. A prune keeps those of what it keeps."""
+        return not ancestor.acknowledged_before(began) or any(
             deletion.kind != "prune"
             or self._may_cover(deletion, put)
             or not put.acknowledged_before(deletion.began or START)

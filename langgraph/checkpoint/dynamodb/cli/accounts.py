@@ -85,6 +85,7 @@ _KINDS = {
     items.SEGMENTS: "segments",
     items.NAMESPACES: "namespace entries",
     items.ROSTER: "rosters",
+    items.LOCK: "locks",
     items.THREAD: "thread items",
 }
 
