@@ -16,6 +16,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from moto import mock_aws
 
+import langgraph.checkpoint.dynamodb.config.dynamodb as module_of_options
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfig,
     CheckpointerConfigurationError,
@@ -23,7 +24,7 @@ from langgraph.checkpoint.dynamodb import (
     acreate_checkpointer,
     create_checkpointer,
 )
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
 from tests.support.checkpoints import all_items, store, thread_config
 
 if TYPE_CHECKING:
@@ -120,13 +121,28 @@ def test_objects_are_named_made_or_given(module: str) -> None:
     _make(session=f"{module}:make_session", client_config=Config(read_timeout=3))
 
 
+def _made_config(options: dict[str, Any]) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        made: list[Any] = []
+        patch.setattr(module_of_options, "DynamoDBSaver", lambda **given: made.append(given["client_config"]))
+        make_saver(DynamoDBOptions.model_validate({"table_name": "x", "client_config": options}))
+    return made[0]
+
+
 def test_options_of_serializer_and_client() -> None:
     serde: Any = _make(serde={}).serde
     assert not serde.pickle_fallback
     serde = _make(serde={"pickle_fallback": True, "allowed_msgpack_modules": "a:B, c.d:E"}).serde
     assert serde.pickle_fallback
     assert serde._allowed_msgpack_modules == {("a", "B"), ("c.d", "E")}
-    _make(client_config={"read_timeout": "2.5", "retries": {"mode": "standard", "total_max_attempts": 5}})
+    retries = {"mode": "standard", "total_max_attempts": 5}
+    proxies = {"https": "http://ada:hunter2@proxy:3128"}
+    given = {"read_timeout": "2.5", "retries": retries, "proxies": proxies}
+    config = DynamoDBOptions.model_validate({"table_name": "x", "client_config": given})
+    assert "hunter2" not in repr(config)
+    made: Any = _made_config(given)
+    assert (made.read_timeout, made.retries, made.proxies) == (2.5, retries, proxies)
+    assert _made_config({"tcp_keepalive": "no"}).tcp_keepalive is False
 
 
 @pytest.mark.parametrize(
@@ -136,7 +152,7 @@ def test_options_of_serializer_and_client() -> None:
         ({"serde": "no_such_module:x"}, "serde: it cannot be imported: No module named 'no_such_module'"),
         ({"serde": "own_objects:no_such"}, "serde: it cannot be imported: module "),
         ({"serde": "own objects:x"}, "serde: it cannot be imported: invalid format"),
-        ({"serde": "own_objects:_TEXT"}, "serde: is 'just a text'; give an object with dumps_typed"),
+        ({"serde": "own_objects:_TEXT"}, "serde: leads to a value of the type str, and to no object"),
         (
             {"serde": {"allowed_msgpack_modules": "B"}},
             "serde.allowed_msgpack_modules.0: string should match pattern",

@@ -160,6 +160,7 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
         ("a: 1\n---\nb: 2", ", line 2: this is not YAML: but found another document"),
         ("a: \x00", ": this is not YAML: it has a character that YAML does not allow"),
         ("checkpointer: {config: {db_file: 2020-13-13}}", ": a date or number under `checkpointer:` is none"),
+        ("checkpointer: {}\nname: x\ncheckpointer: {}", ", line 3: `checkpointer:` stands there twice"),
         (
             "checkpointer:\n  type: memory\n  type: sqlite",
             ", line 3, checkpointer.type: stands there twice",

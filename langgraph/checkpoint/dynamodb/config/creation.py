@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, Source
+from langgraph.checkpoint.dynamodb.config.types import find_type
 
 
 @contextmanager
-def create_checkpointer(
-    source: CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
-) -> Iterator[BaseCheckpointSaver[Any] | None]:
+def create_checkpointer(source: Source = None) -> Iterator[BaseCheckpointSaver[Any] | None]:
     """Give the checkpointer that is configured, ready for `invoke`; it is closed at the end.
 
     Example:
@@ -44,14 +42,12 @@ def create_checkpointer(
         return
     with ExitStack() as stack:
         with config.saying_where():
-            saver = stack.enter_context(config.checkpointer_type.open(config.config))
+            saver = stack.enter_context(find_type(config.type).open(config.config))
         yield saver
 
 
 @asynccontextmanager
-async def acreate_checkpointer(
-    source: CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
-) -> AsyncIterator[BaseCheckpointSaver[Any] | None]:
+async def acreate_checkpointer(source: Source = None) -> AsyncIterator[BaseCheckpointSaver[Any] | None]:
     """Do as `create_checkpointer` does, for `ainvoke`: with LangGraph's async savers for SQLite and Postgres."""
     # A file is read, and modules are imported, without keeping the event loop waiting.
     config = await asyncio.to_thread(CheckpointerConfig.load, source)
@@ -60,5 +56,6 @@ async def acreate_checkpointer(
         return
     async with AsyncExitStack() as stack:
         with config.saying_where():
-            saver = await stack.enter_async_context(config.checkpointer_type.aopen(config.config))
+            kind = await asyncio.to_thread(find_type, config.type)
+            saver = await stack.enter_async_context(kind.aopen(config.config))
         yield saver

@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any, Literal
 
-import boto3
 from botocore.config import Config
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag, WithJsonSchema
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
@@ -102,10 +101,9 @@ class ClientConfigOptions(Options):
     retries: RetryOptions | None = Field(
         default=None, description="botocore's own retries, in the place of the saver's."
     )
-    proxies: dict[str, str] | None = Field(
+    proxies: dict[str, SecretStr] | None = Field(
         default=None,
-        description="Addresses of proxies by protocol, such as {https: http://proxy:3128}.",
-        repr=False,
+        description="Addresses of proxies by protocol, such as {https: http://proxy:3128}; never shown.",
     )
     use_dualstack_endpoint: bool | None = Field(
         default=None, description="Whether the endpoint that also has IPv6 addresses is used."
@@ -215,7 +213,7 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     for each in ("setup", "encryption_key"):
         given.pop(each, None)
     for name in ("session", "async_session", "client", "client_config", "serde"):
-        given[name] = _object(getattr(options, name))
+        given[name] = _object(name, getattr(options, name))
     if options.encryption_key is not None:
         given["serde"] = _encrypted(options.encryption_key, given["serde"], given["session"])
     try:
@@ -226,13 +224,24 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
         raise OptionError(name, says) from error
 
 
-def _object(value: Any) -> Any:
+def _object(name: str, value: Any) -> Any:
     """Make the object that an option stands for: of options, of what makes it, or itself."""
     if isinstance(value, ClientConfigOptions):
-        return Config(**value.model_dump(exclude_none=True))
+        return _client_config(value)
     if isinstance(value, SerdeOptions):
         return _serializer(value)
-    return value() if isinstance(value, type) or inspect.isroutine(value) else value
+    made = value() if isinstance(value, type) or inspect.isroutine(value) else value
+    if isinstance(made, (str, int, float)):
+        # The constructor would show it, though it may be a secret that was named by mistake.
+        raise OptionError(name, f"leads to a value of the type {type(made).__name__}, and to no object")
+    return made
+
+
+def _client_config(options: ClientConfigOptions) -> Config:
+    given = options.model_dump(exclude_none=True)
+    if options.proxies is not None:
+        given["proxies"] = {name: each.get_secret_value() for name, each in options.proxies.items()}
+    return Config(**given)
 
 
 def _serializer(options: SerdeOptions) -> JsonPlusSerializer:
@@ -250,7 +259,7 @@ def _encrypted(key: EncryptionKey, serde: Any, session: Any) -> EncryptedSeriali
         raise OptionError(
             "encryption_key", "has no effect on a serde that encrypts already; give one of the two"
         )
-    secret = read_key(key, session or boto3.Session())
+    secret = read_key(key, session)
     try:
         return EncryptedSerializer.from_pycryptodome_aes(serde or JsonPlusSerializer(), key=secret)
     except ImportError as error:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
-
-if TYPE_CHECKING:
-    import boto3
 
 _OPTION = "encryption_key"
 # AES has these; LangGraph's serializer takes them as they are.
@@ -49,12 +48,12 @@ class EncryptionKey(Options):
         return self
 
 
-def read_key(where: EncryptionKey, session: boto3.Session) -> bytes:
+def read_key(where: EncryptionKey, session: boto3.Session | None) -> bytes:
     """Read the key.
 
     Args:
         where: Where it is.
-        session: Whose credentials read a secret.
+        session: Whose credentials read a secret; boto3's own where it is None.
 
     Returns:
         16, 24 or 32 bytes.
@@ -91,10 +90,12 @@ def _from_file(name: str) -> bytes:
         ) from error
 
 
-def _from_secret(arn: str, session: boto3.Session) -> bytes:
+def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
     region = arn.split(":")[3]
     try:
-        answer: Any = session.client("secretsmanager", region_name=region).get_secret_value(SecretId=arn)
+        client = (session or boto3.Session()).client("secretsmanager", region_name=region)
+        with closing(client):
+            answer: Any = client.get_secret_value(SecretId=arn)
     except (BotoCoreError, ClientError) as error:
         raise OptionError(_OPTION, f"names the secret {arn}, which cannot be read: {error}") from error
     secret = answer.get("SecretBinary")

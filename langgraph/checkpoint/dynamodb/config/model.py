@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -22,8 +22,11 @@ from typing_extensions import Self
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error, faults_of
 from langgraph.checkpoint.dynamodb.config.places import Place
 from langgraph.checkpoint.dynamodb.config.sources import read
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, find_type, type_names
+from langgraph.checkpoint.dynamodb.config.types import OptionError, find_type, type_names
 from langgraph.checkpoint.dynamodb.config.variables import Variables
+
+# What a configuration may be read from.
+Source: TypeAlias = "CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
 
 _DEFAULT_TYPE = "memory"
 
@@ -63,9 +66,7 @@ class CheckpointerConfig(BaseModel):
     _place: Place = PrivateAttr(default_factory=Place)
 
     @classmethod
-    def load(
-        cls, source: CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None
-    ) -> Self:
+    def load(cls, source: Source = None) -> Self:
         """Read and check a configuration; nothing is opened.
 
         Args:
@@ -109,11 +110,6 @@ class CheckpointerConfig(BaseModel):
         checked._place = place
         return checked
 
-    @property
-    def checkpointer_type(self) -> CheckpointerType:
-        """What is registered under the type's name."""
-        return find_type(self.type)
-
     @contextmanager
     def saying_where(self) -> Iterator[None]:
         """Say where in the source it stands when an option turns out to be unusable, or a package missing.
@@ -126,7 +122,7 @@ class CheckpointerConfig(BaseModel):
         except OptionError as error:
             raise configuration_error([Fault(("config", error.option), error.says)], self._place) from error
         except ImportError as error:
-            install = f"pip install {self.checkpointer_type.install}"
+            install = f"pip install {find_type(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"
             raise configuration_error([Fault(("type",), says)], self._place) from error
 

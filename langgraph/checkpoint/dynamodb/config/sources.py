@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 _IN_YAML = "checkpointer"
 _IN_TOML = ("tool", "langgraph-dynamodb")
+_WANTED = "say which type of checkpointer it is, such as `memory` or `dynamodb`"
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,9 @@ def _read_file(path: Path) -> Section:
 def _read_yaml(name: str, text: str) -> Section:
     loader = yaml.SafeLoader("")
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        found = _section_node(root)
-        if root is None or found is None:
-            _refuse(f"{name}: there is no `{_IN_YAML}:` in it; {_WANTED}")
+        # A file without anything in it has no tree.
+        root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")
+        found = _section_node(root, name)
         place = YamlFile(name, root, (_IN_YAML,))
         faults = _twice(found, (), ())
         if faults:
@@ -89,13 +89,14 @@ def _read_yaml(name: str, text: str) -> Section:
         loader.dispose()
 
 
-def _section_node(root: yaml.Node | None) -> yaml.Node | None:
-    found = None
-    if isinstance(root, yaml.MappingNode):
-        for name, value in root.value:
-            if name.value == _IN_YAML:
-                found = value
-    return found
+def _section_node(root: yaml.Node, name: str) -> yaml.Node:
+    pairs: list[tuple[yaml.Node, yaml.Node]] = root.value if isinstance(root, yaml.MappingNode) else []
+    found = [(key.start_mark.line + 1, value) for key, value in pairs if key.value == _IN_YAML]
+    if not found:
+        _refuse(f"{name}: there is no `{_IN_YAML}:` in it; {_WANTED}")
+    if len(found) > 1:
+        _refuse(f"{name}, line {found[1][0]}: `{_IN_YAML}:` stands there twice; leave one of the two")
+    return found[0][1]
 
 
 def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, ...]) -> list[Fault]:
@@ -153,27 +154,19 @@ def _read_toml(name: str, text: str) -> Section:
 
 def _read_environment(variables: Mapping[str, str]) -> Section:
     prefix = Environment.prefix
-    place = Environment()
     content: dict[str, Any] = {}
     for name in sorted(variables):
         if name.startswith(prefix) and not name.startswith(Environment.foreign_prefix):
             key = tuple(name[len(prefix) :].lower().split("__"))
             if not _put(content, key, variables[name]):
-                raise configuration_error(
-                    [
-                        Fault(
-                            key,
-                            "is set, and so is a variable whose name is a part of it; leave one of the two",
-                        )
-                    ],
-                    place,
-                )
+                says = "is set, and so is a variable whose name is a part of it; leave one of the two"
+                raise configuration_error([Fault(key, says)], Environment())
     if not content:
         _refuse(
             f"no configuration was given, and {prefix}TYPE is not set in the environment; {_WANTED}, "
             f"with options as {prefix}CONFIG__TABLE_NAME"
         )
-    return Section(content, place)
+    return Section(content, Environment())
 
 
 def _put(content: dict[str, Any], key: tuple[str, ...], text: str) -> bool:
@@ -185,9 +178,6 @@ def _put(content: dict[str, Any], key: tuple[str, ...], text: str) -> bool:
             return False
     inner[key[-1]] = text
     return True
-
-
-_WANTED = "say which type of checkpointer it is, such as `memory` or `dynamodb`"
 
 
 def _refuse(says: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -39,7 +40,8 @@ def _open(options: SqliteOptions) -> Iterator[BaseCheckpointSaver[Any]]:
 async def _aopen(options: SqliteOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: PLC0415
 
-    async with AsyncSqliteSaver.from_conn_string(_usable(options.db_file)) as saver:
+    db_file = await asyncio.to_thread(_usable, options.db_file)
+    async with AsyncSqliteSaver.from_conn_string(db_file) as saver:
         await saver.setup()
         yield saver
 

@@ -27,7 +27,6 @@ BUILT_IN = {
 class Options(BaseModel):
     """Base class of a type's options: what is unknown is refused, and nothing changes once it was checked."""
 
-    # Descriptions are for who writes the file; docstrings of classes would only repeat them in the schema.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
