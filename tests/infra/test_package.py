@@ -54,11 +54,13 @@ def index_page(wheel: Path) -> str:
         return str(Parser().parsestr(content.read(name).decode()).get_payload())
 
 
-def test_the_installed_package_prints_the_template_without_the_source_tree(
+def test_the_installed_package_prints_template_and_schema_without_the_source_tree(
     wheel: Path, tmp_path: Path
 ) -> None:
     _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
     assert _run(sys.executable, *ARGUMENTS, PYTHONPATH=str(tmp_path)) == TEMPLATE
+    schema = [*ARGUMENTS[:-1], "schema"]
+    assert _run(sys.executable, *schema, PYTHONPATH=str(tmp_path)) == _run(sys.executable, *schema)
     where = "import langgraph.checkpoint.dynamodb as package; print(package.__file__)"
     assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
 
