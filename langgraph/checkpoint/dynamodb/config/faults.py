@@ -68,7 +68,12 @@ def _descend(model: type[BaseModel], names: Sequence[str | int]) -> type[BaseMod
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    # In Python 3.10 a `list[str]` also says of itself that it is a class.
+    if (
+        typing.get_origin(annotation) is None
+        and isinstance(annotation, type)
+        and issubclass(annotation, BaseModel)
+    ):
         yield annotation
     for each in typing.get_args(annotation):
         yield from _models(each)

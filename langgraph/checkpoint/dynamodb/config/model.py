@@ -11,12 +11,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
+from pydantic.functional_validators import ModelWrapValidatorHandler
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error, faults_of
