@@ -49,7 +49,7 @@ def test_a_fork_and_its_newest_checkpoint_are_shown(run: Run, table: str) -> Non
     assert [each.startswith("│ ○") for each in shown].count(True) == 2
     assert shown[-1].startswith("● ")
     assert "step 4, update" in shown[-1]
-    assert "tasks with writes" in shown[0]
+    assert "1 task with writes" in shown[0]
     found = run("history", "forked", "--table", table, "--json").json
     assert [each["metadata"]["source"] for each in found] == ["update", *["loop"] * 6, "input"]
     assert found[0]["parent_id"] == found[3]["checkpoint_id"]

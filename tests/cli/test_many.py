@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +24,8 @@ from tests.support.checkpoints import Conversation, all_items, store, stored_val
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -177,7 +183,7 @@ def test_an_interruption_waits_for_what_is_under_way_and_notes_it(
     if isinstance(end, KeyboardInterrupt):
         interrupted = run(*arguments)
         assert interrupted.code == 130
-        assert "of 6 threads were served before this ended" in interrupted.err
+        assert "of 6 threads served before this ended" in interrupted.err
     else:
         with pytest.raises(ConnectionAbortedError):
             run(*arguments)
@@ -199,7 +205,7 @@ def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
     assert ended.code == 8
     assert "deleted: 2 threads" in ended.out
     assert f"{too_long}: thread_id with checkpoint_ns makes a key" in ended.out
-    assert "1 threads could not be served" in ended.err
+    assert "1 thread could not be served" in ended.err
     assert [count(saver, each) for each in threads[:2]] == [0, 0]
 
 
@@ -228,7 +234,7 @@ def test_what_cannot_be_meant_is_refused(
 def test_threads_are_copied(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
     target = f"{threads[0]} copy"
     ended = run("copy", threads[0], target, "--table", shared, "--yes")
-    assert ended.out == "copied: 1 threads\n"
+    assert ended.out == "copied: 1 thread\n"
     assert stored_values(saver, thread_config(target)) == {"text": "three"}
     assert count(saver, target) == 3
 
@@ -237,7 +243,7 @@ def test_threads_are_copied(run: Run, shared: str, saver: DynamoDBSaver, threads
 
 
 def test_the_newest_are_kept(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
-    assert run("prune", threads[0], "--table", shared, "--yes").out == "pruned: 1 threads\n"
+    assert run("prune", threads[0], "--table", shared, "--yes").out == "pruned: 1 thread\n"
     assert run("prune", threads[1], "--table", shared, "--yes", "--keep-last", "2").code == 0
     assert [count(saver, each) for each in threads[:3]] == [1, 2, 3]
 
@@ -283,3 +289,29 @@ def test_ages_are_read() -> None:
     assert moments.parse_age("2w").days == 14
     with pytest.raises(ValueError, match="no age"):
         moments.parse_age("1.5d")
+
+
+def test_ctrl_c_ends_the_process_and_what_was_done_is_noted(
+    shared: str, engine: Engine, tmp_path: Path
+) -> None:
+    threads, done = tmp_path / "threads", tmp_path / "done"
+    threads.write_text("\n".join(map(str, range(500))))
+    program = "from langgraph.checkpoint.dynamodb.cli import main; main()"
+    arguments = ["delete", "-f", str(threads), "--yes", "--done", str(done), "--table", shared]
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", program, *arguments, "--endpoint-url", engine.endpoint_url],
+        env=engine.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not (done.exists() and done.read_text().count("\n") > 2):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    noted = done.read_text().splitlines()
+    assert 2 < len(noted) < 500
+    assert said.splitlines() == [
+        f"deleting: {len(noted):,} of 500 threads served before this ended",
+        "interrupted",
+    ]

@@ -30,8 +30,10 @@ def found_checkpoint(
     found = desk.onlooker.get_tuple(config_of(thread_id, namespace, checkpoint_id))
     if found is None:
         where = f" in namespace {namespace!r}" if namespace else ""
-        what = "no checkpoint" if checkpoint_id is None else f"no checkpoint {checkpoint_id!r}"
-        msg = f"thread {thread_id!r} has {what}{where}; `history {thread_id}` shows what it has"
+        what, hint = "no checkpoint", "`threads` lists the threads that there are"
+        if checkpoint_id is not None:
+            what, hint = f"no checkpoint {checkpoint_id!r}", "`history` shows those that it has"
+        msg = f"thread {thread_id!r} has {what}{where}; {hint}"
         raise CommandError(Exit.NOT_FOUND, msg)
     return found
 

@@ -12,6 +12,7 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def copy(
@@ -34,7 +35,7 @@ def copy(
     if dry_run:
         _say_what_would_be(desk, pairs, parallel)
         return
-    desk.confirm(f"Copy {len(pairs):,} threads within table {desk.options.table_name}?", yes=yes)
+    desk.confirm(f"Copy {counted(len(pairs), 'thread')} within table {desk.options.table_name}?", yes=yes)
 
     def one(pair: str) -> None:
         desk.saver.copy_thread(*pairs[pair])

@@ -12,6 +12,7 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def delete(
@@ -42,7 +43,7 @@ def delete(
     if dry_run:
         _say_what_would_be(desk, found, parallel)
         return
-    desk.confirm(f"Delete {len(found):,} threads from table {desk.options.table_name}?", yes=yes)
+    desk.confirm(f"Delete {counted(len(found), 'thread')} from table {desk.options.table_name}?", yes=yes)
     served = serve(desk, "deleting", found, desk.saver.delete_thread, parallel=parallel, done=done)
     conclude(desk, "deleted", served)
 
@@ -52,7 +53,9 @@ def _delete_runs(desk: Desk, run_ids: list[str], *, yes: bool, dry_run: bool) ->
         each for found in desk.run(gather([threads_of_run(desk.table, run) for run in run_ids])) for each in found
     })  # fmt: skip
     if not dry_run:
-        question = f"Delete what {len(run_ids):,} runs stored in {len(threads):,} threads of table"
+        question = (
+            f"Delete what {counted(len(run_ids), 'run')} stored in {counted(len(threads), 'thread')} of table"
+        )
         desk.confirm(f"{question} {desk.options.table_name}?", yes=yes)
         desk.saver.delete_for_runs(run_ids)
     verb = "would be deleted from" if dry_run else "deleted from"

@@ -131,7 +131,7 @@ class Desk:
         units = read_units(found.bytes)
         self.output.note(
             f"Scanning table {self.options.table_name}: up to {found.items:,} items, {sized(found.bytes)},"
-            f" {units:,.0f} read units, about ${units * READ_UNIT_DOLLARS:,.4f} on demand"
+            f" {units:,.0f} read units, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
             " (as DynamoDB last counted, which it does every six hours)."
         )
         return found

@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb.cli.examination import Examination
 from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
+from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 class Role(str, Enum):
@@ -54,7 +55,7 @@ def doctor(
     _print(desk, findings)
     problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
     if problems:
-        raise CommandError(Exit.PROBLEMS, f"{problems} problems; their remedies are above")
+        raise CommandError(Exit.PROBLEMS, f"{counted(problems, 'problem')}; the remedies are above")
 
 
 def _print(desk: Desk, findings: list[Finding]) -> None:

@@ -209,6 +209,8 @@ class Examination:
 
     def _protection(self) -> Finding:
         def look(table: Mapping[str, Any]) -> Finding:
+            if not table.get("DeletionProtectionEnabled") and not self._is_aws:
+                return unknown("protection", "a table for development needs none")
             if not table.get("DeletionProtectionEnabled"):
                 remedy = f"aws dynamodb update-table --table-name {self.name} --deletion-protection-enabled"
                 return Finding(

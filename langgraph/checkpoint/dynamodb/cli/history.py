@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.moments import moment, stored_at
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def history(
@@ -89,7 +90,7 @@ def _text(line: Line, *, newest: bool) -> str:
         f"{'●' if newest else '○'} {line.checkpoint_id}",
         moment(stored_at(line.checkpoint_id)),
         "encrypted" if line.metadata is None else f"step {metadata.get('step')}, {metadata.get('source')}",
-        f"{line.tasks} tasks with writes" if line.tasks else None,
+        f"{counted(line.tasks, 'task')} with writes" if line.tasks else None,
         "WAITING FOR A HUMAN" if line.waiting else None,
         "FAILED" if line.failed else None,
     ]

@@ -16,6 +16,7 @@ import typer
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
+from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerError,
@@ -164,7 +165,7 @@ def _note(served: Served, notes: TextIO | None, thread_id: str, error: Exception
 
 
 def _say(desk: Desk, what: str, served: Served, total: int) -> None:
-    desk.output.note(f"{what}: {len(served.done):,} of {total:,} threads were served before this ended")
+    desk.output.note(f"{what}: {len(served.done):,} of {counted(total, 'thread')} served before this ended")
 
 
 def conclude(desk: Desk, verb: str, served: Served, totals: Mapping[str, int] | None = None) -> None:
@@ -180,9 +181,11 @@ def conclude(desk: Desk, verb: str, served: Served, totals: Mapping[str, int] | 
     else:
         earlier = f", {served.skipped:,} earlier" if served.skipped else ""
         measured = "".join(f", {value:,} {name.replace('_', ' ')}" for name, value in sums.items())
-        desk.output.text(f"{verb}: {len(served.done):,} threads{earlier}{measured}")
+        desk.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
         for thread_id, error in served.failed.items():
             desk.output.field(thread_id, error)
     if served.failed:
-        msg = f"{len(served.failed):,} threads could not be served; the same command tries them again"
+        msg = (
+            f"{counted(len(served.failed), 'thread')} could not be served; the same command tries them again"
+        )
         raise CommandError(Exit.PROBLEMS, msg)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -64,9 +65,13 @@ class Output:
         self._results.print(label(text, style))
 
     def field(self, name: str, value: str) -> None:
-        """Print a named part of the result; further lines are set under the first."""
-        indented = value.replace("\n", "\n  ")
-        self._results.print(label(f"{name}: ", "bold").append(readable(indented)))
+        """Print a named part of the result; what has several lines is set in below its name."""
+        head = label(f"{name}: ", "bold")
+        if "\n" in value:
+            self._results.print(head)
+            self._results.print(Padding(label(value), (0, 0, 0, 2)))
+        else:
+            self._results.print(Text.assemble(head, label(value)))
 
     def ask(self, question: str) -> bool:
         """Ask a person whether to go on; anything but yes is no."""
@@ -78,7 +83,7 @@ class Output:
 
     def error(self, text: str) -> None:
         """Say why the command ends."""
-        self._notes.print(label("error: ", "bold red").append(readable(text)))
+        self._notes.print(Text.assemble(label("error: ", "bold red"), label(text)))
 
     @contextmanager
     def progress(self, what: str, total: float | None) -> Iterator[_Step]:

@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.moments import parse_age, stored_at
+from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def prune(
@@ -54,10 +55,8 @@ def prune(
         return
     aged = "" if older_than is None else f" of those older than {older_than}"
     kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"
-    desk.confirm(
-        f"Prune {len(found):,} threads of table {desk.options.table_name}, and keep{aged} {kept} of each namespace?",
-        yes=yes,
-    )
+    what = f"{counted(len(found), 'thread')} of table {desk.options.table_name}"
+    desk.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?", yes=yes)
 
     def one(thread_id: str) -> None:
         desk.run(prune_thread(desk.table, thread_id, keep_last, is_old))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from langgraph.checkpoint.base import CheckpointTuple
@@ -45,19 +46,11 @@ def show(
         return
     limit = None if full else _CUT
     _head(desk, found)
-    desk.output.text("\nState", "bold")
-    for name, value in sorted(values_of(desk, found).items()):
-        desk.output.field(name, _block(brief(value, limit)))
-    if found.pending_writes:
-        desk.output.text("\nPending writes", "bold")
-        for task, channel, value in found.pending_writes:
-            desk.output.field(f"{task} → {channel}", _block(brief(value, limit)))
-    for task, each in interrupts_of(found):
-        desk.output.text("\nWaiting for a human", "bold")
-        desk.output.field(task, _block(brief(asked(each), limit)))
-    for task, _, error in errors_of(found):
-        desk.output.text("\nFailed", "bold")
-        desk.output.field(task, _block(brief(error, limit)))
+    _section(desk, "State", sorted(values_of(desk, found).items()), limit)
+    writes = [(f"{task} → {channel}", value) for task, channel, value in found.pending_writes or []]
+    _section(desk, "Pending writes", writes, limit)
+    _section(desk, "Waiting for a human", [(task, asked(each)) for task, each in interrupts_of(found)], limit)
+    _section(desk, "Failed", [(task, error) for task, _, error in errors_of(found)], limit)
 
 
 def _head(desk: Desk, found: CheckpointTuple) -> None:
@@ -77,6 +70,9 @@ def _head(desk: Desk, found: CheckpointTuple) -> None:
             desk.output.field(name, str(value))
 
 
-def _block(text: str) -> str:
-    """Text of several lines begins on a line of its own."""
-    return f"\n{text}" if "\n" in text else text
+def _section(desk: Desk, title: str, named: Sequence[tuple[str, Any]], limit: int | None) -> None:
+    """Some values with their names, below a title; nothing where there are none."""
+    if named:
+        desk.output.text(f"\n{title}", "bold")
+    for name, value in named:
+        desk.output.field(name, brief(value, limit))

@@ -106,6 +106,11 @@ def sized(size_bytes: float) -> str:
     return f"{size_bytes / 1e3:,.1f} KB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def cut(text: str, limit: int | None) -> str:
     """Text up to a number of characters, and how much there was of it where it is cut."""
     if limit is None or len(text) <= limit:
@@ -121,7 +126,7 @@ def brief(value: Any, limit: int | None = 500) -> str:
         return f"<{sized(len(value))}>"
     if isinstance(value, Stored):
         return _brief_object(value, limit)
-    if isinstance(value, Sequence) and any(isinstance(each, Stored) and each.is_message for each in value):
+    if isinstance(value, Sequence) and any(isinstance(each, Stored) for each in value):
         return "\n".join(brief(each, limit) for each in value)
     return cut(json.dumps(as_json(value), ensure_ascii=False, default=repr), limit)
 
