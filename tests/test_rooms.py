@@ -78,8 +78,10 @@ def test_importing_the_saver_loads_no_room_above_it() -> None:
 
 
 def test_what_is_above_the_saver_is_loaded_when_it_is_asked_for() -> None:
-    assert "langgraph.checkpoint.dynamodb.config" in _loaded_by(
-        "from langgraph.checkpoint.dynamodb import create_checkpointer"
-    )
+    configure = "CheckpointerConfig(type='dynamodb', config={'table_name': 'threads'})"
+    loaded = _loaded_by(f"from langgraph.checkpoint.dynamodb import CheckpointerConfig; {configure}")
+    assert f"{PACKAGE}.config.dynamodb" in loaded
+    # A configuration is read in no time: its saver loads the client library when it is used.
+    assert not {"boto3", "botocore"} & loaded
     assert not [name for name in package.__all__ if not hasattr(package, name)]
     assert not hasattr(package, "create_saver")

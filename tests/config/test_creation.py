@@ -58,7 +58,6 @@ def _builder() -> Any:
     return StateGraph(MessagesState).add_node("answer", _answer).add_edge(START, "answer")
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_a_graph_remembers_with_each_type(engine: Engine, name: str, section: Section) -> None:
     kinds = {"memory": InMemorySaver, "sqlite": SqliteSaver, "postgres": PostgresSaver}
     with create_checkpointer(section) as saver:
@@ -69,7 +68,6 @@ def test_a_graph_remembers_with_each_type(engine: Engine, name: str, section: Se
     assert state["messages"][-1].content == "message 4"
 
 
-@pytest.mark.engines("dynamodb-local")
 async def test_a_graph_remembers_with_each_type_async(engine: Engine, name: str, section: Section) -> None:
     kinds = {"memory": InMemorySaver, "sqlite": AsyncSqliteSaver, "postgres": AsyncPostgresSaver}
     async with acreate_checkpointer(section) as saver:
@@ -106,7 +104,6 @@ def test_the_saver_is_closed_though_its_user_fails(tmp_path: Path) -> None:
         saver.conn.execute("SELECT 1")
 
 
-@pytest.mark.engines("dynamodb-local")
 async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: Any) -> None:
     config = {
         "table_name": "made-by-configuration",

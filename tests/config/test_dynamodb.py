@@ -196,7 +196,6 @@ def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None
         (KEY.encode().hex().encode(), "hex"),
     ],
 )
-@pytest.mark.engines("dynamodb-local")
 async def test_what_is_stored_is_encrypted_with_the_key_of_a_file(
     engine: Engine, client: DynamoDBClient, table_name: str, tmp_path: Path, written: bytes, encoding: str
 ) -> None:

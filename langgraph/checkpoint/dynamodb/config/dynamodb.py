@@ -7,9 +7,8 @@ import inspect
 import pkgutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from botocore.config import Config
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag, WithJsonSchema
@@ -19,6 +18,9 @@ from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+if TYPE_CHECKING:
+    from botocore.config import Config
 
 # Something in a module.
 _NAME = "^[^:]+:[^:]+$"
@@ -238,6 +240,9 @@ def _object(name: str, value: Any) -> Any:
 
 
 def _client_config(options: ClientConfigOptions) -> Config:
+    # A configuration is to be read in no time, without the client library.
+    from botocore.config import Config  # noqa: PLC0415
+
     given = options.model_dump(exclude_none=True)
     if options.proxies is not None:
         given["proxies"] = {name: each.get_secret_value() for name, each in options.proxies.items()}

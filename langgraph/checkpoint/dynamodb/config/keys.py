@@ -6,14 +6,15 @@ import base64
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import boto3
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
+
+if TYPE_CHECKING:
+    import boto3
 
 _OPTION = "encryption_key"
 # AES has these; LangGraph's serializer takes them as they are.
@@ -91,6 +92,10 @@ def _from_file(name: str) -> bytes:
 
 
 def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
+    # A configuration is to be read in no time, and most have nothing to ask AWS for.
+    import boto3  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
     region = arn.split(":")[3]
     try:
         client = (session or boto3.Session()).client("secretsmanager", region_name=region)
