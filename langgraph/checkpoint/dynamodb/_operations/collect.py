@@ -65,7 +65,7 @@ def collect(table: Table, thread_id: str, choose: Chooser, *, adopt: bool = Fals
     """
 
     def unneeded(before: Inventory, after: Inventory, gone: set[str]) -> set[bytes]:
-        freed = before.named(gone) | (_old(table, before.segments) - before.named(before.checkpoint_ids))
+        freed = before.named(gone) | (long_ago(table, before.segments) - before.named(before.checkpoint_ids))
         return freed - after.named(after.checkpoint_ids)
 
     yield from _collect(table, thread_id, choose, unneeded, adopt=adopt and table.ttl_seconds is not None)
@@ -179,7 +179,7 @@ def _delete_checkpoints(table: Table, before: Sequence[Inventory], gone: Choice)
 def _delete_abandoned(table: Table, before: Inventory, after: Inventory) -> Op[set[str]]:
     """Delete abandoned writes that nobody has written to since they were read; return whose they are."""
     gone: set[str] = set()
-    for checkpoint_id in sorted(_abandoned(table, before) & _abandoned(table, after)):
+    for checkpoint_id in sorted(abandoned_writes(table, before) & abandoned_writes(table, after)):
         writes = after.writes.pop(checkpoint_id)
         deleted = yield from gather([_delete_unchanged(table, item) for item in writes])
         left = [item for item, is_gone in zip(writes, deleted, strict=True) if not is_gone]
@@ -198,16 +198,16 @@ def _delete_unchanged(table: Table, writes: Item) -> Op[bool]:
     return (yield from table.delete_if(at, "#created = :created", names, {":created": created_at}))
 
 
-def _abandoned(table: Table, inventory: Inventory) -> set[str]:
+def abandoned_writes(table: Table, inventory: Inventory) -> set[str]:
     """Checkpoints that have writes but no head, and will have none: nothing was written for long."""
     return {
         each
         for each, writes in inventory.writes.items()
-        if each not in inventory.heads and len(_old(table, dict(enumerate(writes)))) == len(writes)
+        if each not in inventory.heads and len(long_ago(table, dict(enumerate(writes)))) == len(writes)
     }
 
 
-def _old(table: Table, some: Mapping[K, Item]) -> set[K]:
+def long_ago(table: Table, some: Mapping[K, Item]) -> set[K]:
     """The items that were written so long ago that nothing can be under way with them."""
     oldest = table.clock() - ORPHAN_SECONDS
     return {each for each, item in some.items() if (items.number(item, items.CREATED_AT) or 0) < oldest}

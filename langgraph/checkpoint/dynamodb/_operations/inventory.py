@@ -56,6 +56,10 @@ class Inventory:
     sizes: dict[str, int] = field(default_factory=dict)
     """What each item takes up, by its sort key, where the inventory was taken to measure."""
 
+    def add(self, item: Item) -> None:
+        """Take an item of the namespace in."""
+        _sort_in(self, item)
+
     def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
         """The heads and writes of some checkpoints."""
         for each in checkpoint_ids:

@@ -14,13 +14,16 @@ from langgraph.checkpoint.dynamodb.cli.cost import cost
 from langgraph.checkpoint.dynamodb.cli.delete import delete
 from langgraph.checkpoint.dynamodb.cli.diff import diff
 from langgraph.checkpoint.dynamodb.cli.doctor import doctor
+from langgraph.checkpoint.dynamodb.cli.files import export, import_
 from langgraph.checkpoint.dynamodb.cli.history import history
+from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
 from langgraph.checkpoint.dynamodb.cli.prune import prune
 from langgraph.checkpoint.dynamodb.cli.setup import setup
 from langgraph.checkpoint.dynamodb.cli.shipped import DEPLOY, SCHEMA_HELP, TEMPLATE_HELP, schema, template
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
+from langgraph.checkpoint.dynamodb.cli.verify import verify
 
 _EXIT_CODES = "\n\n".join(f"{code.value}: {meaning}" for code, meaning in MEANINGS.items())
 
@@ -51,15 +54,18 @@ def _before(
     del version
 
 
-for each in (doctor, threads, show, history, diff, cost, setup, copy, prune, delete):
-    app.command()(command(each))
+def _as_it_is(text: str) -> str:
+    """Text whose later paragraphs Typer does not set anew."""
+    return text.replace("\n\n", "\n\n\b\n")
 
 
-# Typer sets paragraphs anew, but for those after this mark.
-_AS_IT_IS = "\b\n"
+for each in (doctor, threads, show, history, diff, cost, verify, setup, export, import_, copy, prune, delete):
+    # A word of Python has a line behind it.
+    app.command(each.__name__.rstrip("_"))(command(each))
+app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))
 
 
-@app.command("template", help=TEMPLATE_HELP, epilog=DEPLOY.replace("\n\n", f"\n\n{_AS_IT_IS}"))
+@app.command("template", help=TEMPLATE_HELP, epilog=_as_it_is(DEPLOY))
 def _template() -> None:
     sys.stdout.write(template())
 

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
 from langgraph.checkpoint.dynamodb.migrate.place import PLACES, open_place, store_of
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Exported",
     "FileStore",
     "SaverStore",
+    "Source",
     "Status",
     "TableStore",
     "ThreadReport",

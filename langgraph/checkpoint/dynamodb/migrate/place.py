@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 PLACES = """\
-postgresql://user:password@host/database   a database of LangGraph's Postgres saver
+postgresql://user:password@host/database    a database of LangGraph's Postgres saver
 sqlite:PATH                                 a file of LangGraph's SQLite saver
 aws:TABLE?bucket_name=...&region_name=...   a table of langgraph-checkpoint-aws, with its bucket if it has one;
                                             also key_prefix, endpoint_url, s3_endpoint_url, compression=true

@@ -1,0 +1,140 @@
+"""`export` and `import`: a thread as a file, and back."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.migrate import (
+    Exported,
+    FileStore,
+    Status,
+    TableStore,
+    export_thread,
+    migrate,
+)
+
+_PIPE = Path("-")
+
+
+def export(
+    desk: Desk,
+    thread_id: ThreadId,
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.", show_default=False)
+    ] = _PIPE,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Write a thread to a file of JSON lines.
+
+    With all that belongs to it; docs/thread-file.md has the format. The file is not encrypted, also where the thread
+    is: who has it has the conversation.
+    """
+    if file == _PIPE and desk.output.as_json:
+        raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write the thread to")
+    if file.exists():
+        desk.confirm(f"{file} is there already. Replace it?", yes=yes)
+    with _written(file) as stream:
+        exported = export_thread(TableStore(desk.saver), thread_id, stream)
+    if file != _PIPE:
+        _say_what_was_written(desk, exported, file)
+
+
+@contextmanager
+def _written(file: Path) -> Iterator[BinaryIO]:
+    """A stream to a file that is there as a whole or not at all."""
+    if file == _PIPE:
+        yield sys.stdout.buffer
+        return
+    part = file.with_name(f"{file.name}.part")
+    try:
+        try:
+            stream = part.open("wb")
+        except OSError as error:
+            raise CommandError(Exit.USAGE, f"{part} cannot be written: {error}") from error
+        with stream:
+            yield stream
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _say_what_was_written(desk: Desk, exported: Exported, file: Path) -> None:
+    if desk.output.as_json:
+        desk.output.json({**vars(exported), "file": str(file)})
+        return
+    desk.output.text(
+        f"exported: {exported.checkpoints:,} checkpoints with {exported.writes:,} pending writes,"
+        f" {sized(exported.bytes)}, to {file}"
+    )
+
+
+def import_(
+    desk: Desk,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What was exported; - is standard input.")],
+    *,
+    thread_id: Annotated[
+        str | None, typer.Option("--as", metavar="THREAD", help="Another id for the thread.")
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Store a thread that was exported, and compare it with the file.
+
+    Under its own id or another. The file is checked to its end before anything is stored. Of a thread that is there
+    already, only what is missing is stored; one that has gone on since is left alone. No object that the file names is
+    made.
+    """
+    target = TableStore(desk.saver)
+    with _readable(file) as stream:
+        found = FileStore(stream, target, thread_id)
+        (own_id,) = found.thread_ids()
+        count = len(found.refs(own_id))
+        if dry_run:
+            desk.output.text(f"would store: {count:,} checkpoints of thread {own_id!r}")
+            return
+        desk.confirm(
+            f"Store {count:,} checkpoints of thread {own_id!r} in table {desk.options.table_name}?", yes=yes
+        )
+        (report,) = migrate(found, target, [own_id], verify=True, measure=False)
+    if report.status is Status.FAILED:
+        raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
+    if desk.output.as_json:
+        desk.output.json({
+            "thread_id": own_id,
+            "status": report.status.value,
+            "checkpoints": report.checkpoints,
+            "verified": report.verified,
+        })  # fmt: skip
+        return
+    desk.output.text(
+        f"{own_id}: {report.status.value}, {report.checkpoints:,} of {count:,} checkpoints stored"
+    )
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[BinaryIO]:
+    """A file that can be gone back in; standard input goes to one first."""
+    if file == _PIPE:
+        with tempfile.TemporaryFile() as spool:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+            yield spool
+        return
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise CommandError(Exit.USAGE, f"{file} cannot be read: {error}") from error
+    with stream:
+        yield stream

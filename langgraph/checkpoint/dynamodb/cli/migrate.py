@@ -1,0 +1,202 @@
+"""`migrate`: threads from another saver into the table, and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.migrate import (
+    PLACES,
+    Budget,
+    SaverStore,
+    Source,
+    Status,
+    TableStore,
+    ThreadReport,
+    open_place,
+)
+from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
+
+_DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
+
+PLACES_HELP = f"Places:\n\n{PLACES}"
+
+
+def migrate(
+    desk: Desk,
+    thread_ids: ThreadIds = None,
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            envvar="LANGGRAPH_MIGRATE_FROM",
+            help="Where the threads are; see below. A password is better given by the environment.",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            envvar="LANGGRAPH_MIGRATE_TO",
+            help="Where to move threads of the table; see below.",
+        ),
+    ] = None,
+    file: From = None,
+    parallel: Parallel = 4,
+    max_write_units: Annotated[
+        float | None,
+        typer.Option(min=0.1, metavar="N", help="How many write units a second to take of the table."),
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read each thread back on both sides and compare.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Move threads from another saver into the table, or back.
+
+    With all that belongs to them; without thread ids, all threads of the source. The source is only read. What the
+    target has already is not stored again, so the same command goes on where it was interrupted, and moves what has
+    come since.
+    """
+    with _opened(desk, source, target, parallel, Budget(max_write_units)) as (old, new, table):
+        named = chosen(desk, thread_ids, file) if thread_ids or file is not None else None
+        wanted = _all_threads(desk, old) if named is None else named
+        if dry_run:
+            _say_what_would_be(desk, old, new, wanted)
+            return
+        where = (
+            f"into table {desk.options.table_name}"
+            if new is table
+            else f"out of table {desk.options.table_name}"
+        )
+        what = "all threads" if named is None else f"{len(named):,} threads"
+        desk.confirm(f"Move {what} {where}?", yes=yes)
+        moved = _Moved()
+        with desk.output.progress("moving threads", None if named is None else len(named)) as bar:
+            try:
+                for report in migrate_threads(old, new, wanted, parallel=parallel, verify=verify):
+                    moved.add(report)
+                    bar.advance()
+            except KeyboardInterrupt:
+                desk.output.note(f"{moved.checkpoints:,} checkpoints were moved before this ended")
+                raise
+        _conclude(desk, moved, table.budget.spent)
+
+
+@contextmanager
+def _opened(
+    desk: Desk, source: str | None, target: str | None, parallel: int, budget: Budget
+) -> Iterator[tuple[SaverStore, SaverStore, TableStore]]:
+    """Where the threads are, where they are to be, and which of both is the table."""
+    if (source is None) == (target is None):
+        raise CommandError(Exit.USAGE, f"give either --from or --to\n{PLACES}")
+    table = TableStore(desk.saver, budget)
+    with ExitStack() as stack:
+        place = open_place(source or target or "", parallel=parallel, as_target=source is None)
+        other = stack.enter_context(place)
+        yield (other, table, table) if source is not None else (table, other, table)
+
+
+def _all_threads(desk: Desk, source: Source) -> Iterator[str]:
+    if isinstance(source, TableStore):
+        desk.announce_scan()
+    return source.thread_ids()
+
+
+def _say_what_would_be(desk: Desk, old: SaverStore, new: SaverStore, wanted: Iterable[str]) -> None:
+    threads = checkpoints = there = 0
+    with desk.output.progress("looking at threads", None) as bar:
+        for thread_id in wanted:
+            found = set(old.refs(thread_id))
+            missing = found - set(new.refs(thread_id))
+            threads += 1
+            checkpoints += len(missing)
+            there += len(found) - len(missing)
+            bar.advance()
+    if desk.output.as_json:
+        desk.output.json({"threads": threads, "checkpoints": checkpoints, "already_there": there})
+        return
+    desk.output.text(
+        f"would move: {checkpoints:,} checkpoints of {threads:,} threads; {there:,} are there already"
+    )
+
+
+@dataclass
+class _Moved:
+    """What became of all threads."""
+
+    statuses: Counter[Status] = field(default_factory=Counter)
+    checkpoints: int = 0
+    writes: int = 0
+    verified: int = 0
+    source_bytes: int = 0
+    target_bytes: int = 0
+    left: dict[str, ThreadReport] = field(default_factory=dict)
+
+    def add(self, report: ThreadReport) -> None:
+        self.statuses[report.status] += 1
+        self.checkpoints += report.checkpoints
+        self.writes += report.writes
+        self.verified += report.verified or 0
+        # Side by side they mean something only where both are known.
+        if report.source_bytes is not None and report.target_bytes is not None:
+            self.source_bytes += report.source_bytes
+            self.target_bytes += report.target_bytes
+        if report.status not in _DONE:
+            self.left[report.thread_id] = report
+
+
+def _conclude(desk: Desk, moved: _Moved, units: float) -> None:
+    """Print what was moved, what the source took and what it takes now.
+
+    Raises:
+        CommandError: Some threads were not moved to their end.
+    """
+    if desk.output.as_json:
+        desk.output.json(_as_json(moved, units))
+    else:
+        shown = ", ".join(f"{count:,} {status.value}" for status, count in moved.statuses.items()) or "none"
+        desk.output.field("threads", shown)
+        verified = f", {moved.verified:,} compared" if moved.verified else ""
+        desk.output.field(
+            "checkpoints", f"{moved.checkpoints:,} with {moved.writes:,} pending writes{verified}"
+        )
+        if moved.source_bytes:
+            desk.output.field("size", f"{sized(moved.source_bytes)} were, {sized(moved.target_bytes)} are")
+        desk.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
+        for thread_id, report in moved.left.items():
+            desk.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
+    if moved.left:
+        msg = f"{len(moved.left):,} threads were not moved to their end; the same command goes on with them"
+        raise CommandError(Exit.PROBLEMS, msg)
+
+
+def _as_json(moved: _Moved, units: float) -> dict[str, Any]:
+    return {
+        "threads": {status.value: count for status, count in moved.statuses.items()},
+        "checkpoints": moved.checkpoints,
+        "writes": moved.writes,
+        "verified": moved.verified,
+        "source_bytes": moved.source_bytes,
+        "target_bytes": moved.target_bytes,
+        "write_units": units,
+        "left": {
+            thread_id: {"status": report.status.value, "problems": report.problems}
+            for thread_id, report in moved.left.items()
+        },
+    }

@@ -1,0 +1,138 @@
+"""`verify`: whether everything of a thread, or of the table, is there and whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.verify import (
+    Verification,
+    repair_thread,
+    scan_partitions,
+    verify_thread,
+)
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, serve
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import sized
+
+
+def verify(
+    desk: Desk,
+    thread_ids: ThreadIds = None,
+    *,
+    file: From = None,
+    all_threads: Annotated[
+        bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Remove what nothing can reach. Agents need not stop.")
+    ] = False,
+    parallel: Parallel = 4,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Read everything of threads and check it.
+
+    Checksums of all items, segments of all checkpoints, the way back of delta channels, namespaces, epochs. No value is
+    deserialized, and nothing is changed without --repair. What a process that died has left is told from what is under
+    way by its age, an hour, as deletions do.
+
+    A repair is a deletion that takes no checkpoint: it claims the thread, and removes segments and writes that nothing
+    needs. A namespace that only the scan of --all has found is made known to its thread, so that deletions find it.
+    Damage is not repaired: restore the item from a backup, or delete the thread.
+    """
+    scanned = _scanned(desk) if all_threads else {}
+    wanted = list(scanned) if all_threads else chosen(desk, thread_ids, file)
+    found: dict[str, Verification] = {}
+
+    def check(thread_id: str) -> None:
+        operation = verify_thread(desk.table, desk.onlooker._codec, thread_id, scanned.get(thread_id, ()))
+        found[thread_id] = desk.run(operation)
+
+    checked = serve(desk, "verifying", wanted, check, parallel=parallel)
+    dirty = [each for each in wanted if each in found and found[each].has_leftovers]
+    repaired = Served()
+    if repair and dirty and not dry_run:
+        desk.confirm(f"Remove what nothing can reach from {len(dirty):,} threads?", yes=yes)
+
+        def mend(thread_id: str) -> None:
+            desk.run(repair_thread(desk.table, found[thread_id]))
+
+        repaired = serve(desk, "repairing", dirty, mend, parallel=parallel)
+    results = [found[each] for each in wanted if each in found]
+    failed = {**checked.failed, **repaired.failed}
+    _show(desk, results, repaired.done, failed)
+    # A repair makes namespaces known, and leaves damage.
+    unsound = sum(
+        bool(each.flaws) if each.thread_id in repaired.done else not each.is_sound for each in results
+    )
+    if unsound or failed:
+        msg = f"{unsound:,} threads are not sound" if unsound else "some threads could not be served"
+        raise CommandError(Exit.PROBLEMS, msg)
+
+
+def _scanned(desk: Desk) -> dict[str, set[str]]:
+    """The partitions of every thread, as a scan finds them."""
+    extent = desk.announce_scan()
+    desk.output.note("Then each thread is read as well, which costs about as much again.")
+    found: dict[str, set[str]] = {}
+    with desk.output.progress("scanning items", None if extent is None else extent.items) as bar:
+        for keys, count in desk.stream(scan_partitions(desk.table)):
+            for pk in keys:
+                # What is of another saver has no such key.
+                if "#" in pk:
+                    found.setdefault(items.parse_partition(pk).thread_id, set()).add(pk)
+            bar.advance(count)
+    return found
+
+
+def _show(
+    desk: Desk, results: Sequence[Verification], repaired: Sequence[str], failed: Mapping[str, str]
+) -> None:
+    if desk.output.as_json:
+        threads = [{**asdict(each), "sound": each.is_sound} for each in results]
+        desk.output.json({"threads": threads, "repaired": repaired, "failed": failed})
+        return
+    sums = [
+        f"{sum(getattr(each, name) for each in results):,} {name}"
+        for name in ("checkpoints", "tasks", "segments", "items")
+    ]
+    size = sized(sum(each.bytes for each in results))
+    desk.output.text(f"verified: {len(results):,} threads, {', '.join(sums)}, {size}")
+    for each in results:
+        for line in _lines(each):
+            desk.output.field(each.thread_id, line)
+    for thread_id in repaired:
+        desk.output.field(thread_id, "repaired")
+    for thread_id, error in failed.items():
+        desk.output.field(thread_id, error)
+
+
+def _lines(found: Verification) -> list[str]:
+    """What there is to say of a thread: damage, what nothing can reach, and what is worth knowing."""
+    lines = [f"damaged: {message}" for message in found.messages]
+    if found.flaws > len(found.messages):
+        lines.append(f"damaged: {found.flaws - len(found.messages):,} more like these")
+    lines += [f"unknown namespace: {each!r}; --repair makes it known" for each in found.unknown_namespaces]
+    said = {
+        f"{found.orphans:,} segments ({sized(found.orphan_bytes)}) that nothing names": found.orphans,
+        f"{found.abandoned:,} tasks' writes without a checkpoint": found.abandoned,
+        f"{found.empty_namespaces:,} empty namespaces": found.empty_namespaces,
+    }
+    leftovers = [text for text, count in said.items() if count]
+    if leftovers:
+        lines.append(f"left over: {', '.join(leftovers)}; --repair removes them")
+    said = {
+        f"{found.passed_over:,} checkpoints that were never acknowledged, and are passed over": found.passed_over,
+        f"{found.uncounted:,} whole checkpoints that may not have been acknowledged": found.uncounted,
+        f"{found.recent:,} segments and tasks that a put under way may need": found.recent,
+        f"{found.expired:,} expired checkpoints": found.expired,
+        "a deletion is under way": int(found.claimed),
+    }
+    return lines + [text for text, count in said.items() if count]

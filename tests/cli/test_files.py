@@ -1,0 +1,118 @@
+"""`export` and `import`: files that are whole or not there, and threads that are what they were."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.cli import files
+from langgraph.checkpoint.dynamodb.cli.output import Output
+from tests.cli.conftest import Run
+from tests.support.checkpoints import Conversation, stored_values, thread_config
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+@pytest.fixture(scope="module")
+def shared(make_table: Callable[[], str]) -> str:
+    """Give a table for all tests, each of which has threads of its own."""
+    return make_table()
+
+
+@pytest.fixture
+def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+    """Give a saver on the table."""
+    return open_saver(shared)
+
+
+@pytest.fixture
+def thread(saver: DynamoDBSaver) -> str:
+    """Give a thread of two checkpoints."""
+    name = f"{uuid.uuid4()}"
+    talk = Conversation(saver, name)
+    talk.put(said=["one"])
+    talk.put(said=["one", "two"])
+    return name
+
+
+def test_a_thread_goes_through_a_file(
+    run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "thread.jsonl"
+    ended = run("export", thread, str(file), "--table", shared)
+    assert ended.code == 0
+    assert ended.out.startswith("exported: 2 checkpoints with 0 pending writes, ")
+    assert [each.name for each in tmp_path.iterdir()] == ["thread.jsonl"]
+    assert json.loads(file.read_text().splitlines()[0])["thread_id"] == thread
+    copy = f"{uuid.uuid4()}"
+    ended = run("import", str(file), "--as", copy, "--table", shared, "--yes")
+    assert (ended.code, ended.out) == (0, f"{copy}: moved, 2 of 2 checkpoints stored\n")
+    assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
+    again = run("import", str(file), "--table", shared, "--yes", "--json").json
+    assert again == {"thread_id": thread, "status": "complete", "checkpoints": 0, "verified": 2}
+
+
+def test_a_thread_goes_through_a_pipe(run: Run, shared: str, saver: DynamoDBSaver, thread: str) -> None:
+    written = run("export", thread, "--table", shared)
+    assert written.err == ""
+    copy = f"{uuid.uuid4()}"
+    with pytest.MonkeyPatch.context() as patch:
+        stdin = SimpleNamespace(buffer=io.BytesIO(written.out.encode()), isatty=lambda: False)
+        patch.setattr(files, "sys", SimpleNamespace(stdin=stdin, stdout=sys.stdout))
+        assert run("import", "-", "--as", copy, "--table", shared, "--yes").code == 0
+    assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
+
+
+def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
+    run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "thread.jsonl"
+    assert run("export", thread, str(file), "--table", shared, "--json").json["checkpoints"] == 2
+    before = file.read_bytes()
+    refused = run("export", thread, str(file), "--table", shared)
+    assert refused.code == 7
+    assert "is there already. Replace it?" in refused.err
+    assert run("export", thread, str(file), "--table", shared, "--yes").code == 0
+    assert file.read_bytes() == before
+    refused = run("import", str(file), "--as", "another", "--table", shared)
+    assert refused.code == 7
+    assert "Store 2 checkpoints of thread 'another'" in refused.err
+    dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run")
+    assert dry.out == "would store: 2 checkpoints of thread 'another'\n"
+    monkeypatch.setattr(Output, "is_watched", True)
+    monkeypatch.setattr(Output, "ask", lambda *_: True)
+    assert saver.get_tuple(thread_config("another")) is None
+    assert run("import", str(file), "--as", "another", "--table", shared).code == 0
+
+
+def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
+    run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "thread.jsonl"
+    run("export", thread, str(file), "--table", shared)
+    saver.delete_thread(thread)
+    Conversation(saver, thread).put(said=["another"])
+    ended = run("import", str(file), "--table", shared, "--yes")
+    assert ended.code == 8
+    assert "different conversations by now" in ended.err
+
+
+def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
+    assert run("export", "nobody", str(tmp_path / "file"), "--table", shared).code == 3
+    assert list(tmp_path.iterdir()) == []
+    assert run("export", thread, str(tmp_path / "none" / "file"), "--table", shared).code == 2
+    assert run("export", thread, "--table", shared, "--json").code == 2
+    assert run("import", str(tmp_path / "none"), "--table", shared).code == 2
+    cut = tmp_path / "cut"
+    cut.write_text('{"format": "langgraph-thread", "version": 1, "thread_id": "1"}\n')
+    ended = run("import", str(cut), "--table", shared, "--yes")
+    assert ended.code == 5
+    assert "cut short" in ended.err

@@ -1,0 +1,141 @@
+"""`migrate`: threads into the table and back, and what it says of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.migrate import migrate
+from tests.cli.conftest import Run
+from tests.support.checkpoints import Conversation, thread_config
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+@pytest.fixture(scope="module")
+def shared(make_table: Callable[[], str]) -> str:
+    """Give a table for all tests, each of which has threads of its own."""
+    return make_table()
+
+
+@pytest.fixture
+def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+    """Give a saver on the table."""
+    return open_saver(shared)
+
+
+@pytest.fixture
+def threads() -> list[str]:
+    """Give the ids of three threads."""
+    return [f"{uuid.uuid4()}" for _ in range(3)]
+
+
+@pytest.fixture
+def place(tmp_path: Path, threads: list[str]) -> str:
+    """Give a database of three threads, of two checkpoints each."""
+    path = tmp_path / "threads.db"
+    with closing(sqlite3.connect(path)) as connection:
+        for thread in threads:
+            talk = Conversation(SqliteSaver(connection), thread)
+            talk.put(said=["one"])
+            talk.saver.put_writes(talk.put(said=["one", "two"]), [("said", "three")], "task")
+    return f"sqlite:{path}"
+
+
+def count(saver: Any, thread_id: str) -> int:
+    return len(list(saver.list(thread_config(thread_id))))
+
+
+def test_threads_are_moved_and_what_they_took_is_said(
+    run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
+) -> None:
+    ended = run("migrate", "--from", place, "--table", shared, "--verify", "--yes")
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert lines[0] == "threads: 3 moved"
+    assert lines[1] == "checkpoints: 6 with 3 pending writes, 6 compared"
+    assert lines[2].startswith("size: ")
+    assert lines[3].startswith("write units: ")
+    assert [count(saver, each) for each in threads] == [2] * 3
+    again = run("migrate", "--from", place, "--table", shared, "--yes", "--json").json
+    assert again["threads"] == {"complete": 3}
+    assert (again["checkpoints"], again["write_units"], again["left"]) == (0, 0, {})
+    assert again["source_bytes"] > 0 < again["target_bytes"]
+
+
+def test_nothing_is_moved_unless_somebody_agrees(
+    run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
+) -> None:
+    ended = run("migrate", "--from", place, "--table", shared)
+    assert ended.code == 7
+    assert f"Move all threads into table {shared}?" in ended.err
+    dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run", "--json")
+    assert dry.json == {"threads": 2, "checkpoints": 4, "already_there": 0}
+    assert [count(saver, each) for each in threads] == [0] * 3
+    run("migrate", threads[0], "--from", place, "--table", shared, "--yes")
+    dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run")
+    assert dry.out == "would move: 2 checkpoints of 2 threads; 2 are there already\n"
+
+
+def test_and_back_by_a_file_of_ids(
+    run: Run, shared: str, place: str, threads: list[str], tmp_path: Path
+) -> None:
+    run("migrate", "--from", place, "--table", shared, "--yes")
+    file = tmp_path / "ids"
+    file.write_text("\n".join([*threads[1:], "nobody"]))
+    back = f"sqlite:{tmp_path}/back.db"
+    ended = run(
+        "migrate", "--to", back, "-f", str(file), "--table", shared, "--yes", "--max-write-units", "50"
+    )
+    assert ended.code == 8
+    assert "threads: " in ended.out
+    assert "nobody: absent" in ended.out
+    assert "1 threads were not moved to their end" in ended.err
+    with closing(sqlite3.connect(tmp_path / "back.db")) as connection:
+        assert [count(SqliteSaver(connection), each) for each in threads] == [0, 2, 2]
+
+
+def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver], tmp_path: Path
+) -> None:
+    table = make_table()
+    Conversation(open_saver(table), "talk").put(said="one")
+    ended = run("migrate", "--to", f"sqlite:{tmp_path}/all.db", "--table", table, "--yes")
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "threads: 1 moved")
+    assert "Scanning table" in ended.err
+    empty = run(
+        "migrate", "--from", f"sqlite:{tmp_path}/all.db", "--table", table, "nobody", "--yes", "--json"
+    )
+    assert empty.json["left"] == {"nobody": {"status": "absent", "problems": []}}
+    nothing = run("migrate", "--to", f"sqlite:{tmp_path}/all.db", "--table", make_table(), "--yes")
+    assert nothing.out.splitlines()[:2] == ["threads: none", "checkpoints: 0 with 0 pending writes"]
+
+
+@pytest.mark.parametrize("places", [[], ["--from", "sqlite:a", "--to", "sqlite:b"]], ids=["none", "both"])
+def test_one_place_is_to_be_given(run: Run, shared: str, places: list[str]) -> None:
+    ended = run("migrate", *places, "--table", shared)
+    assert ended.code == 2
+    assert "give either --from or --to" in ended.err
+    assert "module:function" in ended.err
+
+
+def test_who_interrupts_it_is_told_how_far_it_came(
+    run: Run, shared: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def interrupted(*arguments: Any, **options: Any) -> Iterator[Any]:
+        yield next(migrate(*arguments, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.migrate.migrate_threads", interrupted)
+    ended = run("migrate", "--from", place, "--table", shared, "--yes")
+    assert ended.code == 130
+    assert "2 checkpoints were moved before this ended" in ended.err

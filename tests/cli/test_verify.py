@@ -1,0 +1,127 @@
+"""`verify`: a damaged thread among sound ones, what died, and what a repair removes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._operations.verify import Verification
+from langgraph.checkpoint.dynamodb.cli.verify import _lines
+from tests.cli.conftest import Run
+from tests.support.checkpoints import Conversation, all_items, noise, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+@pytest.fixture
+def shared(
+    make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient
+) -> str:
+    """Give a table with four threads: one is sound, one damaged, one has orphans, one a forgotten namespace."""
+    name = make_table()
+    saver = open_saver(name)
+    for thread in ("sound", "damaged", "orphans", "forgotten"):
+        Conversation(saver, thread).put(large=noise(60_000))
+    Conversation(saver, "forgotten", "child:1").put(small=1)
+    items = {item["PK"]["S"] + item["SK"]["S"]: item for item in all_items(client, name)}
+    segments = [item for key, item in items.items() if key.startswith("damaged#S#")]
+    client.delete_item(TableName=name, Key={"PK": segments[0]["PK"], "SK": segments[0]["SK"]})
+    client.delete_item(TableName=name, Key={"PK": {"S": "forgotten#"}, "SK": {"S": "N#child:1"}})
+    old = str(int(time.time()) - ORPHAN_SECONDS - 100)
+    orphan = {**segments[1], "PK": {"S": "orphans#"}, "created_at": {"N": old}}
+    client.put_item(TableName=name, Item=orphan)
+    client.put_item(TableName=name, Item={"PK": {"S": "CHECKPOINT_another savers"}, "SK": {"S": "#1"}})
+    return name
+
+
+def test_a_table_with_one_damaged_thread_is_explained(run: Run, shared: str) -> None:
+    ended = run("verify", "--all", "--table", shared)
+    assert ended.code == 8
+    assert "Scanning table" in ended.err
+    assert "2 threads are not sound" in ended.err
+    assert ended.out.startswith("verified: 4 threads, 5 checkpoints, 0 tasks, ")
+    lines = ended.out.splitlines()[1:]
+    assert {line.split(":")[0] for line in lines} == {"damaged", "orphans", "forgotten"}
+    (damaged,) = [line for line in lines if line.startswith("damaged")]
+    assert "needs segments that are not in the table" in damaged
+    assert any("1 segments" in line and "that nothing names" in line for line in lines)
+    assert any("unknown namespace: 'child:1'" in line for line in lines)
+
+
+def test_one_thread_is_verified_without_a_scan(run: Run, shared: str) -> None:
+    ended = run("verify", "sound", "--table", shared)
+    assert ended.code == 0
+    assert len(ended.out.splitlines()) == 1
+    assert "Scanning" not in ended.err
+    found = run("verify", "sound", "damaged", "--table", shared, "--json")
+    assert found.code == 8
+    assert [each["sound"] for each in found.json["threads"]] == [True, False]
+    assert run("verify", "--table", shared).code == 2
+
+
+def test_a_repair_removes_what_nothing_can_reach(
+    run: Run, shared: str, client: DynamoDBClient, open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    before = len(all_items(client, shared))
+    assert run("verify", "--all", "--repair", "--table", shared).code == 7
+    assert run("verify", "--all", "--repair", "--dry-run", "--table", shared).code == 8
+    assert len(all_items(client, shared)) == before
+    ended = run("verify", "--all", "--repair", "--yes", "--table", shared)
+    assert ended.code == 8
+    assert "1 threads are not sound" in ended.err
+    assert {"orphans: repaired", "forgotten: repaired"} <= set(ended.out.splitlines())
+    after = run("verify", "--all", "--table", shared, "--json").json["threads"]
+    assert [each["thread_id"] for each in after if not each["sound"]] == ["damaged"]
+    assert sum(each["orphans"] for each in after) == 0
+    saver = open_saver(shared)
+    assert saver.get_tuple(thread_config("orphans")) is not None
+    assert len(list(saver.list({"configurable": {"thread_id": "forgotten"}}))) == 2
+    assert run("verify", "sound", "--repair", "--table", shared).code == 0
+
+
+def test_a_thread_that_cannot_be_repaired_is_told(
+    run: Run, shared: str, client: DynamoDBClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb._operations.threads.BACKOFF_SECONDS_TOTAL", 0.1)
+    client.update_item(
+        TableName=shared,
+        Key={"PK": {"S": "orphans#"}, "SK": {"S": "T"}},
+        UpdateExpression="SET claim = :claim, claimed_until = :until",
+        ExpressionAttributeValues={":claim": {"B": b"another"}, ":until": {"N": str(int(time.time()) + 100)}},
+    )
+    ended = run("verify", "orphans", "--repair", "--yes", "--table", shared)
+    assert ended.code == 8
+    assert "a deletion is under way" in ended.out
+    assert "orphans: thread 'orphans' is being deleted or pruned by another call" in ended.out
+    assert "could not be served" in ended.err
+
+
+def test_everything_that_is_found_is_said() -> None:
+    found = Verification(
+        "t",
+        flaws=3,
+        messages=["one"],
+        abandoned=2,
+        empty_namespaces=1,
+        recent=4,
+        passed_over=5,
+        uncounted=6,
+        expired=7,
+    )
+    assert _lines(found) == [
+        "damaged: one",
+        "damaged: 2 more like these",
+        "left over: 2 tasks' writes without a checkpoint, 1 empty namespaces; --repair removes them",
+        "5 checkpoints that were never acknowledged, and are passed over",
+        "6 whole checkpoints that may not have been acknowledged",
+        "4 segments and tasks that a put under way may need",
+        "7 expired checkpoints",
+    ]
