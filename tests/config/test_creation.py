@@ -182,17 +182,38 @@ async def _aenter(opened: Any) -> None:
         pass
 
 
-def test_a_postgres_that_does_not_answer_shows_no_password() -> None:
-    section = {
-        "type": "postgres",
-        "config": {"connection_string": "postgresql://ada:hunter2@127.0.0.1:1/threads", "pipeline": True},
-    }
-    with (
-        pytest.raises(psycopg.OperationalError, match=r"127\.0\.0\.1") as caught,
-        create_checkpointer(section),
-    ):
-        pass
-    assert "hunter2" not in str(caught.value)
+async def test_a_postgres_that_does_not_answer_says_so_without_the_password() -> None:
+    text = "postgresql://ada:hunter2@127.0.0.1:1/threads"
+    section = {"type": "postgres", "config": {"connection_string": text}}
+    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
+        with pytest.raises(CheckpointerConfigurationError) as caught:
+            await opened
+        assert str(caught.value).startswith("config.connection_string: leads to no database: ")
+        assert "127.0.0.1" in str(caught.value)
+        assert "hunter2" not in str(caught.value)
+
+
+async def test_a_connection_to_postgres_that_broke_is_replaced(postgres_url: str) -> None:
+    section = {"type": "postgres", "config": {"connection_string": postgres_url}}
+    with create_checkpointer(section) as saver:
+        assert saver is not None
+        assert saver.get_tuple(THREAD) is None
+        _break_connections(postgres_url)
+        assert saver.get_tuple(THREAD) is None
+    async with acreate_checkpointer(section) as saver:
+        assert saver is not None
+        assert await saver.aget_tuple(THREAD) is None
+        _break_connections(postgres_url)
+        assert await saver.aget_tuple(THREAD) is None
+
+
+def _break_connections(url: str) -> None:
+    """End all connections to a database but the one that does it, as a restarted server would."""
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(url, autocommit=True) as connection:
+        assert connection.execute(f"SELECT pg_terminate_backend(pid) {others}").fetchall()
+        while connection.execute(f"SELECT 1 {others}").fetchall():
+            pass
 
 
 @pytest.mark.parametrize(

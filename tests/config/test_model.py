@@ -162,7 +162,7 @@ def test_no_secret_is_shown_by_what_is_configured(
     "section",
     [
         {"type": "postgres", "config": {"connection_string": {"url": SECRET}}},
-        {"type": "postgres", "config": {"connection_string": "x", "pipeline": SECRET}},
+        {"type": "postgres", "config": {"connection_string": {"text": SECRET}}},
         {"type": "postgres", "config": {"connection_string": "x", "url": SECRET}},
         {"type": "postgres", "config": SECRET},
         {"type": "dynamodb", "config": {"table_name": "x", "encryption_key": SECRET}},

@@ -50,7 +50,7 @@ KEY = {"file": "/run/key"}
         {},
         {"type": "memory"},
         {"type": "sqlite", "config": {"db_file": "x.db"}, "enabled": False},
-        {"type": "postgres", "config": {"connection_string": "postgresql:///x", "pipeline": True}},
+        {"type": "postgres", "config": {"connection_string": "postgresql:///x"}},
         {"type": "dynamodb", "config": TABLE},
         {
             "type": "dynamodb",

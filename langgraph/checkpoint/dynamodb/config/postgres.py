@@ -4,34 +4,49 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 
+if TYPE_CHECKING:
+    from psycopg.rows import DictRow
+
+_OPTION = "connection_string"
+
 
 class PostgresOptions(Options):
-    """Where the database is, and how it is talked to."""
+    """Where the database is."""
 
     connection_string: SecretStr = Field(
         min_length=1,
         description="A connection string of Postgres, such as postgresql://user:password@host:5432/database. It is "
         "never shown; take it from the environment as ${DATABASE_URL}.",
     )
-    pipeline: bool = Field(
-        default=False,
-        description="Whether requests are sent without waiting for each answer, in pipeline mode.",
-    )
+
+
+# The packages below are an extra of who uses them. LangGraph's savers use one connection at a time; it comes from a
+# pool, which replaces one that has broken: a database that was restarted would otherwise be lost to the process.
 
 
 @contextmanager
 def _open(options: PostgresOptions) -> Iterator[BaseCheckpointSaver[Any]]:
-    # The package is an extra of who uses it.
     from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
+    from psycopg import Connection, OperationalError  # noqa: PLC0415
+    from psycopg_pool import ConnectionPool  # noqa: PLC0415
 
-    with PostgresSaver.from_conn_string(_usable(options), pipeline=options.pipeline) as saver:
+    text = _usable(options)
+    try:
+        Connection.connect(text).close()
+    except OperationalError as error:
+        raise _unreachable(error) from None
+    pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
+        text, kwargs=_of_langgraph(), check=ConnectionPool.check_connection, min_size=1, open=False
+    )
+    with pool:
+        saver = PostgresSaver(pool)
         saver.setup()
         yield saver
 
@@ -39,10 +54,33 @@ def _open(options: PostgresOptions) -> Iterator[BaseCheckpointSaver[Any]]:
 @asynccontextmanager
 async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415
+    from psycopg import AsyncConnection, OperationalError  # noqa: PLC0415
+    from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
-    async with AsyncPostgresSaver.from_conn_string(_usable(options), pipeline=options.pipeline) as saver:
+    text = _usable(options)
+    try:
+        await (await AsyncConnection.connect(text)).close()
+    except OperationalError as error:
+        raise _unreachable(error) from None
+    pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
+        text, kwargs=_of_langgraph(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
+    )
+    async with pool:
+        saver = AsyncPostgresSaver(pool)
         await saver.setup()
         yield saver
+
+
+def _of_langgraph() -> dict[str, Any]:
+    """What LangGraph's savers want of a connection."""
+    from psycopg.rows import dict_row  # noqa: PLC0415
+
+    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+
+
+def _unreachable(error: Exception) -> OptionError:
+    # A pool would go on trying for half a minute, and not say what is wrong.
+    return OptionError(_OPTION, f"leads to no database: {str(error).strip()}")
 
 
 def _usable(options: PostgresOptions) -> str:
@@ -57,7 +95,7 @@ def _usable(options: PostgresOptions) -> str:
         ports = "none"
     if not all(port.isdecimal() or not port for port in ports.split(",")):
         says = "is no connection string of Postgres; write postgresql://user:password@host:5432/database, with what is "
-        raise OptionError("connection_string", says + "special in a password percent-encoded") from None
+        raise OptionError(_OPTION, says + "special in a password percent-encoded") from None
     return text
 
 
