@@ -57,17 +57,26 @@ def _one_session(sessions: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(boto3, "Session", session)
 
 
+@pytest.fixture(scope="session")
+def _make_table(client: DynamoDBClient) -> Callable[[], str]:
+    def make() -> str:
+        name = f"cli-{uuid.uuid4().hex}"
+        client.create_table(**table_schema(name))
+        client.update_time_to_live(
+            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        )
+        return name
+
+    return make
+
+
 @pytest.fixture(scope="module")
-def make_table(client: DynamoDBClient) -> Iterator[Callable[[], str]]:
+def make_table(client: DynamoDBClient, _make_table: Callable[[], str]) -> Iterator[Callable[[], str]]:
     """Give a factory of tables as `setup()` makes them, that go with the module."""
     names: list[str] = []
 
     def make() -> str:
-        names.append(f"cli-{uuid.uuid4().hex}")
-        client.create_table(**table_schema(names[-1]))
-        client.update_time_to_live(
-            TableName=names[-1], TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
-        )
+        names.append(_make_table())
         return names[-1]
 
     yield make
@@ -75,9 +84,9 @@ def make_table(client: DynamoDBClient) -> Iterator[Callable[[], str]]:
         client.delete_table(TableName=each)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..., DynamoDBSaver]]:
-    """Give a factory of savers, closed with the module."""
+    """Give a factory of savers, closed with the session."""
     savers: list[DynamoDBSaver] = []
 
     def open_saver(table: str, **options: Any) -> DynamoDBSaver:
@@ -90,10 +99,12 @@ def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..
         each.close()
 
 
-@pytest.fixture(scope="module")
-def table(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]) -> str:
+@pytest.fixture(scope="session")
+def table(
+    client: DynamoDBClient, _make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> Iterator[str]:
     """Give the table with threads that no test changes: a chat, a fork, one that waits, and subgraphs."""
-    name = make_table()
+    name = _make_table()
     saver = open_saver(name)
     chat = graphs.agent(saver)
     for thread in ("chat", "forked"):
@@ -102,7 +113,8 @@ def table(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver
     chat.update_state(states[2].config, {"messages": [("user", "another way")]}, as_node="model")
     graphs.approvals(saver).invoke({"log": ["begun"]}, config("waiting"))
     graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, config("nested"))
-    return name
+    yield name
+    client.delete_table(TableName=name)
 
 
 def config(thread_id: str, run_id: str | None = None) -> Any:

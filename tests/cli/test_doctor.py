@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 local = pytest.mark.engines("dynamodb-local")
-moto = pytest.mark.engines("moto")
 DESCRIPTION = {
     "TableStatus": "ACTIVE",
     "KeySchema": [
@@ -136,29 +135,21 @@ def test_an_endpoint_without_an_answer_is_a_problem(run_at: Run) -> None:
     assert "check endpoint_url" in table["remedy"]
 
 
-@moto
+@local
 def test_a_table_of_another_kind_is_told_what_it_lacks(run: Run, client: DynamoDBClient) -> None:
     client.create_table(
-        TableName="other",
+        TableName="of-another-kind",
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
-        DeletionProtectionEnabled=True,
+        BillingMode="PAY_PER_REQUEST",
     )
-    client.update_time_to_live(
-        TableName="other", TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"}
-    )
-    client.update_continuous_backups(
-        TableName="other", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-    )
-    checks = {each["check"]: each for each in run("doctor", "--table", "other", "--json").json}
+    expiry: Any = {"Enabled": True, "AttributeName": "ttl"}
+    client.update_time_to_live(TableName="of-another-kind", TimeToLiveSpecification=expiry)
+    checks = {each["check"]: each for each in run("doctor", "--table", "of-another-kind", "--json").json}
     assert "key schema: id HASH, not PK HASH, SK RANGE" in checks["keys"]["says"]
     assert checks["index"]["verdict"] == "problem"
     assert "on ttl, not on expires_at" in checks["expiry"]["says"]
-    assert checks["recovery"]["verdict"] == "ok"
-    assert checks["protection"]["verdict"] == "ok"
-    client.update_table(TableName="other", DeletionProtectionEnabled=False)
-    client.delete_table(TableName="other")
+    client.delete_table(TableName="of-another-kind")
 
 
 # Rights
@@ -256,7 +247,28 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
             "ValidationException",
         ),
         ("recovery", {}, "warning", "off"),
+        (
+            "recovery",
+            {
+                "describe_continuous_backups": {
+                    "ContinuousBackupsDescription": {
+                        "PointInTimeRecoveryDescription": {
+                            "PointInTimeRecoveryStatus": "ENABLED",
+                            "RecoveryPeriodInDays": 7,
+                        }
+                    }
+                }
+            },
+            "ok",
+            "7 days",
+        ),
         ("protection", {}, "warning", "can be deleted"),
+        (
+            "protection",
+            {"describe_table": {"Table": DESCRIPTION | {"DeletionProtectionEnabled": True}}},
+            "ok",
+            "cannot be deleted",
+        ),
         (
             "encryption",
             {"describe_table": {"Table": DESCRIPTION | {"SSEDescription": {"KMSMasterKeyArn": "arn:key"}}}},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from typer.testing import CliRunner
 
-from langgraph.checkpoint.dynamodb import cli
+from langgraph.checkpoint.dynamodb import __main__, cli
 from langgraph.checkpoint.dynamodb.cli import threads
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, CommandError, Exit, explained
@@ -108,10 +107,12 @@ def test_what_nobody_has_foreseen_is_raised(run: Run, table: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", ["template", "schema"])
-def test_what_is_printed_is_what_python_prints(name: str) -> None:
-    printed = CliRunner().invoke(app, [name]).stdout
-    command = [sys.executable, "-m", "langgraph.checkpoint.dynamodb", name]
-    assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout == printed  # noqa: S603
+def test_what_is_printed_is_what_python_prints(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["langgraph.checkpoint.dynamodb", name])
+    __main__.main()
+    assert CliRunner().invoke(app, [name]).stdout == capsys.readouterr().out
 
 
 @pytest.fixture
