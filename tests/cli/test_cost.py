@@ -110,3 +110,23 @@ def test_what_is_not_there_is_not_found_and_an_empty_table_costs_nothing(
     assert "'nobody'" in ended.err
     assert run("cost", "--table", table, "--json").json["total"]["items"] == 0
     assert "all" in run("cost", "--table", table).out
+
+
+def test_a_damaged_thread_is_told_and_the_others_are_counted(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    for thread in ("whole", "unreadable", "incomplete"):
+        Conversation(saver, thread).put(large=noise(40_000))
+    key = {"PK": {"S": "unreadable#"}, "SK": {"S": "S#damaged"}}
+    client.put_item(TableName=table, Item=key)
+    segment = next(each for each in all_items(client, table, begins="S#") if each["PK"]["S"] == "incomplete#")
+    client.delete_item(TableName=table, Key={"PK": segment["PK"], "SK": segment["SK"]})
+    ended = run("cost", "--table", table, "--json")
+    assert ended.code == 8
+    assert "1 segment that checkpoints name cannot be found" in ended.err
+    assert "unreadable could not be read: item PK='unreadable#'" in ended.err
+    assert (ended.json["threads"], ended.json["missing_segments"]) == (2, 1)
+    assert ended.json["failed"].keys() == {"unreadable"}
+    assert run("show", "incomplete", "--table", table).code == 5

@@ -133,6 +133,17 @@ def test_an_endpoint_without_an_answer_is_a_problem(run_at: Run) -> None:
     assert ended.code == 8
     (table,) = [each for each in ended.json if each["check"] == "table"]
     assert "check endpoint_url" in table["remedy"]
+    assert ended.json[-1] == table
+
+
+def test_without_a_region_there_is_no_client(run_at: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boto3, "Session", boto3.session.Session)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+    ended = run_at("doctor", "--table", "a-table", "--json")
+    assert ended.code == 8
+    (client,) = ended.json
+    assert "no AWS region" in client["remedy"]
 
 
 @local

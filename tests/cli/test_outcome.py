@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +48,7 @@ UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message
         (THROTTLED, 6),
         (ReadTimeoutError(endpoint_url="http://localhost"), 6),
         (REFUSED, 1),
+        (RecursionError(), 1),
     ],
 )
 def test_every_error_has_a_code(error: Exception, code: int) -> None:
@@ -146,7 +148,15 @@ def test_another_missing_module_is_not_taken_for_the_extra(hide: Callable[[str],
         cli.main()
 
 
-def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_main_runs_the_command_line_and_prints_what_the_terminal_has_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "--version"])
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
     with pytest.raises(SystemExit):
         cli.main()
+    terminal.write("●")
+    terminal.flush()
+    assert terminal.buffer.getvalue() == b"0.1.0\n\\u25cf"

@@ -82,3 +82,7 @@ def test_sizes_and_cuts() -> None:
 
 def test_what_a_terminal_would_obey_is_spelled() -> None:
     assert readable("a\x1b]0;title\x07\r\n\tb\ud800") == "a\\u001b]0;title\\u0007\\u000d\n\tb\\ud800"
+
+
+def test_numbers_that_json_has_not_are_text() -> None:
+    assert as_json([float("nan"), float("inf"), 1.5, True]) == ["nan", "inf", 1.5, True]

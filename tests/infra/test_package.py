@@ -96,3 +96,9 @@ def test_the_wheel_holds_nothing_of_langgraphs_own_folders(wheel: Path) -> None:
         names = [each for each in content.namelist() if ".dist-info/" not in each]
     assert names
     assert {each for each in names if not each.startswith("langgraph/checkpoint/dynamodb/")} == set()
+
+
+def test_the_wheel_brings_the_command(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        (name,) = [each for each in content.namelist() if each.endswith("/entry_points.txt")]
+        assert "langgraph-dynamodb = langgraph.checkpoint.dynamodb.cli:main" in content.read(name).decode()

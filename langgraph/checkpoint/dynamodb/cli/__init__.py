@@ -7,6 +7,7 @@ that the thread names. Each command has a module, `app` puts them together, and 
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 _EXTRA = ("typer", "rich")
 
@@ -19,4 +20,8 @@ def main() -> None:
         if error.name not in _EXTRA:
             raise
         sys.exit(f"langgraph-dynamodb: {error.name} is not installed; pip install 'langgraph-dynamodb[cli]'")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal or pipe that has not all characters gets their numbers.
+            stream.reconfigure(errors="backslashreplace")
     app()

@@ -58,6 +58,8 @@ class Account:
     own: Sum = field(default_factory=Sum)
     unnamed: Sum = field(default_factory=Sum)
     """Segments that nothing names: left by a process that died, or of a put that is under way."""
+    missing: int = 0
+    """Segments that something names and that are not there."""
     steps: list[Step] = field(default_factory=list)
 
     @property
@@ -68,17 +70,20 @@ class Account:
             total.include(each)
         return total
 
-    def include(self, other: Account) -> None:
-        """Add another account."""
-        for kind, each in other.kinds.items():
-            self.kinds.setdefault(kind, Sum()).include(each)
-        for mine, others in (
-            (self.shared, other.shared),
-            (self.own, other.own),
-            (self.unnamed, other.unnamed),
-        ):
-            mine.include(others)
-        self.steps += other.steps
+    @classmethod
+    def sum_of(cls, some: Iterable[Account]) -> Account:
+        """The account of several, its newest steps first."""
+        total = cls()
+        for each in some:
+            for kind, items_of_kind in each.kinds.items():
+                total.kinds.setdefault(kind, Sum()).include(items_of_kind)
+            total.shared.include(each.shared)
+            total.own.include(each.own)
+            total.unnamed.include(each.unnamed)
+            total.missing += each.missing
+            total.steps += each.steps
+        total.steps.sort(key=lambda step: step.checkpoint_id, reverse=True)
+        return total
 
 
 _KINDS = {
@@ -101,6 +106,7 @@ def account_of(inventories: Sequence[Inventory]) -> Account:
             count = named[segment_id]
             by = account.shared if count > 1 else account.own if count else account.unnamed
             by.add(inventory.sizes[items.segment_sk(segment_id)])
+        account.missing += len(named.keys() - inventory.segments.keys())
         account.steps += steps_of(inventory)
     return account
 

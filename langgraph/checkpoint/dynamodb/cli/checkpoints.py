@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import Stored, as_json
+from langgraph.checkpoint.dynamodb.cli.values import Stored
 
 
 def config_of(thread_id: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
@@ -93,14 +93,12 @@ def checkpoint_json(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
         "checkpoint_id": id_of(found),
         "parent_id": parent_of(found),
         "stored_at": found.checkpoint.get("ts"),
-        "metadata": as_json(found.metadata),
-        "values": as_json(values_of(desk, found)),
-        "versions": as_json(found.checkpoint.get("channel_versions", {})),
-        "interrupts": [
-            {"task_id": task, "value": as_json(asked(each))} for task, each in interrupts_of(found)
-        ],
+        "metadata": found.metadata,
+        "values": values_of(desk, found),
+        "versions": found.checkpoint.get("channel_versions", {}),
+        "interrupts": [{"task_id": task, "value": asked(each)} for task, each in interrupts_of(found)],
         "pending_writes": [
-            {"task_id": task, "channel": channel, "value": as_json(value)}
+            {"task_id": task, "channel": channel, "value": value}
             for task, channel, value in found.pending_writes or []
         ],
     }

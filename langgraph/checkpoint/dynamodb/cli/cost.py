@@ -14,9 +14,10 @@ from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
 from langgraph.checkpoint.dynamodb.cli.accounts import Account, Pruned, Sum, account_of, pruned
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
-from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
 
 def cost(
@@ -33,6 +34,7 @@ def cost(
     steps: Annotated[
         int, typer.Option(min=0, metavar="N", help="How many of the newest steps to list; 0 lists none.")
     ] = 10,
+    parallel: Parallel = 4,
 ) -> None:
     """Say what threads take up and cost, and what prune saves.
 
@@ -40,29 +42,40 @@ def cost(
     Dollars are on demand in us-east-1.
     """
     given = thread_ids or list(all_threads(desk))
-    account = Account()
-    saved: list[Pruned] = []
-    with desk.output.progress("measuring threads", len(given)) as bar:
-        for each in given:
-            inventories = desk.run(measure_thread(desk.table, each))
-            account.include(account_of(inventories))
-            saved.append(pruned(inventories, keep_last, is_of_any_age))
-            bar.advance()
-    if thread_ids and not account.steps:
+    measured: list[tuple[Account, Pruned]] = []
+
+    def one(thread_id: str) -> None:
+        inventories = desk.run(measure_thread(desk.table, thread_id))
+        measured.append((account_of(inventories), pruned(inventories, keep_last, is_of_any_age)))
+
+    served = serve(desk, "measuring threads", given, one, parallel=parallel)
+    account, saved = Account.sum_of(each for each, _ in measured), Pruned.sum_of(each for _, each in measured)
+    if thread_ids and not account.steps and not served.failed:
         msg = f"there is no checkpoint in {', '.join(map(repr, thread_ids))}; `threads` lists what there is"
         raise CommandError(Exit.NOT_FOUND, msg)
-    total = Pruned.sum_of(saved)
-    account.steps.sort(key=lambda each: each.checkpoint_id, reverse=True)
     if desk.output.as_json:
-        desk.output.json(_as_json(given, account, total))
-        return
-    _print_items(desk, account)
-    _print_steps(desk, account, steps)
-    desk.output.field(
-        f"\nprune --keep-last {keep_last}",
-        f"takes out {total.checkpoints:,} checkpoints, {_summed(total.freed)}, by"
-        f" {total.write_units:,} write units, ${total.write_units * WRITE_UNIT_DOLLARS:,.6f}",
-    )
+        desk.output.json({**_as_json(account, saved), "threads": len(served.done), "failed": served.failed})
+    else:
+        _print_items(desk, account)
+        _print_steps(desk, account, steps)
+        desk.output.field(
+            f"\nprune --keep-last {keep_last}",
+            f"takes out {counted(saved.checkpoints, 'checkpoint')}, {_summed(saved.freed)}, by"
+            f" {counted(saved.write_units, 'write unit')}, ${saved.write_units * WRITE_UNIT_DOLLARS:,.6f}",
+        )
+    _say_what_is_wrong(desk, account, served)
+
+
+def _say_what_is_wrong(desk: Desk, account: Account, served: Served) -> None:
+    """Say what could not be counted, and end with an error where that is a whole thread."""
+    if account.missing:
+        segments = counted(account.missing, "segment")
+        desk.output.note(
+            f"{segments} that checkpoints name cannot be found; `verify` says whether that is damage"
+        )
+    if served.failed:
+        wrong = [f"{thread_id} could not be read: {error}" for thread_id, error in served.failed.items()]
+        raise CommandError(Exit.PROBLEMS, "; ".join(wrong))
 
 
 def _print_items(desk: Desk, account: Account) -> None:
@@ -81,7 +94,7 @@ def _row(each: Sum) -> Sequence[object]:
 
 
 def _summed(each: Sum) -> str:
-    return f"{each.items:,} items, {sized(each.bytes)}, ${each.month_dollars:,.6f} a month"
+    return f"{counted(each.items, 'item')}, {sized(each.bytes)}, ${each.month_dollars:,.6f} a month"
 
 
 def _print_steps(desk: Desk, account: Account, count: int) -> None:
@@ -112,12 +125,11 @@ def _priced(written: float, read: float) -> Sequence[object]:
     )
 
 
-def _as_json(thread_ids: Sequence[str], account: Account, saved: Pruned) -> dict[str, Any]:
+def _as_json(account: Account, saved: Pruned) -> dict[str, Any]:
     def summed(each: Sum) -> dict[str, Any]:
         return {**asdict(each), "month_dollars": each.month_dollars}
 
     return {
-        "threads": len(thread_ids),
         "items": {kind: summed(each) for kind, each in account.kinds.items()},
         "total": summed(account.total),
         "segments": {
@@ -125,6 +137,7 @@ def _as_json(thread_ids: Sequence[str], account: Account, saved: Pruned) -> dict
             "own": summed(account.own),
             "unnamed": summed(account.unnamed),
         },
+        "missing_segments": account.missing,
         "steps": [
             {
                 **asdict(each),

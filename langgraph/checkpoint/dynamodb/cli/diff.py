@@ -81,7 +81,7 @@ def _as_json(change: Change) -> dict[str, Any]:
     sides = {"before": change.before, "after": change.after}
     missing = {"added": "before", "removed": "after"}.get(change.kind)
     return {"channel": change.channel, "change": change.kind} | {
-        side: as_json(value) for side, value in sides.items() if side != missing
+        side: value for side, value in sides.items() if side != missing
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -45,17 +46,27 @@ def doctor(
     Nothing is changed: rights to write are tried by requests whose condition cannot hold. Ends with 8 if there is a
     problem; warnings are for you to judge.
     """
-    findings = []
-    examination = Examination(desk.client, desk.session, desk.options, thread_id)
     with desk.output.progress("checking", None) as bar:
-        for each in examination.findings():
+        findings = []
+        for each in _findings(desk, role, thread_id):
             findings.append(each)
             bar.advance()
-        findings += rights(try_actions(desk.client, desk.options.table_name, thread_id), role.value)
     _print(desk, findings)
     problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
     if problems:
         raise CommandError(Exit.PROBLEMS, f"{counted(problems, 'problem')}; the remedies are above")
+
+
+def _findings(desk: Desk, role: Role, thread_id: str) -> Iterator[Finding]:
+    name = desk.options.table_name
+    client = asked(lambda: desk.client)
+    if isinstance(client, Exception):
+        yield failed("client", name, client)
+        return
+    examination = Examination(client, desk.session, desk.options, thread_id)
+    yield from examination.findings()
+    if examination.is_answered:
+        yield from rights(try_actions(client, name, thread_id), role.value)
 
 
 def _print(desk: Desk, findings: list[Finding]) -> None:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import differences
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient
 from langgraph.checkpoint.dynamodb.cli.findings import (
     Finding,
     Verdict,
@@ -69,6 +69,8 @@ class Examination:
         yield self._region()
         yield self._identity()
         yield self._table()
+        if not self.is_answered:
+            return
         yield from self._schema()
         yield self._expiry()
         yield self._recovery()
@@ -76,6 +78,12 @@ class Examination:
         yield self._protection()
         yield self._clock_skew()
         yield self._round_trip()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the endpoint answers at all; if not, whatever else is asked would only take long."""
+        found = self._description
+        return not isinstance(found, Exception) or bool(error_code(found)) or not is_transient(found)
 
     @cached_property
     def _description(self) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import Annotated, Any
 
@@ -81,7 +80,7 @@ def _branches(
 
 def _as_json(line: Line) -> dict[str, Any]:
     stored = stored_at(line.checkpoint_id)
-    return {**asdict(line), "stored_at": stored and stored.isoformat()}
+    return {**vars(line), "stored_at": stored and stored.isoformat()}
 
 
 def _text(line: Line, *, newest: bool) -> str:

@@ -76,13 +76,13 @@ def chosen(
         CommandError: None is named, or the file cannot be read.
     """
     given = list(thread_ids or ())
+    if not given and file is None and not scan:
+        msg = "no thread is named; give ids, or --from-file with one a line"
+        raise CommandError(Exit.USAGE, msg)
     if file is not None:
         given += _lines(file)
     if scan:
         given += all_threads(desk)
-    elif not given:
-        msg = "no thread is named; give ids, or --from-file with one a line"
-        raise CommandError(Exit.USAGE, msg)
     return list(dict.fromkeys(given))
 
 

@@ -71,6 +71,8 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return CommandError(code, str(error))
+    if isinstance(error, RecursionError):
+        return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
     remedy = account_remedy(table_name, error)
     if remedy is not None:
         return CommandError(Exit.CONFIGURATION, remedy)

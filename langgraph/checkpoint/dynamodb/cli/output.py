@@ -23,7 +23,7 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
-from langgraph.checkpoint.dynamodb.cli.values import readable
+from langgraph.checkpoint.dynamodb.cli.values import as_json, readable
 
 # Nobody looks at a pipe: its lines are as long as they are, so that no id is cut.
 _PIPE_COLUMNS = 100_000
@@ -44,8 +44,8 @@ class Output:
         return sys.stdin.isatty() and self._notes.is_terminal
 
     def json(self, result: Any) -> None:
-        """Print one document for a script."""
-        self._results.file.write(json.dumps(result, ensure_ascii=False, indent=2, default=str) + "\n")
+        """Print one document for a script, in ASCII, whatever the pipe takes."""
+        self._results.file.write(json.dumps(as_json(result), indent=2, allow_nan=False) + "\n")
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print rows under their headings; None shows as a dash, numbers are set to the right."""

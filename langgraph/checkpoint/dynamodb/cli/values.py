@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +89,8 @@ def as_json(value: Any) -> Any:
         return {"type": "bytes", "base64": base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [as_json(each) for each in value]
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if value is None or is_number or isinstance(value, str) else repr(value)
 
 
 # For people
