@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.threads import lives_shorter
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -406,6 +407,9 @@ class World:
         record = self.ledger.copies.setdefault(
             target, Copy(source=source, target=target, ttl_seconds=ttl_seconds)
         )
+        # Of several copies at once, the one that began the thread decides for how long it lives.
+        if lives_shorter(ttl_seconds, record.ttl_seconds):
+            record.ttl_seconds = ttl_seconds
         yield from self.repeated(record, lambda: copy_thread(process.table, _CODEC, source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
