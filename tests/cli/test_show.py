@@ -59,6 +59,19 @@ def test_what_waits_for_a_human_is_said(run: Run, table: str) -> None:
     assert "filed" in shown
 
 
+def test_a_task_that_went_on_waits_no_more(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    config = store(saver, thread_config("answered"), "1", {"text": "x"})
+    for task, written in (("a", "__no_writes__"), ("b", "__return__"), ("c", "__resume__")):
+        saver.put_writes(config, [("__interrupt__", [f"{task}?"])], task)
+        saver.put_writes(config, [(written, None)], task)
+    found = run("show", "answered", "--table", table, "--json").json
+    assert found["interrupts"] == [{"task_id": "c", "value": "c?"}]
+
+
 def test_a_failed_task_is_shown_with_its_error(
     run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
 ) -> None:
