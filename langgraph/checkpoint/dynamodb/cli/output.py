@@ -75,7 +75,10 @@ class Output:
 
     def ask(self, question: str) -> bool:
         """Ask a person whether to go on; anything but yes is no."""
-        return Confirm.ask(label(question), console=self._notes, default=False)
+        try:
+            return Confirm.ask(label(question), console=self._notes, default=False)
+        except EOFError:
+            return False
 
     def note(self, text: str) -> None:
         """Say something that is not the result."""
