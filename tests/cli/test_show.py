@@ -30,9 +30,9 @@ class Order:
 def test_messages_are_shown_as_they_were_said_and_cut(run: Run, table: str) -> None:
     shown = run("show", "chat", "--table", table).out
     assert "thread: chat" in shown
-    assert "  human: the weather" in shown
+    assert "\n  human: the weather\n" in shown
     assert '  ai: → look_up({"page": 0})' in shown
-    assert "  ai: The answer to the weather." in shown
+    assert "\n  ai: The answer to the weather.\n" in shown
     assert "KB in all)" in shown
     assert "line 149 of page 0" not in shown
     assert "line 149 of page 0" in run("show", "chat", "--table", table, "--full").out
