@@ -105,8 +105,10 @@ def test_a_thread_that_cannot_be_repaired_is_told(
 
 
 def test_everything_that_is_found_is_said() -> None:
+    assert _lines(Verification("t")) == ["the table has nothing of it"]
     found = Verification(
         "t",
+        items=9,
         flaws=3,
         messages=["one"],
         abandoned=2,
@@ -114,6 +116,7 @@ def test_everything_that_is_found_is_said() -> None:
         recent=4,
         passed_over=5,
         uncounted=6,
+        cut=8,
         expired=7,
     )
     assert _lines(found) == [
@@ -122,6 +125,7 @@ def test_everything_that_is_found_is_said() -> None:
         "left over: 2 tasks' writes without a checkpoint, 1 empty namespaces; --repair removes them",
         "5 checkpoints that were never acknowledged, and are passed over",
         "6 whole checkpoints that may not have been acknowledged",
+        "8 older checkpoints whose delta channels cannot be rebuilt since runs were deleted",
         "4 segments and tasks that a put under way may need",
         "7 expired checkpoints",
     ]

@@ -29,6 +29,7 @@ from langgraph.types import Send
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import SaverStore, Status, TableStore, migrate, store_of
 from langgraph.checkpoint.dynamodb.migrate.kept import KeepingSerializer, KeptValue, can_keep, keeping
+from langgraph.checkpoint.dynamodb.migrate.store import is_equal
 from tests.migrate.threads import statuses
 from tests.support.checkpoints import checkpoint_of, store, stored_values, thread_config
 
@@ -181,6 +182,28 @@ def test_a_serializer_of_ones_own_reads_and_writes_objects(
     source.saver.put_writes(written, [("said", HumanMessage("bye", id="2"))], "task")
     assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
     assert stored_values(target.saver, written) == {"said": HumanMessage("hello", id="1")}
+
+
+class Answers:
+    """What an array says of its equality: an answer for each of its elements."""
+
+    def __eq__(self, other: object) -> Any:
+        """Answer for each element."""
+        return self
+
+    def __hash__(self) -> int:
+        """Be usable."""
+        return 0
+
+    def __bool__(self) -> bool:
+        """Say nothing of all of them."""
+        raise ValueError
+
+
+def test_objects_are_equal_if_they_say_so_in_a_word() -> None:
+    assert is_equal([1], [1])
+    assert not is_equal([1], [2])
+    assert not is_equal(Answers(), Answers())
 
 
 def test_a_database_of_langgraphs_first_format_is_moved(tmp_path: Path) -> None:

@@ -10,12 +10,19 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import SaverStore, Status, TableStore, migrate
 from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonStore
+from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteStore
 from tests.migrate.conftest import OTHERS
 from tests.migrate.threads import EVERY, WAITING, answer, begin, config, statuses
 from tests.support.graphs import Saver
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 _IDS = ("checkpoint_ns", "checkpoint_id")
+# Each kind of thread is moved from one saver at least, and from Postgres all.
+THREADS = {
+    AmazonStore: ["delta"],
+    SqliteStore: ["approvals", "fork"],
+    SaverStore: ["fan out", "persistent subgraphs"],
+}
 with_each = pytest.mark.parametrize("other", OTHERS, indirect=True)
 
 
@@ -31,8 +38,7 @@ def seen(saver: Saver, thread_id: str) -> list[CheckpointTuple]:
 @with_each
 def test_all_that_a_saver_has_is_moved_and_goes_on(other: SaverStore, table: TableStore) -> None:
     source, target = other.saver, table.saver
-    # The table of langgraph-checkpoint-aws takes a request for each value.
-    threads = begin(source, ["approvals", "delta"] if isinstance(other, AmazonStore) else EVERY)
+    threads = begin(source, THREADS.get(type(other), EVERY))
     assert sorted(other.thread_ids()) == threads
     reports = list(migrate(other, table, threads, verify=True, parallel=2))
     assert statuses(reports) == dict.fromkeys(threads, Status.MOVED)
@@ -46,9 +52,7 @@ def test_all_that_a_saver_has_is_moved_and_goes_on(other: SaverStore, table: Tab
 @with_each
 def test_and_back(other: SaverStore, table: TableStore) -> None:
     source, target = table.saver, other.saver
-    threads = begin(
-        source, ["approvals"] if isinstance(other, AmazonStore) else ["delta", "fork", "subgraphs"]
-    )
+    threads = begin(source, THREADS.get(type(other), ["delta", "fork", "subgraphs"]))
     assert sorted(table.thread_ids()) == threads
     reports = migrate(table, other, threads, verify=True, parallel=2)
     assert statuses(reports) == dict.fromkeys(threads, Status.MOVED)

@@ -71,6 +71,7 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
         lambda process: world.delete_thread(process, "one", tries=TRIES),
         lambda process: world.prune(process, "one", kept, tries=TRIES),
         lambda process: world.delete_for_runs(process, run_id, tries=TRIES),
+        lambda process: world.repair(process, "one", tries=TRIES),
         lambda process: world.clone(process, ("one", namespace), run_id=run_id, tries=TRIES),
         lambda process: world.undo(process, ("one", namespace), 1 + back, tries=TRIES),
         lambda process: world.answers(process, ("one", namespace), 1 + back, tries=TRIES),

@@ -30,6 +30,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import lives_shorter
+from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -401,6 +402,17 @@ class World:
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[run_id]))
         yield from self.repeated(record, lambda: delete_for_runs(process.table, [run_id]), tries)
 
+    def repair(self, process: Process, thread: str, tries: int = 1) -> Flow:
+        """Remove what nothing can reach, which is a deletion that takes no checkpoint."""
+        record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[]))
+
+        def attempt() -> Op[None]:
+            found = yield from verify_thread(process.table, _CODEC, thread)
+            _check_sound(found)
+            yield from repair_thread(process.table, found)
+
+        yield from self.repeated(record, attempt, tries)
+
     def copy_thread(self, process: Process, source: str, target: str) -> Flow:
         """Copy a thread."""
         ttl_seconds = process.table.ttl_seconds
@@ -595,6 +607,7 @@ class World:
             self.alone(self.conversation(process, thread, 0, namespace=namespace))
         for thread in threads:
             self.alone(self.read_everything(process, thread))
+            _check_sound(self.alone(verify_thread(process.table, _CODEC, thread)))
 
     def check_parts(self) -> None:
         """Let a conversation go on from what it left: a further put and its writes are whole."""
@@ -604,6 +617,13 @@ class World:
             self.alone(self.conversation(process, thread, 2, namespace=namespace))
         for thread in dict.fromkeys(thread for thread, _ in places):
             self.alone(self.read_everything(self.simulator.process(), thread))
+
+
+def _check_sound(found: Verification) -> None:
+    """Let a verification find no damage. Deletions of runs take what delta channels are rebuilt from."""
+    flaws = [each for each in found.messages if "delta channels" not in each]
+    if flaws:
+        raise Violation(f"a verification finds damage: {flaws}")
 
 
 def _use_up(found: CheckpointTuple | None) -> None:

@@ -84,6 +84,8 @@ class Verification:
     """Checkpoints that were never acknowledged, lack segments, and that no reader returns."""
     uncounted: int = 0
     """Checkpoints that are whole and of which nobody knows that they were acknowledged; readers return them."""
+    cut: int = 0
+    """Older checkpoints whose delta channels cannot be rebuilt, since a deletion of runs has taken what they need."""
     expired: int = 0
     """Checkpoints that have expired and that DynamoDB has not removed yet."""
     claimed: bool = False
@@ -158,20 +160,34 @@ def verify_thread(
             known[at.pk] = at
     unknown = [items.parse_partition(pk) for pk in sorted(set(scanned) - known.keys())]
     claimed_until = items.number(thread or {}, items.CLAIMED_UNTIL)
+    heads = list[Item]()
     found.claimed = claimed_until is not None and claimed_until > table.clock()
     for at in (*known.values(), *unknown):
         inventory = yield from _verify_namespace(table, codec, at, epochs_of(thread or {}), found)
+        heads += (each for each in inventory.heads.values() if not items.is_expired(each, table.clock()))
         if inventory.checkpoint_ids or inventory.segments:
             found.namespaces += 1
             found.unknown_namespaces += [at.namespace] if at in unknown else []
         elif at.namespace and at not in unknown:
             found.empty_namespaces += 1
-    if thread is None and found.checkpoints:
+    if thread is None and heads and (yield from _is_without_item(table, root, heads[0])):
         found.flaw(
             f"thread {thread_id!r} has checkpoints and no thread item; its next checkpoint makes one, and stores"
             " everything anew"
         )
     return found
+
+
+def _is_without_item(table: Table, root: Partition, head: Item) -> Op[bool]:
+    """Whether a thread has lost its item: it has none while it has a head, all the time."""
+    for pk, sk, wanted in (
+        (items.partition_key(head), items.sort_key(head), True),
+        (root.pk, items.THREAD, False),
+        (items.partition_key(head), items.sort_key(head), True),
+    ):
+        if ((yield from table.get(pk, sk)) is not None) is not wanted:
+            return False
+    return True
 
 
 def repair_thread(table: Table, verified: Verification) -> Op[None]:
@@ -243,10 +259,8 @@ def _verify_namespace(
     with found.noting():
         inventory.count(epochs)
         found.uncounted += len(live.keys() - inventory.counted - passed_over)
-    sound = set[tuple[str, str]]()
-    for name in sorted(live.keys() - passed_over):
-        with found.noting():
-            _check_way_back(live, name, firsts, sound)
+    with found.noting():
+        _check_ways_back(live, firsts, found)
     with found.noting():
         _count_leftovers(table, inventory, found)
     return inventory
@@ -297,26 +311,36 @@ def _decoded_is_first(codec: Codec, group: Group, known: Segments) -> bool:
     return isinstance(step, int) and step < 0
 
 
-def _check_way_back(
-    live: Mapping[str, Item], checkpoint_id: str, firsts: Collection[str], sound: set[tuple[str, str]]
-) -> None:
-    """Make sure that what a checkpoint's delta channels are rebuilt from is there; `sound` is what was found to be."""
-    oldest, on_the_way = rebuilt_from(live[checkpoint_id]), checkpoint_id
+def _check_ways_back(live: Mapping[str, Item], firsts: Collection[str], found: Verification) -> None:
+    """Look for what the delta channels of checkpoints are rebuilt from; the newest is what a run goes on from."""
+    whole = set[tuple[str, str]]()
+    for name in sorted(live):
+        missing = _missing_ancestor(live, name, firsts, whole)
+        if missing is not None and name != max(live):
+            found.cut += 1
+        elif missing is not None:
+            found.flaw(
+                f"{items.name_of(live[name])} has delta channels that are rebuilt from checkpoint {missing!r}, which is"
+                " not in the table; resume from a checkpoint that has a snapshot, or restore the thread from a backup"
+            )
+
+
+def _missing_ancestor(
+    live: Mapping[str, Item], name: str, firsts: Collection[str], whole: set[tuple[str, str]]
+) -> str | None:
+    """What is not there of the way back from a checkpoint; `whole` is what was found to be."""
+    oldest, on_the_way = rebuilt_from(live[name]), name
     passed = set[tuple[str, str]]()
-    while oldest is not None and on_the_way != oldest and (on_the_way, oldest) not in passed | sound:
+    while oldest is not None and on_the_way != oldest and (on_the_way, oldest) not in passed | whole:
         passed.add((on_the_way, oldest))
         parent_id = items.text(live[on_the_way], items.PARENT)
         if parent_id is None or (parent_id not in live and on_the_way in firsts):
             break
         if parent_id not in live:
-            msg = (
-                f"{items.name_of(live[checkpoint_id])} has delta channels that are rebuilt from checkpoint"
-                f" {parent_id!r}, which is not in the table; resume from a checkpoint that has a snapshot, or restore"
-                " the thread from a backup"
-            )
-            raise CheckpointCorruptionError(msg)
+            return parent_id
         on_the_way = parent_id
-    sound |= passed
+    whole |= passed
+    return None
 
 
 def _count_leftovers(table: Table, inventory: Inventory, found: Verification) -> None:

@@ -116,6 +116,8 @@ def _show(
 
 def _lines(found: Verification) -> list[str]:
     """What there is to say of a thread: damage, what nothing can reach, and what is worth knowing."""
+    if not found.items:
+        return ["the table has nothing of it"]
     lines = [f"damaged: {message}" for message in found.messages]
     if found.flaws > len(found.messages):
         lines.append(f"damaged: {found.flaws - len(found.messages):,} more like these")
@@ -131,6 +133,7 @@ def _lines(found: Verification) -> list[str]:
     said = {
         f"{found.passed_over:,} checkpoints that were never acknowledged, and are passed over": found.passed_over,
         f"{found.uncounted:,} whole checkpoints that may not have been acknowledged": found.uncounted,
+        f"{found.cut:,} older checkpoints whose delta channels cannot be rebuilt since runs were deleted": found.cut,
         f"{found.recent:,} segments and tasks that a put under way may need": found.recent,
         f"{found.expired:,} expired checkpoints": found.expired,
         "a deletion is under way": int(found.claimed),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, differences, same_writes
+from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
@@ -176,7 +176,8 @@ class _Move:
         self._report = report
         self._thread_id = report.thread_id
         self._stopped = stopped
-        self._places = source.knows_places and target.knows_places
+        places = source.knows_places and target.knows_places
+        self._comparison = Comparison(target.dumps, target.same, places)
         # What was deleted meanwhile, or never was a checkpoint to anybody who read it.
         self._unread = set[Ref]()
         self._pairs = dict[Ref, Pair | None]()
@@ -214,7 +215,7 @@ class _Move:
         """Store checkpoints with their writes; and writes that the last ones lack of those that are there."""
         ours = self._target.records(self._thread_id, unsure)
         for record, other in zip(self._source.records(self._thread_id, unsure), ours, strict=True):
-            if record and other and not same_writes(record, other, self._target.dumps, places=self._places):
+            if record and other and not self._comparison.same_writes(record, other):
                 self._target.put_writes(self._thread_id, record)
                 self._report.writes += len(record.writes)
         records = self._source.records(self._thread_id, missing)
@@ -266,7 +267,7 @@ class _Move:
                 continue
             found = ["the target has it not"]
             if other is not None:
-                found = differences(self._for_target(record), other, self._target.dumps, places=self._places)
+                found = self._comparison.differences(self._for_target(record), other)
             if found:
                 self._unequal(ref, found)
             self._report.verified += 1

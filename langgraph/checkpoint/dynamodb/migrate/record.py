@@ -118,43 +118,51 @@ def calls_of(
             yield task_id, task_path, call
 
 
-def differences(one: Record, other: Record, dumps: Dumps, *, places: bool = True) -> list[str]:
-    """What of two records of the same checkpoint is not equal, serialized; said in words.
+@dataclass(frozen=True)
+class Comparison:
+    """How records of the same checkpoint are compared: serialized, by what the target's saver makes of values."""
 
-    Args:
-        one: A record.
-        other: Another one.
-        dumps: Serializes what is compared.
-        places: Whether the places of writes are known of both, and not only their order.
-    """
-    found = []
-    if one.parent_id != other.parent_id:
-        found.append(f"the parent is {one.parent_id!r} and {other.parent_id!r}")
-    if _in_order(_metadata(one), dumps) != _in_order(_metadata(other), dumps):
-        found.append("the metadata differ")
-    if _in_order(_rest(one.checkpoint), dumps) != _in_order(_rest(other.checkpoint), dumps):
-        found.append("the versions or another part of the checkpoint differ")
-    values, others = one.checkpoint["channel_values"], other.checkpoint["channel_values"]
-    for name in dict.fromkeys(chain(values, others)):
-        if name not in values or name not in others:
-            found.append(f"channel {name!r} is in only one of them")
-        elif dumps(values[name]) != dumps(others[name]):
-            found.append(f"channel {name!r} differs")
-    if not same_writes(one, other, dumps, places=places):
-        found.append("the pending writes differ")
-    return found
+    dumps: Dumps
+    same: Callable[[Any, Any], bool]
+    """Whether two values are equal."""
+    places: bool
+    """Whether the places of writes are known of both, and not only their order."""
 
+    def differences(self, one: Record, other: Record) -> list[str]:
+        """What is not equal, in words."""
+        found = []
+        if one.parent_id != other.parent_id:
+            found.append(f"the parent is {one.parent_id!r} and {other.parent_id!r}")
+        if self._in_order(_metadata(one)) != self._in_order(_metadata(other)):
+            found.append("the metadata differ")
+        if self._in_order(_rest(one.checkpoint)) != self._in_order(_rest(other.checkpoint)):
+            found.append("the versions or another part of the checkpoint differ")
+        values, others = one.checkpoint["channel_values"], other.checkpoint["channel_values"]
+        for name in dict.fromkeys(chain(values, others)):
+            if name not in values or name not in others:
+                found.append(f"channel {name!r} is in only one of them")
+            elif not self.same(values[name], others[name]):
+                found.append(f"channel {name!r} differs")
+        if not self.same_writes(one, other):
+            found.append("the pending writes differ")
+        return found
 
-def same_writes(one: Record, other: Record, dumps: Dumps, *, places: bool = True) -> bool:
-    """Whether two records have the same writes in the same places, or at least in the same order."""
+    def same_writes(self, one: Record, other: Record) -> bool:
+        """Whether both have the same writes in the same places, or at least in the same order."""
+        writes, others = (sorted(record.writes, key=lambda each: each.place) for record in (one, other))
+        return len(writes) == len(others) and all(map(self._same_write, writes, others))
 
-    def comparable(record: Record) -> list[tuple[Place | str, str, tuple[str, bytes]]]:
-        writes = sorted(record.writes, key=lambda each: each.place)
-        return [
-            (each.place if places else each.place.task_id, each.channel, dumps(each.value)) for each in writes
-        ]
+    def _same_write(self, one: Write, other: Write) -> bool:
+        here, there = (each.place if self.places else each.place.task_id for each in (one, other))
+        return (here, one.channel) == (there, other.channel) and self.same(one.value, other.value)
 
-    return comparable(one) == comparable(other)
+    def _in_order(self, value: Any) -> Any:
+        """A value whose keys have no order, which some databases do not keep."""
+        if isinstance(value, Mapping):
+            return sorted((self.dumps(name), self._in_order(each)) for name, each in value.items())
+        if isinstance(value, (list, tuple)):
+            return [self._in_order(each) for each in value]
+        return self.dumps(value)
 
 
 def _metadata(record: Record) -> CheckpointMetadata:
@@ -164,12 +172,3 @@ def _metadata(record: Record) -> CheckpointMetadata:
 
 def _rest(checkpoint: Checkpoint) -> dict[str, Any]:
     return {name: value for name, value in checkpoint.items() if name != "channel_values"}
-
-
-def _in_order(value: Any, dumps: Dumps) -> Any:
-    """A value whose keys have no order, which some databases do not keep."""
-    if isinstance(value, Mapping):
-        return sorted((dumps(name), _in_order(each, dumps)) for name, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return [_in_order(each, dumps) for each in value]
-    return dumps(value)
