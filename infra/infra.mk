@@ -3,7 +3,6 @@
 VENV_INFRA := .venv-infra
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
-LAMBDA_PACKAGE := build/lambda-agent
 
 AWS ?= aws
 # The stack of the table. The stacks beside it are named after it, and import what it exports.
@@ -15,13 +14,19 @@ TENANT ?=
 TENANT_PARAMETERS ?=
 LAMBDA_PARAMETERS ?=
 ECS_PARAMETERS ?=
-# Tags of the table's stack, as "Key=value Key=value"; CloudFormation hands them on to the table.
+# Tags of every stack, as "Key=value Key=value"; CloudFormation hands them on to what the stack has.
 TAGS ?=
 # What the package of the Lambda example is made for; an arm64 function needs aarch64-manylinux_2_28.
 LAMBDA_PLATFORM ?= x86_64-manylinux_2_28
 LAMBDA_PYTHON ?= 3.13
+LAMBDA_PACKAGE = build/lambda-agent-$(LAMBDA_PYTHON)-$(LAMBDA_PLATFORM)
 
-DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM
+DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM \
+	$(if $(TAGS),--tags $(TAGS))
+# A stack's name takes letters, digits and hyphens only, and a tenant's more; a digest keeps those apart that look alike.
+TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; name = sys.argv[1]; \
+	plain = re.sub("[^A-Za-z0-9-]", "-", name); digest = hashlib.sha256(name.encode()).hexdigest()[:8]; \
+	print(plain if plain == name and len(name) <= 60 else f"{plain[:60]}-{digest}")' '$(TENANT)')
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
 .PHONY: infra-check infra-constraints deploy deploy-local deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
@@ -44,7 +49,7 @@ infra-constraints: $(VENV)/.installed
 
 deploy:
 	$(DEPLOY) --stack-name $(STACK) --template-file infra/table.yaml \
-		$(if $(PARAMETERS),--parameter-overrides $(PARAMETERS)) $(if $(TAGS),--tags $(TAGS))
+		$(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	$(DEPLOY) --stack-name $(STACK)-observability --template-file infra/observability.yaml \
 		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)
@@ -60,18 +65,19 @@ endif
 
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))
-	$(DEPLOY) --stack-name $(STACK)-tenant-$(TENANT) --template-file infra/tenant.yaml \
+	$(DEPLOY) --stack-name $(TENANT_STACK) --template-file infra/tenant.yaml \
 		--parameter-overrides TableStackName=$(STACK) Tenant=$(TENANT) $(TENANT_PARAMETERS)
-	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-tenant-$(TENANT)
+	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(TENANT_STACK)
 
-$(LAMBDA_PACKAGE).zip: $(VENV)/.installed $(wildcard langgraph/checkpoint/dynamodb/*.py infra/examples/*.py \
-		infra/examples/lambda-agent/*.py) infra/examples/requirements.txt
+$(LAMBDA_PACKAGE).zip: $(VENV)/.installed $(shell find langgraph -name '*.py') \
+		$(wildcard infra/examples/*.py infra/examples/lambda-agent/*.py) infra/examples/requirements.txt
 	rm -rf $(LAMBDA_PACKAGE) $@ build/wheels
 	$(BIN)/uv build --quiet --wheel --out-dir build/wheels
 	$(BIN)/uv pip install --quiet --target $(LAMBDA_PACKAGE) --python-version $(LAMBDA_PYTHON) \
 		--python-platform $(LAMBDA_PLATFORM) --only-binary :all: --constraint constraints/aioboto3.txt \
 		--requirement infra/examples/requirements.txt "$$(echo build/wheels/*.whl)[aioboto3]"
 	cp infra/examples/agent.py infra/examples/lambda-agent/handler.py $(LAMBDA_PACKAGE)
+	chmod -R a+rX $(LAMBDA_PACKAGE)
 	cd $(LAMBDA_PACKAGE) && $(abspath $(BIN))/python -m zipfile -c $(abspath $@) *
 
 # A key that follows from the package's content is what makes CloudFormation notice a new package.

@@ -10,6 +10,7 @@ import itertools
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ PROGRAM = HERE.parents[1] / ".venv-server" / "bin" / "langgraph"
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 AGENT = "agent"
 RUNS_AT_ONCE = 30
+POLL_SECONDS = 0.2
+CLEANED_SECONDS_MAX = 20
 
 
 def _server() -> Server:
@@ -159,6 +162,22 @@ def test_a_copy_lives_by_itself_and_what_is_deleted_is_gone(
     server.threads.delete(thread_id)
     assert saver.get_tuple(thread_config(thread_id)) is None
     assert _last(_run(server, copy_id, "Three.")) == "One. Two. Three."
+
+
+def test_a_run_that_is_rolled_back_leaves_nothing(server: SyncLangGraphClient) -> None:
+    thread_id = server.threads.create()["thread_id"]
+    _run(server, thread_id, "One.")
+    before = server.threads.get_history(thread_id, limit=100)
+    run_id = server.runs.create(thread_id, AGENT, input=_say("Wait."))["run_id"]
+    while server.threads.get_state(thread_id)["next"] != ["answer"]:
+        time.sleep(POLL_SECONDS)
+    server.runs.cancel(thread_id, run_id, wait=True, action="rollback")
+    # The server answers before it asks the checkpointer to delete what the run has stored.
+    deadline = time.monotonic() + CLEANED_SECONDS_MAX
+    while server.threads.get_history(thread_id, limit=100) != before and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    assert server.threads.get_history(thread_id, limit=100) == before
+    assert _last(_run(server, thread_id, "Two.")) == "One. Two."
 
 
 async def test_thirty_runs_at_once(address: str) -> None:

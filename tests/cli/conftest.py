@@ -128,7 +128,7 @@ class Terminal:
 
     def __init__(self, answer: str = "") -> None:
         """Let the person answer the next question."""
-        self._screen, self._keyboard = _Screen(), _Screen(f"{answer}\n")
+        self._screen, self._keyboard = _Screen(), _Screen(answer)
         self._patch = pytest.MonkeyPatch()
 
     def __enter__(self) -> Self:

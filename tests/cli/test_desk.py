@@ -30,7 +30,7 @@ def test_where_nobody_can_be_asked_nothing_is_done(desk: Desk) -> None:
     assert raised.value.code == 7
 
 
-@pytest.mark.parametrize(("answer", "agrees"), [("y", True), ("n", False), ("", False)])
+@pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)])
 def test_a_person_is_asked(answer: str, agrees: bool) -> None:
     with Terminal(answer) as terminal:
         desk = Desk(Reach("table"), Output(as_json=False))

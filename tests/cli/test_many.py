@@ -107,7 +107,7 @@ def test_threads_are_deleted_by_a_file_side_by_side(
     run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "threads"
-    file.write_text("\r\n".join([*threads[:4], "", "not there"]))
+    file.write_bytes("\r\n".join(["\ufeff" + threads[0], *threads[1:4], "", "not\rthere"]).encode())
     ended = run("delete", "-f", str(file), "--table", shared, "--yes")
     assert (ended.code, ended.out) == (0, "deleted: 5 threads\n")
     assert [count(saver, each) for each in threads] == [0, 0, 0, 0, 3, 3]

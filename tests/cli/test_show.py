@@ -30,9 +30,9 @@ class Order:
 def test_messages_are_shown_as_they_were_said_and_cut(run: Run, table: str) -> None:
     shown = run("show", "chat", "--table", table).out
     assert "thread: chat" in shown
-    assert "  human: the weather" in shown
+    assert "\n  human: the weather\n" in shown
     assert '  ai: → look_up({"page": 0})' in shown
-    assert "  ai: The answer to the weather." in shown
+    assert "\n  ai: The answer to the weather.\n" in shown
     assert "KB in all)" in shown
     assert "line 149 of page 0" not in shown
     assert "line 149 of page 0" in run("show", "chat", "--table", table, "--full").out
@@ -57,6 +57,19 @@ def test_what_waits_for_a_human_is_said(run: Run, table: str) -> None:
     assert "Waiting for a human" in shown
     assert "approve travel?" in shown
     assert "filed" in shown
+
+
+def test_a_task_that_went_on_waits_no_more(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    config = store(saver, thread_config("answered"), "1", {"text": "x"})
+    for task, written in (("a", "__no_writes__"), ("b", "__return__"), ("c", "__resume__")):
+        saver.put_writes(config, [("__interrupt__", [f"{task}?"])], task)
+        saver.put_writes(config, [(written, None)], task)
+    found = run("show", "answered", "--table", table, "--json").json
+    assert found["interrupts"] == [{"task_id": "c", "value": "c?"}]
 
 
 def test_a_failed_task_is_shown_with_its_error(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import boto3
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.cli.conftest import RUN_ID, Run
+from tests.infra.authorization import Gate
+from tests.infra.conftest import for_table
+from tests.infra.test_policies import POLICIES as DOCUMENTS
 from tests.support.checkpoints import all_items, store, thread_config
 
 if TYPE_CHECKING:
@@ -86,6 +90,29 @@ def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(
     shown = run("threads", "--table", table).out.splitlines()
     assert len(shown) == 5
     assert shown[0].split()[:3] == ["thread", "last", "step"]
+
+
+def test_an_operator_may_list_though_not_ask_how_large_the_table_is(
+    run: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, gate = boto3.session.Session(), Gate([for_table(DOCUMENTS["Operator"], table)])
+    gate.guard(session)
+    monkeypatch.setattr(boto3, "Session", lambda **_: session)
+    ended = run("threads", "--table", table, "--json")
+    assert len(ended.json) == 4
+    assert "its size is not known without dynamodb:DescribeTable" in ended.err
+    assert {each.action for each in gate.refused} == {"dynamodb:DescribeTable"}
+
+
+def test_writes_that_came_before_their_checkpoint_are_not_the_newest_ones(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    store(saver, thread_config("early"), "1", {"text": "x"})
+    saver.put_writes(thread_config("early", checkpoint_id="2"), [("__interrupt__", "?")], "task")
+    (found,) = run("threads", "--table", table, "--json").json
+    assert (found["checkpoint_id"], found["waiting"], found["items"]) == ("1", False, 3)
 
 
 def test_an_empty_table_is_an_empty_list(run: Run, make_table: Callable[[], str]) -> None:

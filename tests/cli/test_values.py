@@ -86,3 +86,9 @@ def test_what_a_terminal_would_obey_is_spelled() -> None:
 
 def test_numbers_that_json_has_not_are_text() -> None:
     assert as_json([float("nan"), float("inf"), 1.5, True]) == ["nan", "inf", 1.5, True]
+
+
+@pytest.mark.parametrize("data", [b"\xc1", ormsgpack.packb(7), ormsgpack.packb(["one", 2])])
+def test_extensions_of_somebodys_own_are_shown(data: bytes) -> None:
+    value = LookingSerializer().loads_typed(("msgpack", ormsgpack.packb(ormsgpack.Ext(42, data))))
+    assert value.kind == "extension 42"

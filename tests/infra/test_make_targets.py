@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,6 +101,49 @@ def test_deploy_of_a_tenant_needs_its_name(make: Make) -> None:
     ]
     output, _ = make("deploy-tenant", status=2)
     assert "make deploy-tenant TENANT=name" in output
+
+
+@pytest.mark.parametrize("tenant", ["acme_corp", "acme.com", "a" * 128, "-", "7"])
+def test_every_tenant_that_the_template_takes_has_a_stack_of_its_own(make: Make, tenant: str) -> None:
+    """A stack's name takes letters, digits and hyphens, and 128 of them."""
+    _, commands = make("deploy-tenant", f"TENANT={tenant}")
+    [(name, given)] = deployments(commands).items()
+    assert re.fullmatch("[A-Za-z][A-Za-z0-9-]{0,127}", name)
+    assert f"Tenant={tenant}" in given["--parameter-overrides"]
+    _, commands = make("deploy-tenant", f"TENANT={tenant}".replace("_", "-").replace(".", "-"))
+    assert len(deployments(commands)) == (1 if tenant.replace("-", "").isalnum() or tenant == "-" else 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["deploy"],
+        ["deploy-tenant", "TENANT=acme"],
+        ["deploy-ecs-agent", "ECS_PARAMETERS=Image=agent:1"],
+    ],
+)
+def test_every_stack_has_the_tags(make: Make, words: list[str]) -> None:
+    _, commands = make(*words, "TAGS=team=agents cost=42")
+    stacks = deployments(commands)
+    assert [given["--tags"] for given in stacks.values()] == [["team=agents", "cost=42"]] * len(stacks)
+
+
+def test_the_lambda_package_is_one_of_its_platform_and_version() -> None:
+    """What was built for another one before is not deployed."""
+    command = ["make", "--no-print-directory", "-n", "deploy-lambda-agent", "BUCKET=b"]
+    printed = {
+        platform: subprocess.run(  # noqa: S603  # Our own Makefile.
+            [*command, f"LAMBDA_PLATFORM={platform}"],
+            cwd=INFRA.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for platform in ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
+    }
+    for platform, output in printed.items():
+        assert f"build/lambda-agent-3.13-{platform}.zip" in output
+        assert "chmod -R a+rX" in output
 
 
 def test_deploy_of_the_ecs_example(make: Make) -> None:

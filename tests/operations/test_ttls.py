@@ -191,3 +191,56 @@ def test_a_saver_with_a_shorter_ttl_does_not_hide_a_namespace_from_deletions(fir
     assert stage.process().values(namespace="inner") == {"x": 1}
     stage.run(stage.process().delete_thread())
     assert stage.items("") == {}
+
+
+def _rounds_of_a_prune() -> int:
+    stage = _two_checkpoints_for_ever()
+    prune = stage.begin(stage.process(DAY).prune(2))
+    rounds = 0
+    while not prune.done:
+        rounds += 1
+        prune.go_on()
+    return rounds
+
+
+def _two_checkpoints_for_ever() -> Stage:
+    """Of a thread without a ttl, whose newest checkpoint has a task with large writes."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG, "x": 1}))
+    stage.run(process.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
+    stage.run(process.put_writes("2", [("x", noise(100_000))]))
+    return stage
+
+
+def test_a_prune_that_dies_leaves_nothing_that_is_torn_later() -> None:
+    """After each of its rounds, and after each single request of the next one, it dies; the segments expire first."""
+    for rounds in range(_rounds_of_a_prune()):
+        position = 0
+        while True:
+            stage = _two_checkpoints_for_ever()
+            prune = stage.begin(stage.process(DAY).prune(2))
+            for _ in range(rounds):
+                prune.go_on()
+            if position == len(prune.calls):
+                break
+            stage.perform(prune.calls[position])
+            for days in (0.5, 1, 1, 100):
+                _remove_expired(stage, days * DAY)
+                found = stage.process().get()
+                if found is not None:
+                    assert found.checkpoint["channel_values"] == {"big": BIG, "x": 2}
+                    assert [channel for _, channel, _ in found.pending_writes or ()] == ["x"]
+            position += 1
+
+
+def test_writes_that_live_for_ever_again_during_such_a_prune_keep_their_segments() -> None:
+    """The prune has let the task's writes expire, and not yet what they name."""
+    stage = _two_checkpoints_for_ever()
+    prune = stage.begin(stage.process(DAY).prune(2))
+    prune.until(_limits("S#"))
+    stage.run(stage.process().put_writes("2", [("__resume__", "yes")]))
+    prune.finish()
+    _remove_expired(stage, 10 * DAY)
+    stage.run(stage.process().put("2", {"x": 2}))
+    assert [channel for _, channel, _ in stage.process().pending("2")] == ["__resume__", "x"]

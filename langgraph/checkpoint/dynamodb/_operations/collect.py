@@ -32,6 +32,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import (
     PARTITION_KEY,
 )
+from langgraph.checkpoint.dynamodb._operations.adopt import adopt_ttl
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, rebuilt_from, take_inventory
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
@@ -45,7 +46,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     settle,
     take_claim,
 )
-from langgraph.checkpoint.dynamodb._operations.vouch import adopt_ttl, vouch
+from langgraph.checkpoint.dynamodb._operations.vouch import vouch
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 

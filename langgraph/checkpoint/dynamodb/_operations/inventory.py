@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -155,3 +155,16 @@ def first_metadata(head: Item) -> CheckpointMetadata | None:
     text = items.text(head, items.METADATA)
     metadata: CheckpointMetadata | None = None if text is None else parse_metadata(head, text)
     return metadata
+
+
+def as_read(item: Item, attributes: Sequence[str]) -> tuple[str, dict[str, str], Item]:
+    """The condition that attributes of an item, `#a0` and so on, are as they were read, and its names and values."""
+    names, values, conditions = {"#pk": PARTITION_KEY}, Item(), ["attribute_exists(#pk)"]
+    for position, name in enumerate(attributes):
+        names[f"#a{position}"] = name
+        if name in item:
+            conditions.append(f"#a{position} = :a{position}")
+            values[f":a{position}"] = item[name]
+        else:
+            conditions.append(f"attribute_not_exists(#a{position})")
+    return " AND ".join(conditions), names, values

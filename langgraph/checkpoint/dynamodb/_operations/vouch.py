@@ -1,4 +1,4 @@
-"""What a deletion says of the checkpoints that it leaves: which of them count, and how long they live."""
+"""What a deletion says of the checkpoints that it leaves: which of them count."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import seal_plain
 from langgraph.checkpoint.dynamodb._format.content import pack_roster
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import ROSTER_HEADS_MAX, SEGMENT_LIFETIMES
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, epoch_in
-from langgraph.checkpoint.dynamodb._operations.threads import Claim, lives_shorter
+from langgraph.checkpoint.dynamodb._format.limits import ROSTER_HEADS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, as_read, epoch_in
+from langgraph.checkpoint.dynamodb._operations.threads import Claim
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 
@@ -64,65 +64,6 @@ def _stamp(table: Table, item: Item, epochs: AbstractSet[bytes], new: bytes) -> 
     ]
     if not stamped:
         return
-    condition, names, values = _as_read(item, (*stamped, *items.PARTS))
+    condition, names, values = as_read(item, (*stamped, *items.PARTS))
     expression = "SET " + ", ".join(f"#a{position} = :new" for position in range(len(stamped)))
     yield from table.update_if(item, expression, condition, names, {**values, ":new": {"B": new}})
-
-
-def _as_read(item: Item, attributes: Sequence[str]) -> tuple[str, dict[str, str], Item]:
-    """The condition that attributes of an item, `#a0` and so on, are as they were read, and its names and values."""
-    names, values, conditions = {"#pk": PARTITION_KEY}, Item(), ["attribute_exists(#pk)"]
-    for position, name in enumerate(attributes):
-        names[f"#a{position}"] = name
-        if name in item:
-            conditions.append(f"#a{position} = :a{position}")
-            values[f":a{position}"] = item[name]
-        else:
-            conditions.append(f"attribute_not_exists(#a{position})")
-    return " AND ".join(conditions), names, values
-
-
-def adopt_ttl(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
-    """Give what is left the saver's ttl where it would live for longer than what is stored from now on.
-
-    Otherwise an older checkpoint would show once the newer ones have expired. What has been stored under the new epoch
-    already is left as it is: its put sees to it that the thread lives as long.
-    """
-    ends_at, kept_until = table.expires_at(), table.expires_at(2)
-    adopted = [name for name, head in inventory.heads.items() if not epoch_in(head, items.BODY, {epoch})]
-    updates = [
-        _limit(table, item, kept_until)
-        for item in (
-            *inventory.entries,
-            *(each for name in adopted for each in inventory.writes.get(name, ())),
-        )
-    ]
-    named = sorted(inventory.named(adopted) & inventory.segments.keys())
-    segments = [inventory.segments[each] for each in named]
-    updates += [_limit(table, item, table.expires_at(SEGMENT_LIFETIMES)) for item in segments]
-    for name in sorted(adopted, reverse=True):
-        head = inventory.heads[name]
-        if lives_shorter(ends_at, items.ends_at(head)):
-            updates.append(_limit_head(table, head, ends_at, kept_until))
-            inventory.heads[name] = {**head, TTL_ATTRIBUTE: {"N": str(kept_until)}}
-        else:
-            # Nor is an older one to live for longer than this one.
-            ends_at = items.ends_at(head)
-    yield from gather(updates)
-
-
-def _limit(table: Table, item: Item, expires_at: int | None) -> Op[None]:
-    """Let an item expire that would not, unless it has been stored again since it was read."""
-    if TTL_ATTRIBUTE not in item:
-        condition, names, values = _as_read(item, (TTL_ATTRIBUTE, items.ENTERED, *items.EPOCHS, *items.PARTS))
-        values[":expiry"] = {"N": str(expires_at)}
-        yield from table.update_if(item, "SET #a0 = :expiry", condition, names, values)
-
-
-def _limit_head(table: Table, head: Item, ends_at: int | None, kept_until: int | None) -> Op[None]:
-    """Let a head count as gone from then on; it stays for as long as what may be rebuilt from it."""
-    condition, names, values = _as_read(
-        head, (TTL_ATTRIBUTE, items.READABLE_UNTIL, *items.EPOCHS, *items.PARTS)
-    )
-    values |= {":expiry": {"N": str(kept_until)}, ":until": {"N": str(ends_at)}}
-    yield from table.update_if(head, "SET #a0 = :expiry, #a1 = :until", condition, names, values)

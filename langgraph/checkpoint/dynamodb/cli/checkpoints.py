@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, PendingWrite
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
@@ -64,7 +64,7 @@ def values_of(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
 def interrupts_of(found: CheckpointTuple) -> list[tuple[str, Any]]:
     """What tasks ask a human, by task; those that have been answered and went on are not among them."""
     writes = found.pending_writes or []
-    done = {task for task, channel, _ in writes if not channel.startswith("__") or channel == "__no_writes__"}
+    done = {task for task, channel, _ in writes if channel not in WRITES_IDX_MAP}
     return [
         (task, each)
         for task, channel, value in writes

@@ -88,7 +88,8 @@ def chosen(
 
 def _lines(file: Path) -> list[str]:
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(Exit.USAGE, f"{file} cannot be read: {error}") from error
     # Other separators may be parts of an id.
@@ -108,7 +109,7 @@ def serve(
 
     Ctrl-C begins no more, waits for those that are under way, and says how far it came.
     """
-    if done is not None and any("\n" in each for each in thread_ids):
+    if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
         msg = "a thread id has a line break in it, which --done cannot note; serve that thread by itself"
         raise CommandError(Exit.USAGE, msg)
     earlier = set(_lines(done)) if done is not None and done.exists() else set()

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -27,6 +26,7 @@ from langgraph.checkpoint.dynamodb.cli.values import as_json, readable
 
 # Nobody looks at a pipe: its lines are as long as they are, so that no id is cut.
 _PIPE_COLUMNS = 100_000
+_INDENT = "  "
 
 
 class Output:
@@ -69,13 +69,17 @@ class Output:
         head = label(f"{name}: ", "bold")
         if "\n" in value:
             self._results.print(head)
-            self._results.print(Padding(label(value), (0, 0, 0, 2)))
+            for line in label(value).wrap(self._results, self._results.width - len(_INDENT)):
+                self._results.print(Text.assemble(_INDENT, line))
         else:
             self._results.print(Text.assemble(head, label(value)))
 
     def ask(self, question: str) -> bool:
         """Ask a person whether to go on; anything but yes is no."""
-        return Confirm.ask(label(question), console=self._notes, default=False)
+        try:
+            return Confirm.ask(label(question), console=self._notes, default=False)
+        except EOFError:
+            return False
 
     def note(self, text: str) -> None:
         """Say something that is not the result."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
 from langgraph.checkpoint.dynamodb.config.places import Environment, Place
@@ -69,6 +67,8 @@ class Reach:
             "region_name": self.region_name,
         }
         if self.profile_name is not None:
+            import boto3  # noqa: PLC0415 - it takes half a second, which `--help` need not.
+
             over["session"] = boto3.Session(profile_name=self.profile_name, region_name=self.region_name)
         given = {name: value for name, value in over.items() if value is not None}
         options = {**configured, **given} if isinstance(configured, Mapping) else configured or given

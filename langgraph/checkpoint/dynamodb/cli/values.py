@@ -64,13 +64,19 @@ def looking(serde: SerializerProtocol) -> SerializerProtocol:
 
 
 def _unpack(code: int, data: bytes) -> Any:
-    content = ormsgpack.unpackb(data, ext_hook=_unpack, option=ormsgpack.OPT_NON_STR_KEYS)
+    try:
+        content = ormsgpack.unpackb(data, ext_hook=_unpack, option=ormsgpack.OPT_NON_STR_KEYS)
+    except ormsgpack.MsgpackDecodeError:
+        return Stored(f"extension {code}", data)
     if code == EXT_DELTA_SNAPSHOT:
         return content
-    if code == EXT_NUMPY_ARRAY:
-        return Stored("numpy.ndarray", {"dtype": content[0], "shape": content[1]})
-    # Every other extension is a module, a name, and what to call it with.
-    return Stored(f"{content[0]}.{content[1]}", content[2])
+    match content:
+        case [dtype, shape, *_] if code == EXT_NUMPY_ARRAY:
+            return Stored("numpy.ndarray", {"dtype": dtype, "shape": shape})
+        case [str(module), str(name), made_of, *_]:
+            return Stored(f"{module}.{name}", made_of)
+    # An extension of somebody's own.
+    return Stored(f"extension {code}", content)
 
 
 # For scripts
