@@ -18,7 +18,8 @@ export HYPOTHESIS_PROFILE
 # How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
-# The rooms above the saver, whose tests have to reach every branch; they run by themselves, since measuring takes time.
+# The rooms above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
+# They run by themselves, since measuring takes time.
 ROOMS := $(foreach room,config cli migrate,$(patsubst %/,%,$(wildcard tests/$(room)/)))
 MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(ROOMS))
@@ -87,7 +88,7 @@ demo: engine
 
 # The other environments come first, so that the last line printed is that of the whole suite.
 test: setup engine test-aiobotocore
-	$(PYTEST) -m "not search" $(MEASURED)
+	$(PYTEST) -m "not search" $(MEASURED) --cov-fail-under=0
 	$(PYTEST) -m "not search" $(OTHERS)
 
 test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed
