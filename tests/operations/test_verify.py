@@ -172,13 +172,6 @@ def a_roster_that_was_changed(stage: Stage) -> str:
     return "SK='R'"
 
 
-@damage
-def a_thread_item_that_is_gone(stage: Stage) -> str:
-    """Somebody has deleted it."""
-    remove(stage, stage.items("T")["T"])
-    return "no thread item"
-
-
 @pytest.mark.parametrize("make", DAMAGE.values(), ids=DAMAGE)
 def test_damage_is_found_and_said(make: Callable[[Stage], str]) -> None:
     stage = Stage()
@@ -187,6 +180,26 @@ def test_damage_is_found_and_said(make: Callable[[Stage], str]) -> None:
     found = verified(stage)
     assert not found.is_sound
     assert any(word in message for message in found.messages), found.messages
+
+
+def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts() -> None:
+    """So it is, too, where a thread was deleted while a process put a checkpoint and died."""
+    stage = Stage()
+    conversation(stage)
+    remove(stage, stage.items("T")["T"])
+    found = verified(stage)
+    assert found.is_sound
+    assert found.uncounted == found.checkpoints > 0
+
+
+def test_what_several_checkpoints_need_is_said_once() -> None:
+    stage = Stage()
+    process, big = stage.process(), noise(60_000)
+    stage.run(process.put("1", {"big": big}))
+    stage.run(process.put("2", {"big": big}, "1", []))
+    change(stage, stage.items("S#").popitem()[1], data={"B": b"x"})
+    found = verified(stage)
+    assert found.flaws > len(found.messages) == 1
 
 
 def test_of_very_much_damage_some_is_said_and_all_is_counted() -> None:

@@ -102,9 +102,9 @@ class Verification:
         return bool(self.orphans or self.abandoned or self.empty_namespaces or self.unknown_namespaces)
 
     def flaw(self, message: str) -> None:
-        """Count something that is wrong."""
+        """Count something that is wrong; what several checkpoints need is said once."""
         self.flaws += 1
-        if len(self.messages) < _FLAWS_SHOWN:
+        if message not in self.messages and len(self.messages) < _FLAWS_SHOWN:
             self.messages.append(message)
 
     @contextmanager
@@ -160,34 +160,15 @@ def verify_thread(
             known[at.pk] = at
     unknown = [items.parse_partition(pk) for pk in sorted(set(scanned) - known.keys())]
     claimed_until = items.number(thread or {}, items.CLAIMED_UNTIL)
-    heads = list[Item]()
     found.claimed = claimed_until is not None and claimed_until > table.clock()
     for at in (*known.values(), *unknown):
         inventory = yield from _verify_namespace(table, codec, at, epochs_of(thread or {}), found)
-        heads += (each for each in inventory.heads.values() if not items.is_expired(each, table.clock()))
         if inventory.checkpoint_ids or inventory.segments:
             found.namespaces += 1
             found.unknown_namespaces += [at.namespace] if at in unknown else []
         elif at.namespace and at not in unknown:
             found.empty_namespaces += 1
-    if thread is None and heads and (yield from _is_without_item(table, root, heads[0])):
-        found.flaw(
-            f"thread {thread_id!r} has checkpoints and no thread item; its next checkpoint makes one, and stores"
-            " everything anew"
-        )
     return found
-
-
-def _is_without_item(table: Table, root: Partition, head: Item) -> Op[bool]:
-    """Whether a thread has lost its item: it has none while it has a head, all the time."""
-    for pk, sk, wanted in (
-        (items.partition_key(head), items.sort_key(head), True),
-        (root.pk, items.THREAD, False),
-        (items.partition_key(head), items.sort_key(head), True),
-    ):
-        if ((yield from table.get(pk, sk)) is not None) is not wanted:
-            return False
-    return True
 
 
 def repair_thread(table: Table, verified: Verification) -> Op[None]:
