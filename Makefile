@@ -38,6 +38,7 @@ help:
 	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
+	@echo "make bench-backends  DynamoDB beside Postgres, SQLite and memory; writes docs/choosing.md"
 	@echo "make format       let ruff put the code in order"
 	@echo "make constraints  pin the newest releases of all dependencies anew"
 	@echo "make clean        remove everything that make installed"

@@ -5,7 +5,7 @@ VENV_BENCH := .venv-bench
 VENV_BENCH_AMAZON := .venv-bench-amazon
 SUITE := $(VENV_BENCH)/bin/python -m benchmarks.suite
 
-.PHONY: bench bench-cost bench-constraints
+.PHONY: bench bench-cost bench-backends bench-constraints
 constraints: bench-constraints
 
 $(VENV_BENCH)/.installed: pyproject.toml benchmarks/requirements.in constraints/bench.txt $(VENV)/.installed
@@ -26,6 +26,10 @@ bench: $(VENV_BENCH)/.installed $(VENV_BENCH_AMAZON)/.installed engine
 
 bench-cost: $(VENV_BENCH)/.installed engine
 	$(SUITE) --only cost $(if $(JSON),--json $(JSON))
+
+# Beside Postgres, SQLite and memory; the tables go into docs/choosing.md and docs/adopting.md.
+bench-backends: $(VENV_BENCH)/.installed engine
+	$(VENV_BENCH)/bin/python -m benchmarks.backends --write $(if $(JSON),--json $(JSON))
 
 bench-constraints: $(VENV)/.installed
 	$(COMPILE) benchmarks/requirements.in --output-file constraints/bench.txt

@@ -34,13 +34,19 @@ _READ_BYTES = 256 * 1024
 def distant(engine: Engine) -> Iterator[Engine]:
     """Yield the same engine, each round trip to which takes so much longer."""
     address = urlsplit(engine.endpoint_url)
-    command = (sys.executable, "-m", "benchmarks.network", str(address.hostname), str(address.port))
+    with line_to(str(address.hostname), address.port or 80) as near_end:
+        yield replace(engine, endpoint_url=f"http://{near_end}")
+
+
+@contextmanager
+def line_to(host: str, port: int) -> Iterator[str]:
+    """Yield the host and port of a line to a server, each round trip over which takes so much longer."""
+    command = (sys.executable, "-m", "benchmarks.network", host, str(port))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  # Our own module.
         try:
             if process.stdout is None:
                 raise AssertionError("The process was started with a pipe.")
-            port = int(process.stdout.readline())
-            yield replace(engine, endpoint_url=f"http://{_HOST}:{port}")
+            yield f"{_HOST}:{int(process.stdout.readline())}"
         finally:
             process.terminate()
 

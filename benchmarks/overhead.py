@@ -1,4 +1,4 @@
-"""What the saver adds to an agent: the same conversation with `InMemorySaver`, and with ours at a distance.
+"""What a saver adds to an agent: a conversation without one, with `InMemorySaver`, and with ours at a distance.
 
 A turn is three calls of a model and two rounds of tools. A call of the model takes 300 ms, the tools take
 nothing, which leaves the saver as little time to work beside them as an agent can. One turn comes before the
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
@@ -37,29 +38,39 @@ if TYPE_CHECKING:
 MODEL_SECONDS = 0.3
 _MODEL_CALLS = 3
 _TURNS = 4
+# The input, the calls, and the tools between them are a checkpoint each.
+_STEPS_PER_TURN = 2 * _MODEL_CALLS
 _SIDES = ("invoke", "ainvoke")
 _DURABILITIES: tuple[Durability, ...] = ("async", "sync")
+_NONE, _IN_MEMORY = "none", "InMemorySaver"
+
+# How long turns took, by side, durability and checkpointer.
+Measured: TypeAlias = Mapping[tuple[str, str, str], Times]
 
 
 def run(engine: Engine) -> Section:
     """Run the conversation in every way that a graph is run."""
+    return section_of(measure(engine))
+
+
+def measure(engine: Engine) -> Measured:
+    """Time a turn, in milliseconds, in every way that a graph is run and with every checkpointer."""
     with distant(engine) as remote:
-        times = {
+        return {
             (side, durability, name): _turns(remote, name, side, durability)
             for side in _SIDES
             for durability in _DURABILITIES
-            for name in ("InMemorySaver", OURS.name)
+            for name in (_NONE, _IN_MEMORY, OURS.name)
         }
 
-    def overhead(side: str, durability: Durability) -> float:
-        bare = times[side, durability, "InMemorySaver"]
-        return 100 * (times[side, durability, OURS.name].p50_ms / bare.p50_ms - 1)
 
+def section_of(times: Measured) -> Section:
+    """Compare with what the project set out to reach."""
     rows = [
         (
-            f"{side}, durability={durability!r}" + (" (default)" if durability == "async" else ""),
-            *(f"{times[side, durability, name].p50_ms:.0f}" for name in ("InMemorySaver", OURS.name)),
-            f"{overhead(side, durability):.1f}%",
+            _title(side, durability),
+            *(f"{times[side, durability, name].p50_ms:.0f}" for name in (_NONE, _IN_MEMORY, OURS.name)),
+            f"{_overhead(times, side, durability):.1f}%",
         )
         for side in _SIDES
         for durability in _DURABILITIES
@@ -67,12 +78,12 @@ def run(engine: Engine) -> Section:
     return Section(
         f"Overhead on an agent: {_MODEL_CALLS} model calls of {MODEL_SECONDS * 1000:.0f} ms per turn,"
         f" network of {ROUND_TRIP_MS} ms, milliseconds per turn",
-        (table(("", "InMemorySaver", OURS.name, "overhead"), rows),),
+        (table(("", _NONE, _IN_MEMORY, OURS.name, "overhead"), rows),),
         [
             under(
                 f"overhead of {side} at the default durability",
                 5,
-                overhead(side, "async"),
+                _overhead(times, side, "async"),
                 "%",
                 "the saver works beside the model's calls; what is left is its CPU, the first read, and at the end"
                 " the wait for the last checkpoint",
@@ -83,9 +94,30 @@ def run(engine: Engine) -> Section:
     )
 
 
+def markdown(times: Measured) -> str:
+    """Return what a step takes longer than in an agent without a checkpointer, as a table of a document."""
+    lines = [("", *(f"{name}, ms per step" for name in (_IN_MEMORY, OURS.name)), "of a turn")]
+    lines.append(("---",) * len(lines[0]))
+    for side in _SIDES:
+        for durability in _DURABILITIES:
+            bare, *others = (times[side, durability, name].p50_ms for name in (_NONE, _IN_MEMORY, OURS.name))
+            added = [f"{(each - bare) / _STEPS_PER_TURN:.1f}" for each in others]
+            lines.append((_title(side, durability), *added, f"{100 * (others[-1] / bare - 1):.1f}%"))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _overhead(times: Measured, side: str, durability: Durability) -> float:
+    bare = times[side, durability, _IN_MEMORY]
+    return 100 * (times[side, durability, OURS.name].p50_ms / bare.p50_ms - 1)
+
+
+def _title(side: str, durability: Durability) -> str:
+    return f"{side}, durability={durability!r}" + (" (default)" if durability == "async" else "")
+
+
 def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Times:
     with ExitStack() as stack:
-        saver: BaseCheckpointSaver[Any] = InMemorySaver()
+        saver: BaseCheckpointSaver[Any] | None = None if name == _NONE else InMemorySaver()
         if name == OURS.name:
             saver = OURS.open(
                 stack.enter_context(new_table(engine, OURS)),
@@ -112,7 +144,7 @@ def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Time
     return Times(times.seconds[1:])
 
 
-def _agent(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[MessagesState]:
+def _agent(saver: BaseCheckpointSaver[Any] | None) -> CompiledStateGraph[MessagesState]:
     graph = StateGraph(MessagesState)
     graph.add_node("model", RunnableLambda(_model, _amodel))
     graph.add_node("tools", _tools)
@@ -142,6 +174,5 @@ def _tools(state: MessagesState) -> MessagesState:
 
 
 def _next(state: MessagesState) -> str:
-    # A turn is a question, and answers with tools between them.
-    turn = 2 * _MODEL_CALLS
-    return END if len(state["messages"]) % turn == 0 else "tools"
+    # A turn is a question, and answers with tools between them: a message for each step.
+    return END if len(state["messages"]) % _STEPS_PER_TURN == 0 else "tools"

@@ -18,6 +18,10 @@ class Stored:
     items: int
     bytes: int
 
+    def __sub__(self, other: Stored) -> Stored:
+        """Return how much more it is."""
+        return Stored(self.items - other.items, self.bytes - other.bytes)
+
 
 def stored(client: DynamoDBClient, table_name: str) -> Stored:
     """Return how much a table holds."""

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -54,8 +54,11 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def run_postgres() -> Iterator[Postgres]:
+def run_postgres(settings: Sequence[str] = _IN_A_HURRY) -> Iterator[Postgres]:
     """Run a server for the duration of the context; it ends with this process in any case.
+
+    Args:
+        settings: What differs from Postgres's own defaults, as `name=value`.
 
     Yields:
         The server.
@@ -69,7 +72,7 @@ def run_postgres() -> Iterator[Postgres]:
             os.chown(place, pwd.getpwnam(user).pw_uid, -1)
         data = f"{place}/data"
         _make_cluster(folder, data, user)
-        options = ("listen_addresses=127.0.0.1", "unix_socket_directories=", *_IN_A_HURRY)
+        options = ("listen_addresses=127.0.0.1", "unix_socket_directories=", *settings)
         command = (f"{folder}/postgres", "-D", data, "-p", "{port}")
         server = Server("Postgres", (*command, *(f"--{each}" for each in options)), user, _answers)
         with server.run() as address:

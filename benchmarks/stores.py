@@ -1,0 +1,247 @@
+"""The backends that are compared: each an empty store of its own, opened by its configuration, and weighed.
+
+A store is opened as often as asked for, like by so many processes. Postgres runs with its own defaults here, so that
+what it acknowledges is on the disk; DynamoDB Local keeps its tables in memory.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+)
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import psycopg
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+
+from benchmarks.contestants import AWS, AWS_GZIP, OURS, Contestant, session_of
+from benchmarks.meter import Meter
+from benchmarks.network import distant, line_to
+from benchmarks.raw import async_session_of, new_table
+from benchmarks.stored import Stored, stored
+from langgraph.checkpoint.dynamodb import acreate_checkpointer, create_checkpointer
+from tests.support.postgres import Postgres
+from tools.engine import Engine
+
+Saver: TypeAlias = BaseCheckpointSaver[Any]
+
+_POSTGRES_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+
+
+@dataclass(frozen=True)
+class Servers:
+    """What the backends that need a server run on."""
+
+    engine: Engine
+    postgres: Postgres
+
+
+@contextmanager
+def distant_servers(servers: Servers) -> Iterator[Servers]:
+    """Yield the same servers at a distance."""
+    address = urlsplit(servers.postgres.address)
+    with (
+        distant(servers.engine) as engine,
+        line_to(str(address.hostname), address.port or 5432) as near_end,
+    ):
+        yield Servers(engine, Postgres(f"{address.scheme}://{address.username}@{near_end}"))
+
+
+@dataclass(frozen=True)
+class Store:
+    """An empty store of one backend."""
+
+    open: Callable[[], AbstractContextManager[Saver]]
+    aopen: Callable[[], AbstractAsyncContextManager[Saver]]
+    weigh: Callable[[], Stored]
+    # Opens a saver that remembers nothing of what the others do; None where a store is its process's.
+    open_elsewhere: Callable[[], AbstractContextManager[Saver]] | None
+    # Counts what DynamoDB charges.
+    meter: Meter | None = None
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend: its name, what makes an empty store of it, and what no measurement shows."""
+
+    name: str
+    new: Callable[[Servers], AbstractContextManager[Store]]
+    needs: str
+    limits: str
+    has_server: bool = True
+
+
+@contextmanager
+def _opened(section: dict[str, Any]) -> Iterator[Saver]:
+    with create_checkpointer(section) as saver:
+        if saver is None:
+            raise AssertionError("The section does not say that it is not enabled.")
+        yield saver
+
+
+@asynccontextmanager
+async def _aopened(section: dict[str, Any]) -> AsyncIterator[Saver]:
+    async with acreate_checkpointer(section) as saver:
+        if saver is None:
+            raise AssertionError("The section does not say that it is not enabled.")
+        yield saver
+
+
+def _configured(kind: str, weigh: Callable[[], Stored], **config: Any) -> Store:
+    """A store that a configuration says all of."""
+    section = {"type": kind, "config": config}
+    opened = partial(_opened, section)
+    return Store(opened, partial(_aopened, section), weigh, opened)
+
+
+@contextmanager
+def _memory(_: Servers) -> Iterator[Store]:
+    saver = InMemorySaver()
+
+    @contextmanager
+    def opened() -> Iterator[Saver]:
+        yield saver
+
+    @asynccontextmanager
+    async def aopened() -> AsyncIterator[Saver]:
+        yield saver
+
+    def weigh() -> Stored:
+        return Stored(0, sum(map(_content_bytes, (saver.storage, saver.writes, saver.blobs))))
+
+    yield Store(opened, aopened, weigh, None)
+
+
+def _content_bytes(value: object) -> int:
+    """The texts and bytes in nested collections, without what Python takes to hold them."""
+    if isinstance(value, Mapping):
+        return sum(_content_bytes(each) for pair in value.items() for each in pair)
+    if isinstance(value, (list, tuple)):
+        return sum(map(_content_bytes, value))
+    return len(value) if isinstance(value, (str, bytes)) else 0
+
+
+@contextmanager
+def _sqlite(_: Servers) -> Iterator[Store]:
+    with TemporaryDirectory(prefix="bench-") as folder:
+        path = Path(folder, "threads.db")
+
+        def weigh() -> Stored:
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return Stored(0, path.stat().st_size)
+
+        yield _configured("sqlite", weigh, db_file=str(path))
+
+
+@contextmanager
+def _postgres(servers: Servers) -> Iterator[Store]:
+    with servers.postgres.database() as url:
+
+        def weigh() -> Stored:
+            with psycopg.connect(url) as connection:
+                sizes = [
+                    connection.execute("SELECT pg_total_relation_size(%s::regclass)", (name,)).fetchone()
+                    for name in _POSTGRES_TABLES
+                ]
+            return Stored(0, sum(int(size) for (size,) in filter(None, sizes)))
+
+        yield _configured("postgres", weigh, connection_string=url)
+
+
+@contextmanager
+def _table(servers: Servers, contestant: Contestant) -> Iterator[tuple[str, Meter, Callable[[], Stored]]]:
+    """An empty table for a contestant, with a meter and a scale."""
+    with new_table(servers.engine, contestant) as name, ExitStack() as stack:
+        admin = session_of(servers.engine).client("dynamodb", endpoint_url=servers.engine.endpoint_url)
+        stack.callback(admin.close)
+        yield name, Meter(), partial(stored, admin, name)
+
+
+@contextmanager
+def _amazon(servers: Servers, contestant: Contestant) -> Iterator[Store]:
+    with _table(servers, contestant) as (name, meter, weigh):
+        session = meter.watch(session_of(servers.engine))
+
+        def saver() -> Saver:
+            return contestant.open(name, session=session, endpoint_url=servers.engine.endpoint_url)
+
+        @contextmanager
+        def opened() -> Iterator[Saver]:
+            yield saver()
+
+        @asynccontextmanager
+        async def aopened() -> AsyncIterator[Saver]:
+            yield saver()
+
+        yield Store(opened, aopened, weigh, opened, meter)
+
+
+@contextmanager
+def _ours(servers: Servers) -> Iterator[Store]:
+    with _table(servers, OURS) as (name, meter, weigh):
+        options: dict[str, Any] = {
+            "table_name": name,
+            "endpoint_url": servers.engine.endpoint_url,
+            "region_name": servers.engine.region_name,
+            "session": meter.watch(session_of(servers.engine)),
+            "async_session": async_session_of(servers.engine),
+        }
+        section = {"type": "dynamodb", "config": {**options, "cache_bytes": 0}}
+        store = _configured("dynamodb", weigh, **options)
+        yield replace(store, open_elsewhere=partial(_opened, section), meter=meter)
+
+
+BACKENDS = (
+    Backend(
+        "memory",
+        _memory,
+        "nothing",
+        "ends with its process; the process's memory",
+        has_server=False,
+    ),
+    Backend(
+        "SQLite",
+        _sqlite,
+        "a file on a disk that outlives the process",
+        "one machine; one writer at a time; 1 GB per value",
+        has_server=False,
+    ),
+    Backend(
+        "Postgres",
+        _postgres,
+        "a server with its version, storage, connections, vacuuming and backups; a network that reaches it",
+        "1 GB per value; the server's connections (a pool, or PgBouncer, for many processes) and its largest instance",
+    ),
+    Backend(
+        AWS.name,
+        partial(_amazon, contestant=AWS),
+        "a table, and a bucket for larger states; no server",
+        "400 KB per checkpoint, and per write, without a bucket",
+    ),
+    Backend(
+        f"{AWS.name}, gzip",
+        partial(_amazon, contestant=AWS_GZIP),
+        "a table, and a bucket for larger states; no server",
+        "400 KB per checkpoint, and per write, compressed, without a bucket",
+    ),
+    Backend(
+        OURS.name,
+        _ours,
+        "a table; no server",
+        "1 GiB per checkpoint (`checkpoint_bytes_max`); 1,000 write units a second in one thread",
+    ),
+)

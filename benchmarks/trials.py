@@ -1,0 +1,133 @@
+"""What each backend is put to: LangGraph's conformance suite, single operations, a large state, a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+
+from benchmarks.clock import Times
+from benchmarks.conversation import config_of, conversation
+from benchmarks.months import Usage
+from benchmarks.states import Thread, chat, message
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AnyMessage
+    from langchain_core.runnables import RunnableConfig
+
+    from benchmarks.stores import Saver, Store
+
+PUT, GET, GET_ELSEWHERE = "put", "get_tuple", "get_tuple by another process"
+OPERATIONS = (PUT, GET, GET_ELSEWHERE)
+LARGE_BYTES = 10_000_000
+# What comes before the measured steps, and opens connections.
+_WARM_STEPS = 3
+_NEWEST: RunnableConfig = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
+
+
+async def capabilities(store: Store) -> dict[str, str]:
+    """Run LangGraph's conformance suite on the async methods; say of each capability what became of it."""
+
+    @checkpointer_test(name="saver")
+    async def saver_under_test() -> AsyncIterator[Saver]:
+        async with store.aopen() as saver:
+            yield saver
+
+    report = await validate(saver_under_test)
+    return {
+        name: "passed" if result.passed else "fails" if result.detected else "missing"
+        for name, result in report.results.items()
+    }
+
+
+class _Contestant:
+    """A thread whose last message changes with every step, and whose size does not."""
+
+    def __init__(self, saver: Saver, elsewhere: Saver | None, state_bytes: int) -> None:
+        self._saver, self._elsewhere = saver, elsewhere
+        self._thread = Thread(saver, "thread")
+        self._messages = chat(saver.serde, state_bytes)
+        self._thread.put(messages=self._messages)
+        self.times = {
+            operation: Times() for operation in OPERATIONS if elsewhere or operation != GET_ELSEWHERE
+        }
+
+    def step(self, number: int) -> None:
+        """Time each operation once."""
+        # All such messages are a model's, which are of a length.
+        new: AnyMessage = message(1001 + 2 * number)
+        arguments = self._thread.change(messages=[*self._messages[:-1], new])
+        elsewhere = self._elsewhere
+        calls = {
+            PUT: lambda: self._saver.put(*arguments),
+            GET: lambda: self._saver.get_tuple(_NEWEST),
+            GET_ELSEWHERE: lambda: elsewhere and elsewhere.get_tuple(_NEWEST),
+        }
+        for operation, times in self.times.items():
+            times.measure(calls[operation])
+        self._thread.config = {
+            "configurable": {**_NEWEST["configurable"], "checkpoint_id": arguments[1]["id"]}
+        }
+
+
+def latencies(stores: Mapping[str, Store], state_bytes: int, steps: int) -> dict[str, dict[str, Times]]:
+    """Time the operations of all backends in turn, each of them first in some of the steps."""
+    with ExitStack() as stack:
+        contestants = {}
+        for name, store in stores.items():
+            saver = stack.enter_context(store.open())
+            elsewhere = store.open_elsewhere and stack.enter_context(store.open_elsewhere())
+            contestants[name] = _Contestant(saver, elsewhere, state_bytes)
+        order = list(contestants.values())
+        for number in range(-_WARM_STEPS, steps):
+            for position in range(len(order)):
+                order[(number + position) % len(order)].step(_WARM_STEPS + number)
+    return {
+        name: {operation: Times(times.seconds[_WARM_STEPS:]) for operation, times in contestant.times.items()}
+        for name, contestant in contestants.items()
+    }
+
+
+@dataclass(frozen=True)
+class Large:
+    """How long it took to store a large state and to read it; or why it could not be stored."""
+
+    put_ms: float = 0
+    get_ms: float = 0
+    refusal: str = ""
+
+
+def large(store: Store) -> Large:
+    """Store, and read, a state that does not compress."""
+    put, get = Times(), Times()
+    with store.open() as saver:
+        thread = Thread(saver, "large")
+        value = Random("large").randbytes(LARGE_BYTES)
+        try:
+            put.measure(lambda: thread.put(value=value))
+        except Exception as error:  # noqa: BLE001  # Each saver has errors of its own.
+            return Large(refusal=f"{type(error).__name__}: {error}")
+        get.measure(lambda: saver.get_tuple(config_of("large")))
+    return Large(put.p50_ms, get.p50_ms)
+
+
+def usage(store: Store, turns: tuple[int, ...]) -> dict[int, Usage]:
+    """Run one conversation, and say what it has taken after so many turns, beyond what an empty store takes."""
+    found: dict[int, Usage] = {}
+    with store.open() as saver:
+        before, empty = _units(store), store.weigh()
+        for turn in conversation(saver, "thread", max(turns)):
+            if turn in turns:
+                write_units, read_units = _units(store)
+                found[turn] = Usage(write_units - before[0], read_units - before[1], store.weigh() - empty)
+    return found
+
+
+def _units(store: Store) -> tuple[float, float]:
+    if store.meter is None:
+        return 0.0, 0.0
+    return store.meter.total.write_units, store.meter.total.read_units
