@@ -1,0 +1,139 @@
+"""docs/choosing.md and docs/adopting.md have the tables that `make bench-backends` writes, and what it assumes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import backends, months, overhead, trials
+from benchmarks.clock import Times
+from benchmarks.contestants import OURS
+from benchmarks.months import EXAMPLES, Usage
+from benchmarks.stored import Stored
+from benchmarks.stores import BACKENDS, Servers, Store
+from tests.support.postgres import Postgres
+from tools.engine import DYNAMODB_LOCAL, Engine
+
+ROOT = Path(__file__).parents[2]
+CHOOSING, ADOPTING = (each.read_text(encoding="utf-8") for each in (backends.CHOOSING, backends.ADOPTING))
+# The memory of a process needs none of them.
+NO_SERVERS = Servers(
+    Engine(DYNAMODB_LOCAL, DYNAMODB_LOCAL, "http://127.0.0.1:9"), Postgres("postgresql://127.0.0.1:9")
+)
+
+
+@pytest.fixture
+def memory() -> Iterator[Store]:
+    """Give an empty store of the backend that is there without a server."""
+    with BACKENDS[0].new(NO_SERVERS) as store:
+        yield store
+
+
+def rows(document: str) -> list[list[str]]:
+    """The cells of the table that was measured, without the rule."""
+    measured = document.split("<!-- measured -->\n")[1].split("<!-- end of what was measured -->")[0]
+    header, _, *lines = re.findall(r"^\| ?(.*) \|$", measured, re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in (header, *lines)]
+
+
+def test_the_table_has_the_rows_and_columns_of_the_benchmark() -> None:
+    header, *lines = rows(CHOOSING)
+    assert header[1:] == [backend.name for backend in BACKENDS]
+    assert [line[0] for line in lines] == backends.row_titles()
+    assert all(len(line) == len(header) for line in lines)
+    for backend, needs, limits in zip(BACKENDS, lines[-1][1:], lines[-2][1:], strict=True):
+        assert (backend.needs, backend.limits) == (needs, limits)
+
+
+def test_the_table_of_what_a_step_costs_has_the_rows_and_columns_of_the_benchmark() -> None:
+    made = overhead.markdown(_every_way())
+    (header, *lines), (made_header, *made_lines) = rows(ADOPTING), rows(f"<!-- measured -->\n{made}")
+    assert header == made_header
+    assert [line[0] for line in lines] == [line[0] for line in made_lines]
+
+
+def _every_way() -> overhead.Measured:
+    return {
+        (side, durability, name): Times([1.0])
+        for side in ("invoke", "ainvoke")
+        for durability in ("async", "sync")
+        for name in ("none", "InMemorySaver", OURS.name)
+    }
+
+
+def test_what_was_measured_takes_its_place_in_a_document() -> None:
+    document = "before\n<!-- measured -->\nold\n<!-- end of what was measured -->\nafter\n"
+    written = backends.written(document, "| new |\n")
+    assert re.fullmatch(
+        r"before\n<!-- measured -->\nBy `make bench-backends`, [\d-]{10}:\n\n\| new \|\n<!-- end .*\nafter\n",
+        written,
+    )
+    with pytest.raises(ValueError, match="no place"):
+        backends.written("nothing", "new")
+
+
+def test_the_assumed_prices_are_those_of_the_document() -> None:
+    assert months.RDS_INSTANCE.split(",")[0] in CHOOSING
+    assert f"${months.RDS_HOUR_DOLLARS} an hour" in CHOOSING
+    assert f"${months.RDS_GB_MONTH_DOLLARS} per GB" in CHOOSING
+    assert f"{months.RDS_GB_MIN} GB at least" in CHOOSING
+
+
+def test_an_example_is_priced_by_its_requests_and_what_is_kept() -> None:
+    example = months.Example("one", 1_000_000, 3, 60)
+    usage = {3: Usage(write_units=100, read_units=40, stored=Stored(10, 2**30 // 1_000 - 1_000))}
+    assert months.dynamodb_dollars(example, usage) == pytest.approx(62.5 + 5 + 500, rel=0.001)
+    assert months.postgres_dollars(example, usage) == pytest.approx(730 * 0.318 + 2_000 * 0.23, rel=0.01)
+    tiny = {3: Usage(0, 0, Stored(0, 1))}
+    assert months.month_cell("Postgres", example, tiny) == f"${730 * 0.318 + 20 * 0.23:,.0f}"
+    assert months.month_cell("SQLite", example, usage).endswith("GB of its machine's disk")
+
+
+def test_the_trials_of_a_backend_make_its_column(memory: Store) -> None:
+    with BACKENDS[0].new(NO_SERVERS) as fresh:
+        times = trials.latencies({"memory": fresh}, 1_000, steps=2)["memory"]
+    assert [len(each.seconds) for each in times.values()] == [2, 2]
+    assert trials.large(memory).refusal == ""
+    used = trials.usage(memory, (1, 2))
+    assert 0 < used[1].stored.bytes < used[2].stored.bytes
+    column = backends.Measured(
+        dict.fromkeys(("put", "put_writes", "get_tuple", "list", "delete_thread"), "passed")
+        | dict.fromkeys(("copy_thread", "delete_for_runs", "prune"), "missing"),
+        {(size, ""): times for size in backends.STATE_BYTES},
+        trials.Large(1, 2),
+        {example.turns: used[1] for example in EXAMPLES},
+    )
+    ours = backends.Measured(
+        column.capabilities,
+        {
+            (size, network): dict.fromkeys(trials.OPERATIONS, Times([1.0]))
+            for size in backends.STATE_BYTES
+            for network in ("", ", network of 5 ms")
+        },
+        column.large,
+        column.usage,
+    )
+    table = backends.table({backend.name: column for backend in BACKENDS} | {OURS.name: ours})
+    (header, *lines) = rows(f"<!-- measured -->\n{table}")
+    assert len(lines) == len(backends.row_titles())
+    assert lines[0][1] == "5 of 5"
+    assert lines[1][1] == "0 of 3; copy_thread missing, delete_for_runs missing, prune missing".replace(
+        ", ", "; "
+    )
+    assert header[-1] == OURS.name
+
+
+async def test_the_capabilities_are_those_of_the_conformance_suite(memory: Store) -> None:
+    found = await trials.capabilities(memory)
+    assert {"put": "passed", "prune": "missing"}.items() <= found.items()
+    assert len(found) == 8
+
+
+def test_the_command_runs_the_benchmark() -> None:
+    command = ["make", "--dry-run", "--no-print-directory", backends.COMMAND.split()[1]]
+    printed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603
+    assert "-m benchmarks.backends --write" in printed
