@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ class Measured:
 def row_titles() -> list[str]:
     """The first column of the table."""
     return [
+        "package",
         f"conformance: {', '.join(_BASE)}",
         f"conformance: {', '.join(_MORE)}",
         *(_latency_title(*each) for each in _latency_rows()),
@@ -128,6 +130,7 @@ def table(measured: Mapping[str, Measured]) -> str:
 def _column(backend: Backend, measured: Mapping[str, Measured]) -> list[str]:
     own, ours = measured[backend.name], measured[OURS.name]
     return [
+        f"{backend.package} {metadata.version(backend.package)}",
         _of(own.capabilities, _BASE),
         _of(own.capabilities, _MORE),
         *(_latency_cell(own, ours, *each) for each in _latency_rows()),

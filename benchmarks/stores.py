@@ -78,6 +78,8 @@ class Backend:
     """A backend: its name, what makes an empty store of it, and what no measurement shows."""
 
     name: str
+    # The package that its saver is in.
+    package: str
     new: Callable[[Servers], AbstractContextManager[Store]]
     needs: str
     limits: str
@@ -208,6 +210,7 @@ def _ours(servers: Servers) -> Iterator[Store]:
 BACKENDS = (
     Backend(
         "memory",
+        "langgraph-checkpoint",
         _memory,
         "nothing",
         "ends with its process; the process's memory",
@@ -215,6 +218,7 @@ BACKENDS = (
     ),
     Backend(
         "SQLite",
+        "langgraph-checkpoint-sqlite",
         _sqlite,
         "a file on a disk that outlives the process",
         "one machine; one writer at a time; 1 GB per value",
@@ -222,11 +226,13 @@ BACKENDS = (
     ),
     Backend(
         "Postgres",
+        "langgraph-checkpoint-postgres",
         _postgres,
         "a server with its version, storage, connections, vacuuming and backups; a network that reaches it",
         "1 GB per value; the server's connections (a pool, or PgBouncer, for many processes) and its largest instance",
     ),
     Backend(
+        AWS.name,
         AWS.name,
         partial(_amazon, contestant=AWS),
         "a table, and a bucket for larger states; no server",
@@ -234,11 +240,13 @@ BACKENDS = (
     ),
     Backend(
         f"{AWS.name}, gzip",
+        AWS.name,
         partial(_amazon, contestant=AWS_GZIP),
         "a table, and a bucket for larger states; no server",
         "400 KB per checkpoint, and per write, compressed, without a bucket",
     ),
     Backend(
+        OURS.name,
         OURS.name,
         _ours,
         "a table; no server",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -52,26 +53,22 @@ class _Contestant:
         self._thread = Thread(saver, "thread")
         self._messages = chat(saver.serde, state_bytes)
         self._thread.put(messages=self._messages)
-        self.times = {
-            operation: Times() for operation in OPERATIONS if elsewhere or operation != GET_ELSEWHERE
-        }
+        self.times: dict[str, Times] = {}
 
     def step(self, number: int) -> None:
         """Time each operation once."""
         # All such messages are a model's, which are of a length.
         new: AnyMessage = message(1001 + 2 * number)
         arguments = self._thread.change(messages=[*self._messages[:-1], new])
-        elsewhere = self._elsewhere
-        calls = {
-            PUT: lambda: self._saver.put(*arguments),
-            GET: lambda: self._saver.get_tuple(_NEWEST),
-            GET_ELSEWHERE: lambda: elsewhere and elsewhere.get_tuple(_NEWEST),
-        }
-        for operation, times in self.times.items():
-            times.measure(calls[operation])
-        self._thread.config = {
-            "configurable": {**_NEWEST["configurable"], "checkpoint_id": arguments[1]["id"]}
-        }
+
+        def put() -> None:
+            self._thread.config = self._saver.put(*arguments)
+
+        calls: dict[str, Callable[[], object]] = {PUT: put, GET: partial(self._saver.get_tuple, _NEWEST)}
+        if self._elsewhere:
+            calls[GET_ELSEWHERE] = partial(self._elsewhere.get_tuple, _NEWEST)
+        for operation, call in calls.items():
+            self.times.setdefault(operation, Times()).measure(call)
 
 
 def latencies(stores: Mapping[str, Store], state_bytes: int, steps: int) -> dict[str, dict[str, Times]]:
