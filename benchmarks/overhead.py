@@ -127,6 +127,8 @@ def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Time
                 async_session=async_session_of(engine),
             )
         agent, times = _agent(saver), Times()
+        # LangGraph fails where a durability is asked for and there is nothing to store with.
+        wanted = durability if saver else None
 
         async def turns() -> None:
             for turn in range(1 + _TURNS):
@@ -134,9 +136,9 @@ def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Time
                 config = config_of("thread")
                 started = time.perf_counter()
                 if side == "ainvoke":
-                    await agent.ainvoke(question, config, durability=durability)
+                    await agent.ainvoke(question, config, durability=wanted)
                 else:
-                    agent.invoke(question, config, durability=durability)
+                    agent.invoke(question, config, durability=wanted)
                 times.seconds.append(time.perf_counter() - started)
 
         asyncio.run(turns())
