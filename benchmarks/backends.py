@@ -134,7 +134,7 @@ def _column(backend: Backend, measured: Mapping[str, Measured]) -> list[str]:
         _of(own.capabilities, _BASE),
         _of(own.capabilities, _MORE),
         *(_latency_cell(own, ours, *each) for each in _latency_rows()),
-        "refused" if own.large.refusal else f"{own.large.put_ms:,.0f}, {own.large.get_ms:,.0f}",
+        "refused" if own.large.refusal else f"{own.large.put_ms:,.1f}, {own.large.get_ms:,.1f}",
         *(_bytes_cell(own.usage[turns], ours.usage[turns]) for turns in _TURNS),
         *(month_cell(backend.name, example, own.usage) for example in EXAMPLES),
         backend.limits,

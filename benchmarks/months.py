@@ -85,11 +85,15 @@ def postgres_dollars(example: Example, usage: Mapping[int, Usage]) -> float:
 def month_cell(backend: str, example: Example, usage: Mapping[int, Usage]) -> str:
     """Say what an example costs with a backend, or what it takes of the machine that the agent runs on."""
     if backend == "Postgres":
-        return f"${postgres_dollars(example, usage):,.0f}"
+        return _shown(postgres_dollars(example, usage))
     if backend in {"memory", "SQLite"}:
         kind = "memory" if backend == "memory" else "disk"
         return f"{_kept_gb(example, usage):,.1f} GB of its machine's {kind}"
-    return f"${dynamodb_dollars(example, usage):,.0f}"
+    return _shown(dynamodb_dollars(example, usage))
+
+
+def _shown(dollars: float) -> str:
+    return f"${dollars:,.0f}" if dollars >= 10 else f"${dollars:,.2f}"
 
 
 def _kept_gb(example: Example, usage: Mapping[int, Usage]) -> float:

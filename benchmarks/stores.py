@@ -67,8 +67,6 @@ class Store:
     open: Callable[[], AbstractContextManager[Saver]]
     aopen: Callable[[], AbstractAsyncContextManager[Saver]]
     weigh: Callable[[], Stored]
-    # Opens a saver that remembers nothing of what the others do; None where a store is its process's.
-    open_elsewhere: Callable[[], AbstractContextManager[Saver]] | None
     # Counts what DynamoDB charges.
     meter: Meter | None = None
 
@@ -105,8 +103,7 @@ async def _aopened(section: dict[str, Any]) -> AsyncIterator[Saver]:
 def _configured(kind: str, weigh: Callable[[], Stored], **config: Any) -> Store:
     """A store that a configuration says all of."""
     section = {"type": kind, "config": config}
-    opened = partial(_opened, section)
-    return Store(opened, partial(_aopened, section), weigh, opened)
+    return Store(partial(_opened, section), partial(_aopened, section), weigh)
 
 
 @contextmanager
@@ -124,7 +121,7 @@ def _memory(_: Servers) -> Iterator[Store]:
     def weigh() -> Stored:
         return Stored(0, sum(map(_content_bytes, (saver.storage, saver.writes, saver.blobs))))
 
-    yield Store(opened, aopened, weigh, None)
+    yield Store(opened, aopened, weigh)
 
 
 def _content_bytes(value: object) -> int:
@@ -189,22 +186,22 @@ def _amazon(servers: Servers, contestant: Contestant) -> Iterator[Store]:
         async def aopened() -> AsyncIterator[Saver]:
             yield saver()
 
-        yield Store(opened, aopened, weigh, opened, meter)
+        yield Store(opened, aopened, weigh, meter)
 
 
 @contextmanager
 def _ours(servers: Servers) -> Iterator[Store]:
     with _table(servers, OURS) as (name, meter, weigh):
-        options: dict[str, Any] = {
-            "table_name": name,
-            "endpoint_url": servers.engine.endpoint_url,
-            "region_name": servers.engine.region_name,
-            "session": meter.watch(session_of(servers.engine)),
-            "async_session": async_session_of(servers.engine),
-        }
-        section = {"type": "dynamodb", "config": {**options, "cache_bytes": 0}}
-        store = _configured("dynamodb", weigh, **options)
-        yield replace(store, open_elsewhere=partial(_opened, section), meter=meter)
+        store = _configured(
+            "dynamodb",
+            weigh,
+            table_name=name,
+            endpoint_url=servers.engine.endpoint_url,
+            region_name=servers.engine.region_name,
+            session=meter.watch(session_of(servers.engine)),
+            async_session=async_session_of(servers.engine),
+        )
+        yield replace(store, meter=meter)
 
 
 BACKENDS = (

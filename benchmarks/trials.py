@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
     from benchmarks.stores import Saver, Store
 
-PUT, GET, GET_ELSEWHERE = "put", "get_tuple", "get_tuple by another process"
-OPERATIONS = (PUT, GET, GET_ELSEWHERE)
+OPERATIONS = ("put", "get_tuple")
 LARGE_BYTES = 10_000_000
 # What comes before the measured steps, and opens connections.
 _WARM_STEPS = 3
@@ -48,12 +46,12 @@ async def capabilities(store: Store) -> dict[str, str]:
 class _Contestant:
     """A thread whose last message changes with every step, and whose size does not."""
 
-    def __init__(self, saver: Saver, elsewhere: Saver | None, state_bytes: int) -> None:
-        self._saver, self._elsewhere = saver, elsewhere
+    def __init__(self, saver: Saver, state_bytes: int) -> None:
+        self._saver = saver
         self._thread = Thread(saver, "thread")
         self._messages = chat(saver.serde, state_bytes)
         self._thread.put(messages=self._messages)
-        self.times: dict[str, Times] = {}
+        self.times = {operation: Times() for operation in OPERATIONS}
 
     def step(self, number: int) -> None:
         """Time each operation once."""
@@ -64,25 +62,21 @@ class _Contestant:
         def put() -> None:
             self._thread.config = self._saver.put(*arguments)
 
-        calls: dict[str, Callable[[], object]] = {PUT: put, GET: partial(self._saver.get_tuple, _NEWEST)}
-        if self._elsewhere:
-            calls[GET_ELSEWHERE] = partial(self._elsewhere.get_tuple, _NEWEST)
-        for operation, call in calls.items():
-            self.times.setdefault(operation, Times()).measure(call)
+        self.times["put"].measure(put)
+        self.times["get_tuple"].measure(lambda: self._saver.get_tuple(_NEWEST))
 
 
 def latencies(stores: Mapping[str, Store], state_bytes: int, steps: int) -> dict[str, dict[str, Times]]:
     """Time the operations of all backends in turn, each of them first in some of the steps."""
     with ExitStack() as stack:
-        contestants = {}
-        for name, store in stores.items():
-            saver = stack.enter_context(store.open())
-            elsewhere = store.open_elsewhere and stack.enter_context(store.open_elsewhere())
-            contestants[name] = _Contestant(saver, elsewhere, state_bytes)
+        contestants = {
+            name: _Contestant(stack.enter_context(store.open()), state_bytes)
+            for name, store in stores.items()
+        }
         order = list(contestants.values())
-        for number in range(-_WARM_STEPS, steps):
+        for number in range(_WARM_STEPS + steps):
             for position in range(len(order)):
-                order[(number + position) % len(order)].step(_WARM_STEPS + number)
+                order[(number + position) % len(order)].step(number)
     return {
         name: {operation: Times(times.seconds[_WARM_STEPS:]) for operation, times in contestant.times.items()}
         for name, contestant in contestants.items()
