@@ -98,7 +98,7 @@ test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed
 
 # Encryption and expiry do not depend on the client library, so they are left out here.
 test-aiobotocore: setup engine
-	$(VENV_AIOBOTOCORE)/bin/python -m pytest -k "environment or plain or event_loops" \
+	$(VENV_AIOBOTOCORE)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 -k "environment or plain or event_loops" \
 		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_event_loops.py
 
 test-boto3: $(VENV_BOTO3)/.installed engine

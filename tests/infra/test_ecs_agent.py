@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 # What is tested here is the process, so one engine does, except for what a killed process leaves in the table.
-pytestmark = pytest.mark.engines("moto")
+pytestmark = pytest.mark.engines("dynamodb-local")
 EXAMPLES = INFRA / "examples"
 
 
@@ -122,7 +122,13 @@ def test_same_message_again_is_answered_and_not_added(start_task: Callable[..., 
 
 
 @pytest.mark.engines("dynamodb-local", "moto")
-@pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
+@pytest.mark.parametrize(
+    "retried",
+    [
+        pytest.param(True, id="same message"),
+        pytest.param(False, id="next message", marks=pytest.mark.search),
+    ],
+)
 def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool
 ) -> None:

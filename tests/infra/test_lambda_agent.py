@@ -21,8 +21,10 @@ from tools.engine import Engine
 
 EXAMPLES = INFRA / "examples"
 # What is tested here is the process, so one engine does; where connections matter it is the one that keeps them open.
-pytestmark = pytest.mark.engines("moto")
+pytestmark = pytest.mark.engines("dynamodb-local")
 HANDLERS = ["handler.handler", "handler.sync_handler"]
+# The blocking one differs by its driver, which has tests of its own.
+BOTH = [HANDLERS[0], pytest.param(HANDLERS[1], marks=pytest.mark.search)]
 
 
 class Environment:
@@ -107,7 +109,9 @@ def test_agent_remembers_across_invocations_of_one_environment(
         }
 
 
-@pytest.mark.parametrize(("handler", "successor"), [HANDLERS, HANDLERS[::-1]])
+@pytest.mark.parametrize(
+    ("handler", "successor"), [HANDLERS, pytest.param(*HANDLERS[::-1], marks=pytest.mark.search)]
+)
 def test_agent_remembers_in_another_environment(
     environment_of: Callable[[str], Environment], handler: str, successor: str
 ) -> None:
@@ -116,7 +120,6 @@ def test_agent_remembers_in_another_environment(
     assert result["reply"] == "You have told me 2 things. The first was: first"
 
 
-@pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_frozen_environment_thaws_to_dead_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
@@ -132,8 +135,7 @@ def test_frozen_environment_thaws_to_dead_connections(
     assert proxy.opened > opened
 
 
-@pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
 ) -> None:
@@ -146,8 +148,7 @@ def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
     assert answer["result"]["reply"] == "You have told me 2 things. The first was: before"
 
 
-@pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_invocations_share_their_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
 ) -> None:
@@ -159,7 +160,7 @@ def test_invocations_share_their_connections(
     assert proxy.opened == opened
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_an_event_that_comes_twice_is_heard_once(
     environment_of: Callable[[str], Environment], handler: str
 ) -> None:
@@ -175,7 +176,7 @@ def test_an_event_that_comes_twice_is_heard_once(
     ] * len(answers)
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_concurrent_invocations_run_in_environments_of_their_own(
     environment_of: Callable[[str], Environment], handler: str
 ) -> None:
@@ -188,7 +189,7 @@ def test_concurrent_invocations_run_in_environments_of_their_own(
             assert reply == f"You have told me {turn} things. The first was: fact 1 of {number}"
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_failed_invocation_does_not_harm_the_next(
     environment_of: Callable[[str], Environment], handler: str
 ) -> None:

@@ -65,7 +65,7 @@ async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
 
 
 # Which calls the saver makes does not depend on who answers them, so one engine does for the long tests.
-@pytest.mark.engines("moto")
+@pytest.mark.engines("dynamodb-local")
 async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverOf, table_name: str) -> None:
     gate = gate_of("Agent", table_name)
 

@@ -113,7 +113,7 @@ IDS = st.lists(PIECES, min_size=1, max_size=6).map("".join) | st.text(min_size=1
 
 
 # The gate decides before anything is sent, so one engine does.
-@pytest.mark.engines("moto")
+@pytest.mark.engines("dynamodb-local")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(thread_id=IDS, namespace=IDS | st.just(""), attack=st.sampled_from(ATTACKS), sync=st.booleans())
 @example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False)
