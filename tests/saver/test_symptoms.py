@@ -122,15 +122,16 @@ def _throttled(scene: Scene) -> str:
 
 
 def _other_keys(scene: Scene) -> str:
+    name = f"{scene.table_name}-other"
     scene.client.create_table(
-        TableName="other-keys",
+        TableName=name,
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    with DynamoDBSaver("other-keys", endpoint_url=scene.engine.endpoint_url) as saver:
+    with DynamoDBSaver(name, endpoint_url=scene.engine.endpoint_url) as saver:
         said = _said(lambda: saver.get_tuple(NEWEST))
-    scene.client.delete_table(TableName="other-keys")
+    scene.client.delete_table(TableName=name)
     return said
 
 
