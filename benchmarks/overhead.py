@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MODEL_SECONDS = 0.3
 _MODEL_CALLS = 3
-_TURNS = 4
+_TURNS = 8
 # The input, the calls, and the tools between them are a checkpoint each.
 _STEPS_PER_TURN = 2 * _MODEL_CALLS
 _SIDES = ("invoke", "ainvoke")
