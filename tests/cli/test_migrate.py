@@ -76,7 +76,7 @@ def test_nothing_is_moved_unless_somebody_agrees(
 ) -> None:
     ended = run("migrate", "--from", place, "--table", shared)
     assert ended.code == 7
-    assert f"Move all threads into table {shared}?" in ended.err
+    assert f"threads into table {shared}?" in ended.err
     dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run", "--json")
     assert dry.json == {"threads": 2, "checkpoints": 4, "already_there": 0}
     assert [count(saver, each) for each in threads] == [0] * 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -74,8 +74,8 @@ def migrate(
     come since.
     """
     with _opened(desk, source, target, parallel, Budget(max_write_units)) as (old, new, table):
-        named = chosen(desk, thread_ids, file) if thread_ids or file is not None else None
-        wanted = _all_threads(desk, old) if named is None else named
+        named = bool(thread_ids) or file is not None
+        wanted = chosen(desk, thread_ids, file) if named else _all_threads(desk, old)
         if dry_run:
             _say_what_would_be(desk, old, new, wanted)
             return
@@ -84,10 +84,9 @@ def migrate(
             if new is table
             else f"out of table {desk.options.table_name}"
         )
-        what = "all threads" if named is None else f"{len(named):,} threads"
-        desk.confirm(f"Move {what} {where}?", yes=yes)
+        desk.confirm(f"Move {len(wanted):,} threads {where}?", yes=yes)
         moved = _Moved()
-        with desk.output.progress("moving threads", None if named is None else len(named)) as bar:
+        with desk.output.progress("moving threads", len(wanted)) as bar:
             try:
                 for report in migrate_threads(old, new, wanted, parallel=parallel, verify=verify):
                     moved.add(report)
@@ -112,15 +111,21 @@ def _opened(
         yield (other, table, table) if source is not None else (table, other, table)
 
 
-def _all_threads(desk: Desk, source: Source) -> Iterator[str]:
+def _all_threads(desk: Desk, source: Source) -> list[str]:
+    """Find the threads of a source before any is moved: how many there are says how long it will take."""
     if isinstance(source, TableStore):
         desk.announce_scan()
-    return source.thread_ids()
+    found = list[str]()
+    with desk.output.progress("finding threads", None) as bar:
+        for thread_id in source.thread_ids():
+            found.append(thread_id)
+            bar.advance()
+    return found
 
 
-def _say_what_would_be(desk: Desk, old: SaverStore, new: SaverStore, wanted: Iterable[str]) -> None:
+def _say_what_would_be(desk: Desk, old: SaverStore, new: SaverStore, wanted: Sequence[str]) -> None:
     threads = checkpoints = there = 0
-    with desk.output.progress("looking at threads", None) as bar:
+    with desk.output.progress("looking at threads", len(wanted)) as bar:
         for thread_id in wanted:
             found = set(old.refs(thread_id))
             missing = found - set(new.refs(thread_id))
