@@ -164,6 +164,7 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
         ("no_such_module:make", "cannot be imported"),
         ("functions_of_the_tests:number", "gives a int"),
         ("postgresql://user:secret@host/database?nonsense=1", "cannot be read"),
+        ("postgresql://user:a@b:secret@host/database", "cannot be read"),
         ("sqlite:/no/such/file.db", "there is no SQLite database"),
         ("aws:table?bucket=x", "no option 'bucket'; there are bucket_name"),
         ("aws:table?key_prefix=x", "no bucket_name"),

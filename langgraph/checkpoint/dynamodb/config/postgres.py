@@ -84,19 +84,23 @@ def _unreachable(error: Exception) -> OptionError:
 
 
 def _usable(options: PostgresOptions) -> str:
-    """The connection string, unless libpq would quote it, with the password in it, in its own error."""
+    text = options.connection_string.get_secret_value()
+    if not is_connection_string(text):
+        says = "is no connection string of Postgres; write postgresql://user:password@host:5432/database, with what is "
+        raise OptionError(_OPTION, says + "special in a password percent-encoded")
+    return text
+
+
+def is_connection_string(text: str) -> bool:
+    """Whether libpq can use a text; otherwise it would quote it, with the password in it, in its own error."""
     from psycopg import ProgrammingError  # noqa: PLC0415
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
-    text = options.connection_string.get_secret_value()
     try:
         ports = str(conninfo_to_dict(text).get("port", ""))
     except ProgrammingError:
-        ports = "none"
-    if not all(port.isdecimal() or not port for port in ports.split(",")):
-        says = "is no connection string of Postgres; write postgresql://user:password@host:5432/database, with what is "
-        raise OptionError(_OPTION, says + "special in a password percent-encoded") from None
-    return text
+        return False
+    return all(port.isdecimal() or not port for port in ports.split(","))
 
 
 TYPE = CheckpointerType(

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres import PostgresSaver
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from langgraph.checkpoint.dynamodb.config.postgres import is_connection_string
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
@@ -87,11 +87,12 @@ def open_postgres(connection_string: str, *, connections: int, as_target: bool) 
     Raises:
         CheckpointerConfigurationError: There is no connection, or the string is none. It is never shown.
     """
-    try:
-        conninfo_to_dict(connection_string)
-    except psycopg.ProgrammingError:
-        msg = "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database"
-        raise CheckpointerConfigurationError(msg) from None
+    if not is_connection_string(connection_string):
+        msg = (
+            "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database,"
+            " with what is special in a password percent-encoded"
+        )
+        raise CheckpointerConfigurationError(msg)
     options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(
         connection_string, kwargs=options, min_size=1, max_size=connections, open=False
