@@ -29,8 +29,8 @@ from benchmarks.months import EXAMPLES, Usage, month_cell
 from benchmarks.network import ROUND_TRIP_MS
 from benchmarks.stores import BACKENDS, Backend, Servers, Store, distant_servers
 from benchmarks.trials import LARGE_BYTES, OPERATIONS, Large, capabilities, large, latencies, usage
-from tests.support.postgres import run_postgres
 from tools.engine import DYNAMODB_LOCAL, find
+from tools.postgres import run_postgres
 from tools.server import ServerUnavailableError
 
 DOCS = Path(__file__).parents[1] / "docs"

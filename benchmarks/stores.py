@@ -33,8 +33,8 @@ from benchmarks.network import distant, line_to
 from benchmarks.raw import async_session_of, new_table
 from benchmarks.stored import Stored, stored
 from langgraph.checkpoint.dynamodb import acreate_checkpointer, create_checkpointer
-from tests.support.postgres import Postgres
 from tools.engine import Engine
+from tools.postgres import Postgres
 
 Saver: TypeAlias = BaseCheckpointSaver[Any]
 

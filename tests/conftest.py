@@ -27,7 +27,6 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
-from tests.support.postgres import Postgres, run_postgres
 from tests.support.traffic import Traffic
 from tools.engine import (
     DYNAMODB_LOCAL,
@@ -41,6 +40,7 @@ from tools.engine import (
     describe,
     find_all,
 )
+from tools.postgres import Postgres, run_postgres
 from tools.server import ServerUnavailableError
 
 if TYPE_CHECKING:

@@ -99,6 +99,18 @@ def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..
         each.close()
 
 
+@pytest.fixture(scope="module")
+def shared(make_table: Callable[[], str]) -> str:
+    """Give a table for all tests of a module, each of which has threads of its own."""
+    return make_table()
+
+
+@pytest.fixture
+def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+    """Give a saver on the table that the tests of a module share."""
+    return open_saver(shared)
+
+
 @pytest.fixture(scope="session")
 def table(
     client: DynamoDBClient, _make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]

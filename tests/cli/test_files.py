@@ -6,7 +6,6 @@ import io
 import json
 import sys
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,18 +18,6 @@ from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, stored_values, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-
-
-@pytest.fixture(scope="module")
-def shared(make_table: Callable[[], str]) -> str:
-    """Give a table for all tests, each of which has threads of its own."""
-    return make_table()
-
-
-@pytest.fixture
-def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
-    """Give a saver on the table."""
-    return open_saver(shared)
 
 
 @pytest.fixture

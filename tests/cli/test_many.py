@@ -30,18 +30,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 
-@pytest.fixture(scope="module")
-def shared(make_table: Callable[[], str]) -> str:
-    """Give a table for all tests, each of which has threads of its own."""
-    return make_table()
-
-
-@pytest.fixture
-def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
-    """Give a saver on the table."""
-    return open_saver(shared)
-
-
 @pytest.fixture
 def threads(saver: DynamoDBSaver) -> list[str]:
     """Give six threads of three checkpoints."""

@@ -20,18 +20,6 @@ from tests.support.checkpoints import Conversation, thread_config
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 
-@pytest.fixture(scope="module")
-def shared(make_table: Callable[[], str]) -> str:
-    """Give a table for all tests, each of which has threads of its own."""
-    return make_table()
-
-
-@pytest.fixture
-def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
-    """Give a saver on the table."""
-    return open_saver(shared)
-
-
 @pytest.fixture
 def threads() -> list[str]:
     """Give the ids of three threads."""

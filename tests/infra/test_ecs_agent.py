@@ -60,15 +60,15 @@ class Task:
 
 @pytest.fixture
 def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]:
-    """Give a factory of tasks; it takes how long their model thinks."""
+    """Give a factory of tasks; it takes how long their model thinks, and how long a message waits for another."""
     with contextlib.ExitStack() as stack:
 
-        def start(think_seconds: int = 0) -> Task:
+        def start(think_seconds: int = 0, wait_seconds: int = 30) -> Task:
             process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
                 [sys.executable, str(EXAMPLES / "ecs-agent" / "service.py")],
                 env={
                     **engine.environment(),
-                    "WAIT_SECONDS": os.environ.get("WAIT_SECONDS", "30"),
+                    "WAIT_SECONDS": str(wait_seconds),
                     "TABLE_NAME": table_name,
                     "HOST": "127.0.0.1",
                     "PORT": "0",
@@ -188,10 +188,9 @@ def test_a_retry_while_the_first_task_works_waits_for_its_answer(start_task: Cal
 
 
 def test_who_waits_for_too_long_is_asked_to_try_again(
-    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, monkeypatch: pytest.MonkeyPatch
+    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
 ) -> None:
-    monkeypatch.setenv("WAIT_SECONDS", "0")
-    slow, other = start_task(think_seconds=2), start_task()
+    slow, other = start_task(think_seconds=2), start_task(wait_seconds=0)
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(slow.say, "thread", "1", "first")
         wait_for_plan(client, table_name)

@@ -15,8 +15,8 @@ from benchmarks.contestants import OURS
 from benchmarks.months import EXAMPLES, Usage
 from benchmarks.stored import Stored
 from benchmarks.stores import BACKENDS, Servers, Store
-from tests.support.postgres import Postgres
 from tools.engine import DYNAMODB_LOCAL, Engine
+from tools.postgres import Postgres
 
 ROOT = Path(__file__).parents[2]
 CHOOSING, ADOPTING = (each.read_text(encoding="utf-8") for each in (backends.CHOOSING, backends.ADOPTING))

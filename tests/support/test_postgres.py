@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support import postgres
-from tests.support.postgres import Postgres
+from tools import postgres
+from tools.postgres import Postgres
 from tools.server import ServerUnavailableError
 
 

@@ -58,7 +58,21 @@ class Inventory:
 
     def add(self, item: Item) -> None:
         """Take an item of the namespace in."""
-        _sort_in(self, item)
+        sk = items.sort_key(item)
+        if sk.startswith(items.SEGMENTS):
+            self.segments[items.segment_id_of(item)] = item
+        elif sk.startswith(items.CHECKPOINTS):
+            checkpoint_id = items.checkpoint_id_of(item)
+            if items.is_head(item):
+                self.heads[checkpoint_id] = item
+            else:
+                self.writes.setdefault(checkpoint_id, []).append(item)
+        elif sk.startswith(items.NAMESPACES):
+            self.entries.append(item)
+        elif sk == items.ROSTER:
+            self.roster = item
+        elif sk == items.LOCK:
+            self.lock = item
 
     def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
         """The heads and writes of some checkpoints."""
@@ -106,31 +120,13 @@ def take_inventory(
             if measured:
                 inventory.sizes[items.sort_key(item)] = item_bytes(item)
                 item.pop(items.DATA, None)
-            _sort_in(inventory, item)
+            inventory.add(item)
     if with_indexes:
         for head in inventory.heads.values():
             items.check_format(head)
         ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
         yield from read_segments(table, None, at.pk, ids, inventory.indexes)
     return inventory
-
-
-def _sort_in(inventory: Inventory, item: Item) -> None:
-    sk = items.sort_key(item)
-    if sk.startswith(items.SEGMENTS):
-        inventory.segments[items.segment_id_of(item)] = item
-    elif sk.startswith(items.CHECKPOINTS):
-        checkpoint_id = items.checkpoint_id_of(item)
-        if items.is_head(item):
-            inventory.heads[checkpoint_id] = item
-        else:
-            inventory.writes.setdefault(checkpoint_id, []).append(item)
-    elif sk.startswith(items.NAMESPACES):
-        inventory.entries.append(item)
-    elif sk == items.ROSTER:
-        inventory.roster = item
-    elif sk == items.LOCK:
-        inventory.lock = item
 
 
 def epoch_in(item: Item, name: str, epochs: AbstractSet[bytes]) -> bool:

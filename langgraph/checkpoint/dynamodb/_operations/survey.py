@@ -83,10 +83,7 @@ def scan_threads(table: Table) -> Stream[ScannedPage]:
     seen: set[str] = set()
     parts = [heads_of_table(Segment=part, TotalSegments=SCAN_SEGMENTS) for part in range(SCAN_SEGMENTS)]
     while parts:
-        outcomes = yield [Call("scan", {"TableName": table.name, **each.params()}) for each in parts]
-        responses = [table.checked(each) for each in outcomes]
-        for part, response in zip(parts, responses, strict=True):
-            part.advance(response)
+        responses = yield from table.scan_pages(parts)
         parts = [each for each in parts if not each.done]
         new = _threads_of(item for each in responses for item in each["Items"])
         yield Emit(

@@ -27,6 +27,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError, ThreadLockLostError
 
 _NAMES = {"#holder": items.HOLDER, "#until": items.HELD_UNTIL}
+# Nobody has it, or whoever had it has not renewed it.
+_IS_FREE = "attribute_not_exists(#holder) OR #until < :dead"
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,12 @@ def _take(table: Table, hold: Hold, wait_seconds: float) -> Op[float]:
 
 def _try(table: Table, hold: Hold, delay_seconds: float) -> Op[tuple[float, Item | None]]:
     now = table.clock() + delay_seconds
-    free = "attribute_not_exists(#holder)"
-    dead = "#until < :dead"
-    values = {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
-    return (yield from _hold(table, hold, now, f"{free} OR {dead}", values, delay_seconds))
+    return (yield from _hold(table, hold, now, _IS_FREE, _dead(now), delay_seconds))
+
+
+def _dead(now: float) -> Item:
+    """The value of `_IS_FREE`: until when a hold may have been had of which nothing is left, by whatever clock."""
+    return {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
 
 
 def keep(table: Table, hold: Hold) -> Op[float]:
@@ -162,6 +166,5 @@ def let_go(table: Table, hold: Hold) -> Op[None]:
 
 def remove_free(table: Table, lock: Item) -> Op[None]:
     """Remove what holds have left of a thread, unless it is held."""
-    values = {":dead": {"N": str(int((table.clock() - LOCK_SKEW_SECONDS) * 1000))}}
     key = items.key(items.partition_key(lock), items.sort_key(lock))
-    yield from table.delete_if(key, "attribute_not_exists(#holder) OR #until < :dead", _NAMES, values)
+    yield from table.delete_if(key, _IS_FREE, _NAMES, _dead(table.clock()))

@@ -165,12 +165,7 @@ class Claim:
     root: Partition
     token: bytes
     epoch: bytes
-    previous: frozenset[bytes]
-
-    @property
-    def epochs(self) -> frozenset[bytes]:
-        """The thread's epoch when it was claimed, and those that deletions ended which then took no segments."""
-        return self.previous | {self.epoch}
+    epochs: frozenset[bytes]
 
 
 def take_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
@@ -182,8 +177,7 @@ def take_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
         attempt += 1
         thread = yield from _try_claim(table, root, token, delay)
         if thread is not None:
-            epoch = items.binary(thread, items.EPOCH)
-            return Claim(root, token, epoch, epochs_of(thread) - {epoch})
+            return Claim(root, token, items.binary(thread, items.EPOCH), epochs_of(thread))
     msg = (
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"

@@ -42,7 +42,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     namespace_entries,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query, Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -128,10 +128,7 @@ def scan_partitions(table: Table) -> Stream[tuple[Sequence[str], int]]:
         for part in range(SCAN_SEGMENTS)
     ]  # fmt: skip
     while parts:
-        outcomes = yield [Call("scan", {"TableName": table.name, **each.params()}) for each in parts]
-        responses = [table.checked(each) for each in outcomes]
-        for part, response in zip(parts, responses, strict=True):
-            part.advance(response)
+        responses = yield from table.scan_pages(parts)
         parts = [each for each in parts if not each.done]
         found = [items.partition_key(item) for each in responses for item in each["Items"]]
         yield Emit((list(dict.fromkeys(found)), len(found)))

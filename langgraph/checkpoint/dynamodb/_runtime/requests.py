@@ -148,6 +148,14 @@ class Table:
         items: list[Item] = response["Items"]
         return items
 
+    def scan_pages(self, parts: Sequence[Pages]) -> Op[list[Mapping[str, Any]]]:
+        """Read the next page of each of some parts of a scan, side by side; return the responses."""
+        outcomes = yield [Call("scan", {"TableName": self.name, **each.params()}) for each in parts]
+        responses = [self.checked(each) for each in outcomes]
+        for part, response in zip(parts, responses, strict=True):
+            part.advance(response)
+        return responses
+
     def batch_get(self, keys: Sequence[Item], *, consistent: bool) -> Op[list[Item]]:
         """Read items by their keys; those that do not exist are left out."""
         items: list[Item] = []

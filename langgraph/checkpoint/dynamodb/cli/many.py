@@ -44,6 +44,9 @@ From: TypeAlias = Annotated[
         "--from-file", "-f", metavar="FILE", help="Threads by a file, one id a line; - is standard input."
     ),
 ]
+AllThreads: TypeAlias = Annotated[
+    bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
+]
 Parallel: TypeAlias = Annotated[
     int, typer.Option(min=1, max=64, metavar="N", help="How many threads are served side by side.")
 ]

@@ -13,7 +13,16 @@ from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
 from langgraph.checkpoint.dynamodb.cli.accounts import Pruned, pruned
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
-from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.many import (
+    AllThreads,
+    Done,
+    From,
+    Parallel,
+    ThreadIds,
+    chosen,
+    conclude,
+    serve,
+)
 from langgraph.checkpoint.dynamodb.cli.moments import parse_age, stored_at
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
@@ -23,9 +32,7 @@ def prune(
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
-    all_threads: Annotated[
-        bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
-    ] = False,
+    all_threads: AllThreads = False,
     keep_last: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many checkpoints of each namespace stay at least.")
     ] = 1,

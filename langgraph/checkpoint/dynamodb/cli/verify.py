@@ -17,7 +17,15 @@ from langgraph.checkpoint.dynamodb._operations.verify import (
 )
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
-from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, serve
+from langgraph.checkpoint.dynamodb.cli.many import (
+    AllThreads,
+    From,
+    Parallel,
+    Served,
+    ThreadIds,
+    chosen,
+    serve,
+)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import sized
 
@@ -27,9 +35,7 @@ def verify(
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
-    all_threads: Annotated[
-        bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
-    ] = False,
+    all_threads: AllThreads = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="Remove what nothing can reach. Agents need not stop.")
     ] = False,

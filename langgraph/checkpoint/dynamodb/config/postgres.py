@@ -43,7 +43,7 @@ def _open(options: PostgresOptions) -> Iterator[BaseCheckpointSaver[Any]]:
     except OperationalError as error:
         raise _unreachable(error) from None
     pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
-        text, kwargs=_of_langgraph(), check=ConnectionPool.check_connection, min_size=1, open=False
+        text, kwargs=connection_options(), check=ConnectionPool.check_connection, min_size=1, open=False
     )
     with pool:
         saver = PostgresSaver(pool)
@@ -63,7 +63,7 @@ async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[
     except OperationalError as error:
         raise _unreachable(error) from None
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-        text, kwargs=_of_langgraph(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
+        text, kwargs=connection_options(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
     )
     async with pool:
         saver = AsyncPostgresSaver(pool)
@@ -71,7 +71,7 @@ async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[
         yield saver
 
 
-def _of_langgraph() -> dict[str, Any]:
+def connection_options() -> dict[str, Any]:
     """What LangGraph's savers want of a connection."""
     from psycopg.rows import dict_row  # noqa: PLC0415
 

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres import PostgresSaver
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from langgraph.checkpoint.dynamodb.config.postgres import is_connection_string
+from langgraph.checkpoint.dynamodb.config.postgres import connection_options, is_connection_string
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
@@ -93,9 +93,8 @@ def open_postgres(connection_string: str, *, connections: int, as_target: bool) 
             " with what is special in a password percent-encoded"
         )
         raise CheckpointerConfigurationError(msg)
-    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(
-        connection_string, kwargs=options, min_size=1, max_size=connections, open=False
+        connection_string, kwargs=connection_options(), min_size=1, max_size=connections, open=False
     )
     try:
         pool.open(wait=True, timeout=_CONNECT_SECONDS)

@@ -1,4 +1,4 @@
-"""A Postgres server for tests, of the system's binaries, in a temporary directory; and a database for each test."""
+"""A Postgres server for tests and benchmarks, of the system's binaries, with a database for whoever asks for one."""
 
 from __future__ import annotations
 
