@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
 
 LEADING_KEYS = "dynamodb:LeadingKeys"
+ATTRIBUTES = "dynamodb:Attributes"
 # The hash key of the table and of each of its indexes: what LeadingKeys is made from.
 HASH_KEYS = {None: "PK", "run_id-index": "run_id"}
 
@@ -85,6 +86,8 @@ def requests_of(operation: str, body: Node, context: Context) -> Iterator[Reques
             yield _request(operation, _arn(table), list(_batch_keys(entries)), context)
         return
     index = body.get("IndexName")
+    if operation == "UpdateItem":
+        context = {**context, ATTRIBUTES: _updated_attributes(body)}
     resource = _arn(body["TableName"]) + (f"/index/{index}" if index else "")
     yield _request(operation, resource, _keys(operation, body, HASH_KEYS[index]), context)
 
@@ -119,6 +122,14 @@ def _keys(operation: str, body: Node, hash_key: str) -> list[str]:
     return []
 
 
+def _updated_attributes(body: Node) -> list[str]:
+    """The attributes that an update names. Those of other requests are not worked out: no policy here asks."""
+    names = body.get("ExpressionAttributeNames", {})
+    expressions = " ".join(body.get(f"{kind}Expression", "") for kind in ("Update", "Condition"))
+    words = re.findall(r"(?<![:\w#])[A-Za-z_]\w*", expressions)
+    return [*body["Key"], *names.values(), *words]
+
+
 def _only_value(attribute: Node) -> str:
     [value] = attribute.values()
     return str(value)
@@ -132,8 +143,9 @@ def is_allowed(documents: Iterable[Node], request: Request) -> bool:
 
 
 def actions_of(document: Node) -> set[str]:
-    """Every DynamoDB action that a policy names."""
-    named = {action for statement in document["Statement"] for action in _list(statement["Action"])}
+    """Every DynamoDB action that a policy allows under some condition."""
+    allowing = [statement for statement in document["Statement"] if statement["Effect"] == "Allow"]
+    named = {action for statement in allowing for action in _list(statement["Action"])}
     return {action for action in named if action.startswith("dynamodb:")}
 
 
@@ -179,6 +191,15 @@ def _every_like(values: Sequence[str] | None, patterns: list[str], context: Cont
     return all(any(_matches(pattern, value, context) for pattern in patterns) for value in values or ())
 
 
+def _any_not_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
+    """ForAnyValue does not hold where there is no value at all, which is why a denial adds a Null condition."""
+    return any(not _like([value], patterns, context) for value in values or ())
+
+
+def _every_not_equal(values: Sequence[str] | None, unwanted: list[str], _: Context) -> bool:
+    return not set(values or ()) & set(unwanted)
+
+
 def _not_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
     return not _like(values, patterns, context)
 
@@ -193,6 +214,8 @@ def _null(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
 
 _OPERATORS: dict[str, Callable[[Sequence[str] | None, list[str], Context], bool]] = {
     "ForAllValues:StringLike": _every_like,
+    "ForAllValues:StringNotEquals": _every_not_equal,
+    "ForAnyValue:StringNotLike": _any_not_like,
     "Null": _null,
     "StringEquals": _equals,
     "StringLike": _like,

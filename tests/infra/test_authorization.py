@@ -48,6 +48,30 @@ def test_every_key_has_to_match_and_null_catches_none() -> None:
     assert not is_allowed([policy(every | {"Null": {"dynamodb:LeadingKeys": "false"}})], get_item())
 
 
+def test_one_foreign_key_is_denied_and_none_is_not() -> None:
+    denial = policy({"ForAnyValue:StringNotLike": {"dynamodb:LeadingKeys": ["a/*"]}}, effect="Deny")
+    assert is_allowed([policy(), denial], get_item("a/1", "a/2"))
+    assert not is_allowed([policy(), denial], get_item("a/1", "b/2"))
+    assert is_allowed([policy(), denial], get_item())
+
+
+def test_attributes_of_an_update_are_those_that_it_names() -> None:
+    condition = {"ForAllValues:StringNotEquals": {"dynamodb:Attributes": ["claim"]}}
+    [statement] = policy(condition)["Statement"]
+    document = {"Statement": [{**statement, "Action": "dynamodb:UpdateItem"}]}
+    body = {"TableName": "t", "Key": {"PK": {"S": "k"}, "SK": {"S": "s"}}}
+    placed = {"UpdateExpression": "SET #c = :claim", "ExpressionAttributeValues": {":claim": {"S": "x"}}}
+    for changes, allowed in (
+        ({}, True),
+        ({**placed, "ExpressionAttributeNames": {"#c": "epoch"}}, True),
+        ({**placed, "ExpressionAttributeNames": {"#c": "claim"}}, False),
+        ({"UpdateExpression": "REMOVE claim"}, False),
+        ({"ConditionExpression": "attribute_exists(claim)"}, False),
+    ):
+        [request] = requests_of("UpdateItem", {**body, **changes}, {})
+        assert is_allowed([document], request) is allowed
+
+
 def test_wildcards_match_line_ends_and_brackets_are_text() -> None:
     condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["[ab]?/*"]}}
     assert is_allowed([policy(condition)], get_item("[ab]x/\n"))
@@ -126,8 +150,12 @@ def test_query_of_an_index_is_about_the_index_and_its_hash_key() -> None:
     assert list(request.leading_keys) == ["run"]
 
 
-def test_actions_of_a_policy_are_those_of_dynamodb() -> None:
-    statements = [{"Action": ["dynamodb:Query", "kms:Decrypt"]}, {"Action": "dynamodb:GetItem"}]
+def test_actions_of_a_policy_are_those_of_dynamodb_that_it_allows() -> None:
+    statements = [
+        {"Effect": "Allow", "Action": ["dynamodb:Query", "kms:Decrypt"]},
+        {"Effect": "Allow", "Action": "dynamodb:GetItem"},
+        {"Effect": "Deny", "Action": "dynamodb:*"},
+    ]
     assert actions_of({"Statement": statements}) == {"dynamodb:Query", "dynamodb:GetItem"}
 
 

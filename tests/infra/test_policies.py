@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
-from tests.infra.authorization import Gate, actions_of
+from tests.infra.authorization import Gate, actions_of, is_allowed, requests_of
 from tests.infra.conftest import MakeSaver, contents, for_table
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
 from tests.infra.rendering import Node, load, render
@@ -27,7 +30,8 @@ Operation: TypeAlias = Callable[[Saver], Awaitable[object]]
 
 STACK = render(load("table.yaml"))
 POLICIES = {
-    name: STACK.properties(f"{name}Policy")["PolicyDocument"] for name in ("Agent", "Operator", "Reader")
+    name: STACK.properties(f"{name}Policy")["PolicyDocument"]
+    for name in ("Agent", "Runner", "Operator", "Reader")
 }
 DENIED = "AccessDeniedException"
 
@@ -101,6 +105,118 @@ async def test_agent_policy_refuses_scans_and_administration(saver_of: SaverOf, 
     assert not gate.allowed
 
 
+def written(saver: Saver, content: str) -> Awaitable[object]:
+    """Writes of a task whose checkpoint has not come yet."""
+    config: RunnableConfig = {
+        "configurable": {"thread_id": "thread", "checkpoint_ns": "", "checkpoint_id": "1"}
+    }
+    return saver.aput_writes(config, [("messages", content)], "task")
+
+
+RUNS: dict[str, Operation] = {
+    "put": lambda saver: saver.aput(
+        {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}},
+        empty_checkpoint(),
+        {"source": "update", "step": 9, "parents": {}},
+        {},
+    ),
+    "put_writes": lambda saver: written(saver, random.Random(0).randbytes(30_000).hex()),
+    "get_tuple": lambda saver: saver.aget_tuple(config_of("thread")),
+    "list": lambda saver: listed(saver, "thread"),
+    "get_delta_channel_history": lambda saver: saver.aget_delta_channel_history(
+        config=config_of("thread"), channels=["messages"]
+    ),
+    "copy_thread": lambda saver: saver.acopy_thread("thread", f"copy-{uuid.uuid4().hex}"),
+}
+DELETIONS: dict[str, Operation] = {
+    "delete_thread": lambda saver: saver.adelete_thread("thread"),
+    "delete_for_runs": lambda saver: saver.adelete_for_runs(["run"]),
+    "prune": lambda saver: saver.aprune(["thread"]),
+    "prune to nothing": lambda saver: saver.aprune(["thread"], strategy="delete"),
+}
+NOT_FOR_RUNNERS: dict[str, Operation] = {
+    **DELETIONS,
+    "list all threads": lambda saver: listed(saver, None),
+    "list by run": lambda saver: listed(saver, None, filter={"run_id": "run"}),
+}
+
+
+async def test_runner_policy_runs_agents_and_allows_no_more(
+    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
+) -> None:
+    gate = gate_of("Runner", table_name)
+    expected = f"The tool returned {TOOL_RESULT_BYTES} characters."
+    for run_id in ("r-1", "r-2"):
+        saver = saver_of(gate)
+        assert converse(saver, config_of("thread", run_id=run_id))[-1].content == expected
+        assert (await aconverse(saver, config_of("async", run_id=run_id)))[-1].content == expected
+        with saver.thread_lock("thread"):
+            assert converse(saver, config_of("thread"))[-1].content == expected
+        async with saver.athread_lock("async"):
+            await aconverse(saver, config_of("async"))
+    # Somebody else deletes between two steps, so the next one begins the thread's epoch again.
+    make_saver().prune(["thread"])
+    assert converse(saver, config_of("thread"))[-1].content == expected
+    # The look for another saver's threads goes without the index.
+    assert {request.resource.partition("/index/")[2] for request in gate.refused} == {"run_id-index"}
+    assert gate.allowed_actions() == actions_of(POLICIES["Runner"])
+
+    gate.refused.clear()
+    remove_a_segment(client, table_name, "thread")
+    await sees_the_damage(both_sides(saver_of(gate)), "thread")
+    assert not gate.refused
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=list(RUNS))
+async def test_runner_may_do_what_running_takes(
+    make_saver: MakeSaver, saver_of: SaverOf, table_name: str, run: Operation
+) -> None:
+    converse(make_saver(), config_of("thread", run_id="run"))
+    gate = gate_of("Runner", table_name)
+    for side in both_sides(saver_of(gate)):
+        await run(side)
+    assert gate.allowed
+    assert {request.resource.partition("/index/")[2] for request in gate.refused} <= {"run_id-index"}
+
+
+@pytest.mark.parametrize("refused", NOT_FOR_RUNNERS.values(), ids=list(NOT_FOR_RUNNERS))
+async def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
+    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, refused: Operation
+) -> None:
+    agent = make_saver()
+    converse(agent, config_of("thread"))
+    converse(agent, config_of("thread", run_id="run"))
+    before = contents(client, table_name)
+    gate = gate_of("Runner", table_name)
+    for side in both_sides(saver_of(gate)):
+        with pytest.raises(CheckpointerConfigurationError, match=DENIED):
+            await refused(side)
+    assert contents(client, table_name) == before
+    assert gate.refused
+
+
+@pytest.mark.parametrize("deletion", DELETIONS.values(), ids=list(DELETIONS))
+async def test_runner_policy_beside_the_operators_is_no_obstacle(
+    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, deletion: Operation
+) -> None:
+    converse(make_saver(), config_of("thread", run_id="run"))
+    before = contents(client, table_name)
+    policies = [for_table(POLICIES[name], table_name) for name in ("Runner", "Operator")]
+    gate = Gate(policies)
+    await deletion(saver_of(gate))
+    assert not gate.refused
+    assert contents(client, table_name) != before
+
+
+def test_a_batch_of_deletes_is_what_the_runners_policy_cannot_tell_from_one_of_puts() -> None:
+    """IAM knows BatchWriteItem as one action, so this says what the document has to say."""
+    key = {"PK": {"S": "thread#"}, "SK": {"S": "T"}}
+    for write in ({"PutRequest": {"Item": key}}, {"DeleteRequest": {"Key": key}}):
+        body = {"RequestItems": {STACK.outputs["TableArn"]: [write]}}
+        [request] = requests_of("BatchWriteItem", body, {})
+        assert is_allowed([POLICIES["Runner"]], request)
+
+
 async def test_operator_policy_prunes_deletes_and_scans_and_no_more(
     make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
 ) -> None:
@@ -153,21 +269,8 @@ async def test_reader_sees_everything_of_a_thread_and_scans_nothing(
 
 
 WRITES: dict[str, Operation] = {
-    "put": lambda saver: saver.aput(
-        {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}},
-        empty_checkpoint(),
-        {"source": "update", "step": 9, "parents": {}},
-        {},
-    ),
-    "put_writes": lambda saver: saver.aput_writes(
-        {"configurable": {"thread_id": "thread", "checkpoint_ns": "", "checkpoint_id": "1"}},
-        [("messages", "forged")],
-        "task",
-    ),
-    "delete_thread": lambda saver: saver.adelete_thread("thread"),
-    "delete_for_runs": lambda saver: saver.adelete_for_runs(["run"]),
-    "copy_thread": lambda saver: saver.acopy_thread("thread", "copy"),
-    "prune": lambda saver: saver.aprune(["thread"]),
+    **{name: RUNS[name] for name in ("put", "put_writes", "copy_thread")},
+    **DELETIONS,
 }
 
 
@@ -191,9 +294,10 @@ async def test_reader_cannot_write(
 
 
 def test_policies_name_one_table_and_its_index_and_no_wildcard() -> None:
-    for document in POLICIES.values():
-        resources = [statement["Resource"] for statement in document["Statement"]]
-        assert resources == [STACK.outputs["TableArn"], STACK.outputs["IndexArn"]]
+    for name, document in POLICIES.items():
+        resources = {statement["Resource"] for statement in document["Statement"]}
+        index = set() if name == "Runner" else {STACK.outputs["IndexArn"]}
+        assert resources == {STACK.outputs["TableArn"], *index}
         assert not any("*" in action for action in actions_of(document))
         assert not {"dynamodb:DescribeTable", "dynamodb:CreateTable"} & actions_of(document)
 

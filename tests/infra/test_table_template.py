@@ -181,6 +181,7 @@ def test_outputs_are_exported_under_the_stacks_name() -> None:
         "TableArn": arn,
         "IndexArn": f"{arn}/index/run_id-index",
         "AgentPolicyArn": "arn:aws:iam::123456789012:policy/blue-AgentPolicy",
+        "RunnerPolicyArn": "arn:aws:iam::123456789012:policy/blue-RunnerPolicy",
         "OperatorPolicyArn": "arn:aws:iam::123456789012:policy/blue-OperatorPolicy",
         "ReaderPolicyArn": "arn:aws:iam::123456789012:policy/blue-ReaderPolicy",
     }

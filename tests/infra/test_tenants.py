@@ -40,9 +40,17 @@ def policy_of(tenant: str, **parameters: str) -> Node:
     return document
 
 
-def gate_of(tenant: str, table_name: str) -> Gate:
-    """A gate that lets through what the tenant's policy allows."""
-    return Gate([for_table(policy_of(tenant), table_name)])
+def gate_of(tenant: str, table_name: str, *beside: Node) -> Gate:
+    """A gate that lets through what the tenant's policy allows, with others beside it."""
+    return Gate([for_table(document, table_name) for document in (policy_of(tenant), *beside)])
+
+
+AGENT, OPERATOR = (
+    TABLE_STACK.properties(f"{name}Policy")["PolicyDocument"] for name in ("Agent", "Operator")
+)
+# More than any policy of the templates allows.
+EVERYTHING: Node = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+BESIDE: dict[str, list[Node]] = {"alone": [], "agent": [AGENT], "operator": [OPERATOR], "all": [EVERYTHING]}
 
 
 def reads(*keys: str) -> Request:
@@ -115,14 +123,21 @@ IDS = st.lists(PIECES, min_size=1, max_size=6).map("".join) | st.text(min_size=1
 # The gate decides before anything is sent, so one engine does.
 @pytest.mark.engines("dynamodb-local")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(thread_id=IDS, namespace=IDS | st.just(""), attack=st.sampled_from(ATTACKS), sync=st.booleans())
-@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False)
-@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[4], sync=True)
-@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[6], sync=False)
-@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[7], sync=False)
-@example(thread_id="tenant-a/#tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False)
-@example(thread_id="tenant-a/../tenant-b/secret", namespace="", attack=ATTACKS[4], sync=False)
-@example(thread_id="tenant-a%2F", namespace="", attack=ATTACKS[1], sync=False)
+@given(
+    thread_id=IDS,
+    namespace=IDS | st.just(""),
+    attack=st.sampled_from(ATTACKS),
+    sync=st.booleans(),
+    beside=st.sampled_from(list(BESIDE)),
+)
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False, beside="alone")
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False, beside="agent")
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[4], sync=True, beside="agent")
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[6], sync=False, beside="operator")
+@example(thread_id="tenant-b/secret", namespace="", attack=ATTACKS[7], sync=False, beside="all")
+@example(thread_id="tenant-a/#tenant-b/secret", namespace="", attack=ATTACKS[0], sync=False, beside="alone")
+@example(thread_id="tenant-a/../tenant-b/secret", namespace="", attack=ATTACKS[4], sync=False, beside="all")
+@example(thread_id="tenant-a%2F", namespace="", attack=ATTACKS[1], sync=False, beside="agent")
 async def test_no_crafted_id_reaches_another_tenant(
     saver_of: SaverOf,
     make_saver: MakeSaver,
@@ -132,6 +147,7 @@ async def test_no_crafted_id_reaches_another_tenant(
     namespace: str,
     attack: Attack,
     sync: bool,
+    beside: str,
 ) -> None:
     """Every request that the policy lets through is about items of the attacker, and the others' are untouched."""
     owner = make_saver()
@@ -140,7 +156,7 @@ async def test_no_crafted_id_reaches_another_tenant(
             await aconverse(owner, config_of(thread))
     foreign = [item for item in contents(client, table_name) if not item["PK"]["S"].startswith("tenant-a/")]
 
-    gate = gate_of("tenant-a", table_name)
+    gate = gate_of("tenant-a", table_name, *BESIDE[beside])
     saver = saver_of(gate)
     side: Saver = SyncAsAsync(saver) if sync else saver
     outcome: Exception | None = None
@@ -172,17 +188,29 @@ def test_prefix_of_one_tenant_is_never_that_of_another(tenant: str, other: str) 
     assert is_allowed([policy_of(tenant)], reads(f"{name}/thread#")) == (name == tenant)
 
 
-def test_one_foreign_key_in_a_batch_refuses_the_batch() -> None:
-    document = policy_of("tenant-a")
-    assert is_allowed([document], reads("tenant-a/1#", "tenant-a/2#ns"))
-    assert not is_allowed([document], reads("tenant-a/1#", "tenant-b/1#"))
+beside_others = pytest.mark.parametrize("beside", BESIDE.values(), ids=list(BESIDE))
 
 
+@beside_others
+def test_one_foreign_key_in_a_batch_refuses_the_batch(beside: list[Node]) -> None:
+    documents = [policy_of("tenant-a"), *beside]
+    assert is_allowed(documents, reads("tenant-a/1#", "tenant-a/2#ns"))
+    assert not is_allowed(documents, reads("tenant-a/1#", "tenant-b/1#"))
+    assert not is_allowed(documents, reads("tenant-b/1#", "tenant-a/1#"))
+
+
+@beside_others
 @pytest.mark.parametrize(
     ("operation", "body"),
     [
         ("Scan", {}),
+        ("Scan", {"IndexName": "run_id-index"}),
         ("DescribeTable", {}),
+        ("DeleteTable", {}),
+        ("CreateBackup", {}),
+        ("ExportTableToPointInTime", {}),
+        ("RestoreTableToPointInTime", {}),
+        ("PartiQLSelect", {}),
         (
             "Query",
             {
@@ -193,17 +221,39 @@ def test_one_foreign_key_in_a_batch_refuses_the_batch() -> None:
         ),
     ],
 )
-def test_requests_that_name_no_partition_are_refused(operation: str, body: Node) -> None:
+def test_requests_that_name_no_partition_are_refused(operation: str, body: Node, beside: list[Node]) -> None:
     table = TABLE_STACK.outputs["TableArn"]
     [request] = requests_of(operation, {"TableName": table, **body}, {})
-    assert not is_allowed([policy_of("tenant-a")], request)
+    assert not is_allowed([policy_of("tenant-a"), *beside], request)
 
 
+@beside_others
+@pytest.mark.parametrize(
+    ("action", "below"),
+    [
+        ("GetRecords", "stream/2026-11-22T00:00:00.000"),
+        ("RestoreTableFromBackup", "backup/01"),
+        ("DescribeExport", "export/01"),
+    ],
+)
+def test_what_belongs_to_the_table_is_refused(action: str, below: str, beside: list[Node]) -> None:
+    request = Request(f"dynamodb:{action}", f"{TABLE_STACK.outputs['TableArn']}/{below}", {})
+    assert not is_allowed([policy_of("tenant-a"), *beside], request)
+
+
+@beside_others
 @pytest.mark.parametrize("action", sorted(actions_of(policy_of("tenant-a"))))
-def test_allowed_action_without_any_key_is_refused(action: str) -> None:
-    """The condition on all keys holds where there is none; it is the Null condition that makes it fail."""
+def test_allowed_action_without_any_key_is_refused(action: str, beside: list[Node]) -> None:
+    """The conditions on keys say nothing where there is none; it is the Null conditions that refuse it."""
     request = Request(action, TABLE_STACK.outputs["TableArn"], {})
-    assert not is_allowed([policy_of("tenant-a")], request)
+    assert not is_allowed([policy_of("tenant-a"), *beside], request)
+
+
+@beside_others
+def test_another_table_is_nothing_to_the_tenants_policy(beside: list[Node]) -> None:
+    """It neither allows nor denies it: what else the role may do is for its other policies to say."""
+    request = Request("dynamodb:Scan", TABLE_STACK.outputs["TableArn"] + "-2", {})
+    assert is_allowed([policy_of("tenant-a"), *beside], request) is (EVERYTHING in beside)
 
 
 @pytest.mark.parametrize(
@@ -218,23 +268,34 @@ def test_allowed_action_without_any_key_is_refused(action: str) -> None:
         (None, "${aws:PrincipalTag/tenant}/1#", False),
     ],
 )
-def test_session_tag_names_the_tenant(tag: str | None, key: str, allowed: bool) -> None:
+@beside_others
+def test_session_tag_names_the_tenant(tag: str | None, key: str, allowed: bool, beside: list[Node]) -> None:
     request = reads(key)
     tags = {} if tag is None else {"aws:PrincipalTag/tenant": [tag]}
     tagged = Request(request.action, request.resource, {**request.context, **tags})
-    assert is_allowed([policy_of("")], tagged) is allowed
+    assert is_allowed([policy_of(""), *beside], tagged) is allowed
+
+
+@pytest.mark.parametrize("tag", [None, ""])
+def test_caller_without_tenant_is_denied_whatever_iam_makes_of_the_missing_variable(tag: str | None) -> None:
+    """IAM's documents leave open whether a condition on a variable without a value holds, so nothing rests on it."""
+    document = policy_of("")
+    sure = [each for each in document["Statement"] if "PrincipalTag/tenant}" not in str(each)]
+    request = reads("tenant-a/1#")
+    tags = {} if tag is None else {"aws:PrincipalTag/tenant": [tag]}
+    tagged = Request(request.action, request.resource, {**request.context, **tags})
+    assert not is_allowed([{**document, "Statement": sure}, EVERYTHING], tagged)
 
 
 def test_customer_key_can_be_used_through_dynamodb_only() -> None:
     key_arn = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    [_, statement] = policy_of("tenant-a", KmsKeyArn=key_arn)["Statement"]
+    statement = policy_of("tenant-a", KmsKeyArn=key_arn)["Statement"][-1]
     assert statement["Resource"] == key_arn
     assert statement["Condition"] == {"StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}}
 
 
 def test_actions_are_those_of_the_agent() -> None:
-    agent = TABLE_STACK.properties("AgentPolicy")["PolicyDocument"]
-    assert actions_of(policy_of("tenant-a")) == actions_of(agent)
+    assert actions_of(policy_of("tenant-a")) == actions_of(AGENT)
 
 
 @pytest.mark.parametrize("tenant", ["tenant-a/", "*", "tenant?", "${aws:userid}", "a b", "a#b", "%41"])

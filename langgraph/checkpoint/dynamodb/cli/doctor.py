@@ -21,6 +21,7 @@ class Role(str, Enum):
     """The policies of the templates."""
 
     AGENT = "agent"
+    RUNNER = "runner"
     OPERATOR = "operator"
     READER = "reader"
     TENANT = "tenant"

@@ -17,16 +17,19 @@ if TYPE_CHECKING:
 
 INDEX_QUERY = "Query on the index"
 _READS = frozenset({"BatchGetItem", "GetItem", "Query", INDEX_QUERY})
+_STORES = frozenset({"BatchWriteItem", "PutItem", "UpdateItem"})
 _CHANGES = frozenset({"BatchWriteItem", "DeleteItem", "UpdateItem"})
 # The policies of infra/table.yaml and infra/tenant.yaml, which a test compares.
 POLICIES = {
-    "agent": _READS | _CHANGES | {"PutItem"},
+    "agent": _READS | _CHANGES | _STORES,
+    "runner": (_READS - {INDEX_QUERY}) | _STORES,
     "operator": _READS | _CHANGES | {"Scan"},
     "reader": _READS,
-    "tenant": (_READS - {INDEX_QUERY}) | _CHANGES | {"PutItem"},
+    "tenant": (_READS - {INDEX_QUERY}) | _CHANGES | _STORES,
 }
 _REMEDIES = {
     "agent": "attach the ARN that the table's stack puts out as AgentPolicyArn to the role",
+    "runner": "attach the ARN that the table's stack puts out as RunnerPolicyArn to the role",
     "operator": "attach the ARN that the table's stack puts out as OperatorPolicyArn to the role",
     "reader": "attach the ARN that the table's stack puts out as ReaderPolicyArn to the role",
     "tenant": "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix",
