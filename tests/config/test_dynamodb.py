@@ -68,6 +68,7 @@ def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPa
     values = {
         "region_name": "eu-west-1",
         "endpoint_url": "http://localhost:8000",
+        "retry_seconds": 5,
         "ttl_seconds": 60,
         "consistent_read": False,
         "encrypt_metadata": True,

@@ -8,20 +8,28 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from tests.infra import lambda_runtime
 from tests.infra.connections import Proxy
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tests.support.scripted import scripted_server
 from tools.engine import Engine
 
 EXAMPLES = INFRA / "examples"
 # What is tested here is the process, so one engine does; where connections matter it is the one that keeps them open.
 pytestmark = pytest.mark.engines("dynamodb-local")
+DOCUMENT = (INFRA.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+# What one attempt of a request takes at most, and how many requests may be given up one after the other: one of the
+# run, the renewal of the lock, and the one that lets go of it.
+ATTEMPT_SECONDS = default_config().connect_timeout + default_config().read_timeout
+GIVEN_UP = 3
 HANDLERS = ["handler.handler", "handler.sync_handler"]
 # The blocking one differs by its driver, which has tests of its own.
 BOTH = [HANDLERS[0], pytest.param(HANDLERS[1], marks=pytest.mark.search)]
@@ -69,22 +77,23 @@ def proxy(engine: Engine) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def environment_of(engine: Engine, proxy: Proxy, table_name: str) -> Iterator[Callable[[str], Environment]]:
-    """Give a factory of execution environments for a handler."""
+def environment_of(engine: Engine, proxy: Proxy, table_name: str) -> Iterator[Callable[..., Environment]]:
+    """Give a factory of execution environments for a handler; it takes other variables besides."""
     variables = {
         **engine.environment(),
         "AWS_ENDPOINT_URL_DYNAMODB": proxy.url,
         "TABLE_NAME": table_name,
+        "RETRY_SECONDS": "1",
         "PYTHONPATH": os.pathsep.join(
             str(folder) for folder in (EXAMPLES / "lambda-agent", EXAMPLES, Path.cwd())
         ),
     }
     with contextlib.ExitStack() as stack:
 
-        def start(handler: str) -> Environment:
+        def start(handler: str, **others: str) -> Environment:
             process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
                 [sys.executable, lambda_runtime.__file__, handler],
-                env=variables,
+                env={**variables, **others},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -201,6 +210,47 @@ def test_failed_invocation_does_not_harm_the_next(
     assert environment.invoke(thread_id="thread", message="hello")["messages"] == 2
 
 
+@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("answered", [0, 6], ids=["from the start", "in the middle"])
+def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
+    environment_of: Callable[..., Environment], handler: str, answered: int
+) -> None:
+    """At the start nothing has the thread yet; in the middle it is to be let go, which is throttled too."""
+    with scripted_server() as endpoint:
+        endpoint.script = [(200, "")] * answered + [(400, "ProvisionedThroughputExceededException")] * 10_000
+        environment = environment_of(handler, AWS_ENDPOINT_URL_DYNAMODB=endpoint.address, RETRY_SECONDS="1")
+        # What is timed is an invocation, and not the start of the process.
+        environment.send(thread_id="thread")
+        assert "error" in environment.answer()
+        began = time.monotonic()
+        environment.send(thread_id="thread", message="hello")
+        answer = environment.answer()
+        assert time.monotonic() - began < GIVEN_UP * (1 + ATTEMPT_SECONDS)
+        assert "ProvisionedThroughputExceededException" in answer["error"]
+        # A thread that is had is read next.
+        assert ("Query" in endpoint.requests) == (answered > 0)
+
+
+def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
+    """As docs/operations.md adds it up."""
+    template = load("examples/lambda-agent/template.yaml")
+    function = render(template, parameters(), exports=render(load("table.yaml")).exports).properties("Agent")
+    variables = function["Environment"]["Variables"]
+    waiting, trying = float(variables["WAIT_SECONDS"]), float(variables["RETRY_SECONDS"])
+    giving_up = GIVEN_UP * (trying + ATTEMPT_SECONDS)
+    limit = template["Parameters"]["Timeout"]
+    assert waiting + giving_up < limit["MinValue"] <= limit["Default"] == int(function["Timeout"])
+    section = DOCUMENT.split("### Time-outs\n")[1].split("\n### ")[0]
+    for row in (
+        f"| {waiting:g} |",
+        f"| {GIVEN_UP} * ({trying:g} + {ATTEMPT_SECONDS:g}) = {giving_up:g} |",
+        f"**{waiting + giving_up:g} and the agent**",
+    ):
+        assert row in section
+    for text in (limit["ConstraintDescription"], limit["Description"]):
+        assert f"{waiting + giving_up:g}" in text
+
+
 def parameters(**given: str) -> dict[str, str]:
     """Parameters of the template that it has no defaults for, and these."""
     return {
@@ -219,7 +269,7 @@ def test_template_runs_this_handler_under_the_agent_policy(driver: str, handler:
     )
     function = stack.properties("Agent")
     assert function["Handler"] == handler
-    assert function["Environment"]["Variables"] == {"TABLE_NAME": table.outputs["TableName"]}
+    assert function["Environment"]["Variables"]["TABLE_NAME"] == table.outputs["TableName"]
     assert stack.properties("AgentRole")["ManagedPolicyArns"] == [table.outputs["AgentPolicyArn"]]
     assert "dynamodb:" not in str(stack.resources)
 
@@ -229,6 +279,8 @@ def test_template_runs_this_handler_under_the_agent_policy(driver: str, handler:
     [
         ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
         ({"Driver": "threads"}, "must be one of"),
+        ({"Timeout": "60"}, "must be 90 to 900 seconds"),
+        ({"MemorySize": "128"}, "must be 256 to 10240 MB"),
         ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
     ],
 )

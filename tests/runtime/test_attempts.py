@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from itertools import count
 from types import SimpleNamespace
@@ -102,6 +103,23 @@ def test_what_goes_on_failing_is_raised_as_it_came_with_what_to_do(
 
 
 @both_sides
+@pytest.mark.parametrize(("retry_seconds", "is_sent_again"), [(0, False), (1, True)])
+def test_for_how_long_is_an_option(
+    endpoint: Scripted, side: Side, retry_seconds: float, *, is_sent_again: bool
+) -> None:
+    with _saver(endpoint.address, retry_seconds=retry_seconds) as saver:
+        # Making a client takes time too.
+        assert ask(side, saver, "get_tuple", thread_config()) is None
+        endpoint.always = TRANSIENT["throttled"]
+        endpoint.requests.clear()
+        began = time.monotonic()
+        with pytest.raises(ClientError):
+            ask(side, saver, "get_tuple", thread_config())
+        assert time.monotonic() - began < limits.RETRY_SECONDS / 2
+    assert (len(endpoint.requests) > 1) == is_sent_again
+
+
+@both_sides
 @pytest.mark.parametrize("failure", TRANSIENT)
 def test_a_configuration_or_a_client_that_was_given_has_its_own_retries(
     endpoint: Scripted, failure: str, side: Side
@@ -138,7 +156,7 @@ def test_where_nothing_answers_the_log_says_so_with_what_to_do_before_it_is_rais
             _read(side, _saver(address))
     message, *again = [each.getMessage() for each in words.records]
     # By its clock, and not once for each attempt.
-    assert len(again) <= limits.RETRY_SECONDS_TOTAL / limits.RETRY_WORDS_SECONDS
+    assert len(again) <= limits.RETRY_SECONDS / limits.RETRY_WORDS_SECONDS
     assert message.startswith("no answer from DynamoDB for table the-table")
     assert address in message
     assert "check endpoint_url, region_name" in message

@@ -71,6 +71,11 @@ WRONG: list[tuple[str, list[Any], str]] = [
         [{"connect_timeout": 1}, {}, Config, "standard", Plain()],
         "give a botocore.config.Config",
     ),
+    (
+        "retry_seconds",
+        [-1, "5", True, None, float("inf"), float("nan")],
+        "give a number of seconds, 0 or more",
+    ),
     ("serde", ["msgpack", {}, Plain(), JsonPlusSerializer], "give an object with dumps_typed"),
     ("ttl_seconds", [0, -1, 1.5, True, "60"], "give a whole number of seconds above 0, or None"),
     ("cache_bytes", [-1, 1.5, True, "1", None], "give a whole number of bytes"),

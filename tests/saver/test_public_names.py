@@ -32,6 +32,7 @@ OPTIONS = {
     "async_session": None,
     "client": None,
     "client_config": None,
+    "retry_seconds": 60.0,
     "serde": None,
     "ttl_seconds": None,
     "consistent_read": True,

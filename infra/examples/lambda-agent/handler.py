@@ -17,7 +17,9 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 # Lambda imports this module once per execution environment and then calls the handler many times. The saver is made
 # here, so that its connections and what it remembers of a thread are used again. It opens nothing before its first
 # request, and survives that Lambda freezes the process in between.
-agent = build_agent(DynamoDBSaver(os.environ["TABLE_NAME"]))
+# Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
+# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/operations.md.
+agent = build_agent(DynamoDBSaver(os.environ["TABLE_NAME"], retry_seconds=float(os.environ["RETRY_SECONDS"])))
 # The event loop stays too: connections belong to the loop that opened them, and `asyncio.run` makes one per call.
 loop = asyncio.new_event_loop()
 

@@ -1,9 +1,9 @@
 """The exceptions that the saver raises itself.
 
-Each message names the thing that is wrong and what mends it. What may pass by itself is tried again for a minute:
-throttling, failures on AWS's side, and endpoints without an answer. If it does not, it passes through as botocore
-raises it, with a note that says what to do (from Python 3.11 on), as the log has said before. Whatever reads
-the table may raise `CheckpointCorruptionError`, `CheckpointFormatError` or `CheckpointerConfigurationError`.
+Each message names the thing that is wrong and what mends it. What may pass by itself is tried again for
+`retry_seconds`: throttling, failures on AWS's side, and endpoints without an answer. If it does not, it passes through
+as botocore raises it, with a note that says what to do (from Python 3.11 on), as the log has said before. Whatever
+reads the table may raise `CheckpointCorruptionError`, `CheckpointFormatError` or `CheckpointerConfigurationError`.
 """
 
 from __future__ import annotations

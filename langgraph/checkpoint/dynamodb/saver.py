@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_flag,
     check_reach,
+    check_seconds,
     check_serde,
     check_table_name,
     check_whole_number,
@@ -81,7 +82,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         client: A boto3 DynamoDB client, used as it is, with its own retries, and never closed. It has its region,
             endpoint and config already, so these are for the async client then, and refused without `async_session`.
         client_config: A botocore `Config` that replaces the saver's own (short time-outs, TCP keep-alive,
-            a pool of 64 connections) and its retries (for a minute, whatever botocore's release).
+            a pool of 64 connections) and its retries (whatever botocore's release).
+        retry_seconds: For how long a request that is throttled, fails on AWS's side or gets no answer is sent
+            again, and what a batch left unprocessed; 0 sends each once. The last attempt may take as long as the
+            time-outs allow, 13 seconds. A client or configuration that was given has its own retries; of what
+            batches leave unprocessed this holds all the same.
         serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
             serializers of your own work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored; None keeps
@@ -119,6 +124,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         async_session: AsyncSession | AioSession | None = None,
         client: DynamoDBClient | None = None,
         client_config: Config | None = None,
+        retry_seconds: float = RETRY_SECONDS,
         serde: SerializerProtocol | None = None,
         ttl_seconds: int | None = None,
         consistent_read: bool = True,
@@ -139,6 +145,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             client=client,
             client_config=client_config,
         )
+        check_seconds("retry_seconds", retry_seconds, at_least=0)
         if serde is not None:
             check_serde(serde)
         if ttl_seconds is not None:
@@ -159,7 +166,9 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         super().__init__(serde=serde)
         # LangGraph copies the saver to give it another serializer: what the copies share is made here, once.
         self._clients = Clients(
-            ClientOptions(region_name, endpoint_url, session, async_session, client, client_config)
+            ClientOptions(
+                region_name, endpoint_url, session, async_session, client, client_config, retry_seconds
+            )
         )
         self._table = Table(
             table_name,
@@ -168,6 +177,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             consistent_read=consistent_read,
             encrypt_metadata=encrypt_metadata,
             share_equal_pieces=share_equal_pieces,
+            retry_seconds=retry_seconds,
         )
         # A table's ARN ends in its name.
         self._codec_options: dict[str, Any] = {

@@ -46,12 +46,13 @@ PAGE_ITEMS_FIRST = 4
 PAGE_ITEMS_GROWTH = 4
 PAGE_ITEMS_MAX = 4096
 
-# Waits before what failed, or what a batch left unprocessed, is sent again; both are bounded by time.
+# Waits before what failed, or what a batch left unprocessed, is sent again; and how long a deletion waits for another.
 BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 BACKOFF_SECONDS_TOTAL = 60.0
-# One request's attempts begin within this time, and are spoken of in the log when it takes longer than moments.
-RETRY_SECONDS_TOTAL = 60.0
+# Unless the saver is told otherwise, one request's attempts begin within this time, and so much is waited before what a
+# batch left unprocessed is sent again. It is spoken of in the log when it takes longer than moments.
+RETRY_SECONDS = 60.0
 RETRY_SECONDS_QUIET = 2.0
 RETRY_WORDS_SECONDS = 10.0
 

@@ -9,7 +9,6 @@ one. Times are those of the holder's own clock; whoever takes over waits for lon
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -22,9 +21,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._runtime.options import check_seconds
 from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way, unless_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError, ThreadLockLostError
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError, ThreadLockLostError
 
 _NAMES = {"#holder": items.HOLDER, "#until": items.HELD_UNTIL}
 # Nobody has it, or whoever had it has not renewed it.
@@ -47,10 +47,8 @@ class Hold:
 
 def hold_on(table: Table, thread_id: str, ttl: float, wait: float) -> Hold:
     """A hold on a thread that is not had yet, or `CheckpointerInputError`."""
-    for name, value, least in (("ttl", ttl, LOCK_TTL_SECONDS_MIN), ("wait", wait, 0)):
-        if type(value) not in (int, float) or not least <= value < math.inf:
-            msg = f"{name} is {value!r}; give a number of seconds, {least} or more"
-            raise CheckpointerInputError(msg)
+    check_seconds("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
+    check_seconds("wait", wait, at_least=0)
     return Hold(items.partition(checked_id(thread_id, "thread_id")), ttl, table.rng.randbytes(8))
 
 

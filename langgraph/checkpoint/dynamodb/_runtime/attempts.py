@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_FIRST,
     BACKOFF_SECONDS_MAX,
     RETRY_SECONDS_QUIET,
-    RETRY_SECONDS_TOTAL,
     RETRY_WORDS_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
@@ -36,9 +35,10 @@ def backoff_seconds(attempt: int, rng: random.Random) -> float:
 class Attempts:
     """The attempts of one request."""
 
-    def __init__(self, call: Call) -> None:
-        """Begin with the first attempt."""
+    def __init__(self, call: Call, retry_seconds: float) -> None:
+        """Begin with the first attempt; others begin within so many seconds."""
         self._call = call
+        self._retry_seconds = retry_seconds
         self._number = 0
         self._began = time.monotonic()
 
@@ -49,10 +49,10 @@ class Attempts:
         self._number += 1
         wait = backoff_seconds(self._number, _rng)
         passed = time.monotonic() - self._began
-        if passed + wait > RETRY_SECONDS_TOTAL:
+        if passed + wait > self._retry_seconds:
             return None
         if passed > RETRY_SECONDS_QUIET:
-            _warn(self._call, error, RETRY_SECONDS_TOTAL - passed)
+            _warn(self._call, error, self._retry_seconds - passed)
         return wait
 
 

@@ -42,6 +42,7 @@ class ClientOptions:
     async_session: Any
     client: Any
     client_config: Any
+    retry_seconds: float
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments that every kind of session makes a client with."""
@@ -94,7 +95,7 @@ class Clients:
 
     def send(self, call: Call) -> Any:
         """Make a request, again where that may help, and wait for its response."""
-        attempts = Attempts(call)
+        attempts = Attempts(call, self._options.retry_seconds)
         while True:
             try:
                 return self._send(call)
@@ -152,7 +153,7 @@ class Clients:
 
     async def asend(self, call: Call) -> Any:
         """Make a request on the running event loop, again where that may help."""
-        attempts = Attempts(call)
+        attempts = Attempts(call, self._options.retry_seconds)
         while True:
             try:
                 return await self._asend(call)

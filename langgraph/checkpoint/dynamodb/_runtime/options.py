@@ -6,6 +6,7 @@ the library is loaded.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -28,6 +29,12 @@ def check_whole_number(name: str, value: Any, *, at_least: int, wanted: str) -> 
     """Refuse what is not a whole number, or too small a one."""
     if type(value) is not int or value < at_least:
         _refuse(name, value, wanted)
+
+
+def check_seconds(name: str, value: Any, *, at_least: float) -> None:
+    """Refuse what is not a finite number of seconds, or too small a one."""
+    if type(value) not in (int, float) or not at_least <= value < math.inf:
+        _refuse(name, value, f"give a number of seconds, {at_least} or more")
 
 
 def check_flag(name: str, value: Any) -> None:

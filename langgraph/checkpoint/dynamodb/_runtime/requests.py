@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import (
-    BACKOFF_SECONDS_TOTAL,
     BATCH_GET_ITEMS_MAX,
     BATCH_WRITE_ITEMS_MAX,
     PAGE_ITEMS_GROWTH,
     PAGE_ITEMS_MAX,
+    RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
@@ -45,6 +45,7 @@ class Table:
     consistent_read: bool = True
     encrypt_metadata: bool | None = None
     share_equal_pieces: bool = True
+    retry_seconds: float = RETRY_SECONDS
     clock: Callable[[], float] = time.time
     rng: random.Random = field(default_factory=random.SystemRandom)
 
@@ -199,7 +200,7 @@ class Table:
         total, attempt, waited = len(left), 0, 0.0
         while left:
             delay = self.backoff(attempt)
-            if waited + delay > BACKOFF_SECONDS_TOTAL:
+            if waited + delay > self.retry_seconds:
                 msg = (
                     f"table {self.name}: {len(left)} of {total} items of a {method} were still unprocessed"
                     f" after {waited:.0f} s of retries; raise the table's capacity or send less at once"

@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag, WithJsonSchema
 
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -157,6 +157,10 @@ class DynamoDBOptions(Options):
         default=None,
         description="What replaces the saver's time-outs, connections and retries; or a botocore Config, as "
         "module:name.",
+    )
+    retry_seconds: Annotated[float, Field(ge=0), BeforeValidator(_no_flag)] = Field(
+        default=RETRY_SECONDS,
+        description="For how long what is throttled, fails on AWS's side or gets no answer is sent again, in seconds.",
     )
     serde: Serde | None = Field(
         default=None,
