@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from tools.engine import FOREIGN_VARIABLES, LOCAL_ENVIRONMENT
+from tools.server import until_interrupted
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -57,8 +58,8 @@ def create_stack(cloudformation: CloudFormationClient, name: str, table_name: st
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
-def main() -> None:
-    """Run the command line."""
+def main() -> int:
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m infra.deploy_local", description=__doc__)
     parser.add_argument("stack", help="the stack's name")
     parser.add_argument("--wait", action="store_true", help="wait for Ctrl-C afterwards")
@@ -79,7 +80,16 @@ def main() -> None:
                 " DynamoDB Local has none: make the table with DynamoDBSaver(...).setup() there."
             )
     lines = [f"{name}  {value}" for name, value in outputs.items()]
-    lines.append(f"To use it: export AWS_ENDPOINT_URL_DYNAMODB={endpoint} TABLE_NAME={outputs['TableName']}")
+    variables = {
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+        "TABLE_NAME": outputs["TableName"],
+        **LOCAL_ENVIRONMENT,
+    }
+    lines += [
+        "To use it:",
+        f"  unset {' '.join(FOREIGN_VARIABLES)}",
+        f"  export {' '.join(f'{name}={value}' for name, value in variables.items())}",
+    ]
     if options.wait:
         lines.append("Ctrl-C ends the engine, and the table with it.")
     sys.stdout.write("\n".join([*lines, ""]))
@@ -87,7 +97,8 @@ def main() -> None:
     if options.wait:
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(until_interrupted(main))

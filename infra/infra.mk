@@ -27,6 +27,7 @@ DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilitie
 TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; name = sys.argv[1]; \
 	plain = re.sub("[^A-Za-z0-9-]", "-", name); digest = hashlib.sha256(name.encode()).hexdigest()[:8]; \
 	print(plain if plain == name and len(name) <= 60 else f"{plain[:60]}-{digest}")' '$(TENANT)')
+PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
 .PHONY: infra-check infra-constraints deploy deploy-local deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
@@ -36,22 +37,25 @@ infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
 
-# checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with.
+# checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with. The
+# AWS CLI is in it for the tests.
 $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
 	test -x $(VENV_INFRA)/bin/python || $(PYTHON) -m venv $(VENV_INFRA)
 	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
 	touch $@
 
 infra-constraints: $(VENV)/.installed
-	echo checkov | $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
+	printf "checkov\nawscli\n" | $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" \
 		--output-file constraints/infra.txt
 
 deploy:
 	$(DEPLOY) --stack-name $(STACK) --template-file infra/table.yaml \
 		$(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(PROTECT) $(STACK) >/dev/null
 	$(DEPLOY) --stack-name $(STACK)-observability --template-file infra/observability.yaml \
 		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
+	$(PROTECT) $(STACK)-observability >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)
 
 # The same template in the CloudFormation of an engine on this machine: of moto's server, which is started for it,
@@ -95,15 +99,7 @@ deploy-ecs-agent:
 	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/examples/ecs-agent/template.yaml \
 		--parameter-overrides TableStackName=$(STACK) $(ECS_PARAMETERS)
 
-# Stacks that import from the table's stack (examples, tenants) have to be deleted before; CloudFormation says which.
+# Asks for the stack's name; CONFIRM=name answers.
+CONFIRM ?=
 destroy:
-	@table=$$($(OUTPUTS) "Stacks[0].Outputs[?OutputKey=='TableName'].OutputValue" --stack-name $(STACK)) && \
-	for stack in $(STACK)-observability $(STACK); do \
-		echo "Deleting the stack $$stack" && \
-		$(AWS) cloudformation delete-stack --stack-name $$stack && \
-		$(AWS) cloudformation wait stack-delete-complete --stack-name $$stack || exit 1; \
-	done && \
-	echo "The stacks are gone. The table $$table is kept with all its threads, and costs what it stores." && \
-	echo "To delete it for good:" && \
-	echo "  $(AWS) dynamodb update-table --table-name $$table --no-deletion-protection-enabled" && \
-	echo "  $(AWS) dynamodb delete-table --table-name $$table"
+	@AWS='$(AWS)' CONFIRM='$(CONFIRM)' sh infra/destroy.sh $(STACK)

@@ -6,26 +6,66 @@ import contextlib
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import boto3
 import pytest
 
+from infra.deploy_local import PARAMETERS
 from tests.infra.rendering import INFRA, load
 from tools.engine import Engine
+from tools.server import INTERRUPTED
 
-# Stands for the AWS CLI: it writes its arguments down and answers with the table's name.
+# Stands for the AWS CLI: it writes its arguments down and answers what the test says, or with the table's name.
 RECORDER = """\
 #!{python}
-import json, sys
+import json, re, sys
 with open({record!r}, "a") as record:
     record.write(json.dumps(sys.argv[1:]) + "\\n")
+for pattern, answer in {answers!r}.items():
+    if re.search(pattern, " ".join(sys.argv[1:])):
+        print(answer, file=sys.stderr if answer.startswith("An error") else sys.stdout)
+        sys.exit(254 if answer.startswith("An error") else 0)
 print("the-table")
 """
+# The AWS CLI with the CloudFormation of moto, which knows neither imports nor termination protection, nor the table of
+# a stack that it could not make. The alarms' stack, which adds nothing here, is left out.
+ON_MOTO = """\
+#!/bin/sh
+case "$*" in
+*list-imports*) echo "Export is not imported by any stack." >&2 && exit 254 ;;
+*describe-stack-resource*) printf 'DELETE_SKIPPED\\tred\\n' && exit ;;
+*update-termination-protection* | *-observability*) exit 0 ;;
+esac
+exec {cli} "$@"
+"""
+CLI = INFRA.parent / ".venv-infra" / "bin" / "aws"
+USE_IT = """\
+import os
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+with DynamoDBSaver(os.environ["TABLE_NAME"]) as saver:
+    thread = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+    saver.put(thread, empty_checkpoint(), {}, {})
+    assert saver.get_tuple(thread)
+print("stored in", os.environ["AWS_DEFAULT_REGION"])
+"""
 TEMPLATE_BYTES_MAX = 51_200
+
+# What CloudFormation and IAM say of a stack that nothing uses.
+NOTHING_IN_THE_WAY = {
+    "list-imports": "An error occurred (ValidationError) when calling the ListImports operation: Export"
+    " 'blue-TableName' is not imported by any stack.",
+    "list-entities-for-policy": "",
+    "describe-stack-resource": "UPDATE_COMPLETE\tthe-table",
+    r"Outputs\[\]\.ExportName": "blue-TableName\tblue-AgentPolicyArn",
+    "PolicyArn'": "arn:aws:iam::123456789012:policy/agent",
+}
 
 Make = Callable[..., tuple[str, list[list[str]]]]
 
@@ -34,14 +74,16 @@ Make = Callable[..., tuple[str, list[list[str]]]]
 def make(tmp_path: Path) -> Make:
     """Give a function that runs make with a recorder for the AWS CLI; it returns the output and the commands."""
     record, recorder = tmp_path / "commands", tmp_path / "aws"
-    recorder.write_text(RECORDER.format(python=sys.executable, record=str(record)))
-    recorder.chmod(0o755)
 
-    def run(*words: str, status: int = 0) -> tuple[str, list[list[str]]]:
+    def run(
+        *words: str, status: int = 0, answers: Mapping[str, str] = NOTHING_IN_THE_WAY, typed: str = ""
+    ) -> tuple[str, list[list[str]]]:
+        recorder.write_text(RECORDER.format(python=sys.executable, record=str(record), answers=answers))
+        recorder.chmod(0o755)
         # The target's own prerequisites are the environments that these tests already run in.
         command = ["make", "--no-print-directory", f"AWS={recorder}", *words]
         done = subprocess.run(  # noqa: S603  # Our own Makefile.
-            command, cwd=INFRA.parent, capture_output=True, text=True, check=False
+            command, cwd=INFRA.parent, input=typed, capture_output=True, text=True, check=False
         )
         assert done.returncode == status, done.stderr
         commands = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
@@ -153,13 +195,138 @@ def test_deploy_of_the_ecs_example(make: Make) -> None:
     assert given == ["TableStackName=langgraph-checkpoints", *network]
 
 
-def test_destroy_deletes_importers_first_and_tells_of_the_table_it_keeps(make: Make) -> None:
-    output, commands = make("destroy", "STACK=blue")
-    deleted = [options(command)["--stack-name"] for command in commands if command[1] == "delete-stack"]
-    assert deleted == [["blue-observability"], ["blue"]]
+def changes(commands: list[list[str]]) -> list[tuple[str, ...]]:
+    """What each command did that changes a stack, and to which."""
+    asking = ("describe", "list", "wait", "deploy")
+    return [
+        (
+            *(word for word in command[1:] if word.endswith("protection") or word == "delete-stack"),
+            command[-1],
+        )
+        for command in commands
+        if not command[1].startswith(asking)
+    ]
+
+
+def test_deploy_protects_the_stacks_from_termination(make: Make) -> None:
+    _, commands = make("deploy", "STACK=blue")
+    assert changes(commands) == [
+        ("update-termination-protection", "--enable-termination-protection", name)
+        for name in ("blue", "blue-observability")
+    ]
+
+
+@pytest.mark.parametrize(("words", "typed"), [(["CONFIRM=blue"], ""), ([], "blue\n")])
+def test_destroy_deletes_the_stack_that_was_named_and_tells_of_the_table_it_keeps(
+    make: Make, words: list[str], typed: str
+) -> None:
+    output, commands = make("destroy", "STACK=blue", *words, typed=typed)
+    assert changes(commands) == [
+        (*change, name)
+        for name in ("blue-observability", "blue")
+        for change in (
+            ("update-termination-protection", "--no-enable-termination-protection"),
+            ("delete-stack",),
+        )
+    ]
     assert not any(command[0] == "dynamodb" for command in commands)
     assert "The table the-table is kept" in output
     assert "delete-table --table-name the-table" in output
+
+
+@pytest.mark.parametrize(("words", "typed"), [([], ""), ([], "yes\n"), (["CONFIRM=bleu"], "")])
+def test_destroy_deletes_nothing_unless_the_stack_is_named(make: Make, words: list[str], typed: str) -> None:
+    output, commands = make("destroy", "STACK=blue", *words, status=2, typed=typed)
+    assert changes(commands) == []
+    assert "make destroy STACK=blue CONFIRM=blue" in output
+
+
+def test_destroy_deletes_nothing_while_others_use_the_stack(make: Make) -> None:
+    """CloudFormation would refuse it too, but only once the alarms are gone."""
+    answers = {
+        "list-imports.*AgentPolicyArn": "blue-lambda-agent\tblue-tenant-acme",
+        "list-imports.*TableName": "blue-observability\tblue-lambda-agent",
+        **NOTHING_IN_THE_WAY,
+        "list-entities-for-policy": "batch-role",
+    }
+    output, commands = make("destroy", "STACK=blue", "CONFIRM=blue", status=2, answers=answers)
+    assert changes(commands) == []
+    assert output.count("blue-lambda-agent imports from it") == 1
+    assert output.count("blue-tenant-acme imports from it") == 1
+    assert "blue-observability imports" not in output
+    assert "batch-role has one of its policies" in output
+    # They are all there is in the way.
+    without = {name: answer for name, answer in answers.items() if name in NOTHING_IN_THE_WAY}
+    without["list-entities-for-policy"] = ""
+    without = {"list-imports.*TableName": "blue-observability", **without}
+    _, commands = make("destroy", "STACK=blue", "CONFIRM=blue", answers=without)
+    assert ("delete-stack", "blue") in changes(commands)
+
+
+@pytest.mark.parametrize("question", ["list-imports", "list-entities-for-policy", "describe-stack-resource"])
+def test_destroy_deletes_nothing_where_it_cannot_look(make: Make, question: str) -> None:
+    answers = {**NOTHING_IN_THE_WAY, question: "An error occurred (AccessDenied): you may not ask that"}
+    output, commands = make("destroy", "STACK=blue", "CONFIRM=blue", status=2, answers=answers)
+    assert changes(commands) == []
+    assert "you may not ask that" in output
+
+
+@pytest.mark.parametrize("state", ["CREATE_FAILED\tblue", "DELETE_COMPLETE\tblue"])
+def test_destroy_names_no_table_that_was_never_the_stacks(make: Make, state: str) -> None:
+    """It belongs to somebody else, whose name for it was wanted."""
+    answers = {**NOTHING_IN_THE_WAY, "describe-stack-resource": state, "Outputs": "None"}
+    output, _ = make("destroy", "STACK=blue", "CONFIRM=blue", answers=answers)
+    assert "delete-table" not in output
+
+
+@pytest.mark.engines("moto")
+def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, tmp_path: Path) -> None:
+    """As docs/operations.md has it, by the AWS CLI. With its defaults the template fails in moto after the table."""
+    if not CLI.exists():
+        pytest.skip("the AWS CLI is not installed: make infra-check installs it")
+    aws = tmp_path / "aws"
+    aws.write_text(ON_MOTO.format(cli=CLI))
+    aws.chmod(0o755)
+
+    def run(line: str, *, status: int = 0) -> str:
+        """Run a line of the document, or one that was printed."""
+        line = re.sub(r"^make ", f"make --no-print-directory AWS={aws} ", line)
+        done = subprocess.run(  # noqa: S602  # Lines of the document, as a person types them.
+            line,
+            shell=True,
+            cwd=INFRA.parent,
+            env={**engine.environment(), "AWS_ENDPOINT_URL": engine.endpoint_url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run("make deploy STACK=red PARAMETERS=TableName=red", status=2)
+    # What one would try first meets the table, which is protected.
+    run(f"{aws} cloudformation delete-stack --stack-name red")
+    given = " ".join(f"{name}={value}" for name, value in {"TableName": "red", **PARAMETERS}.items())
+    deployed = f"make deploy STACK=red PARAMETERS='{given}'"
+    assert "already exists" in run(deployed, status=2)
+    assert "Deletion" in run(f"{aws} dynamodb delete-table --table-name red", status=255)
+
+    section = (
+        (INFRA.parent / "docs" / "operations.md").read_text().split("### A first deployment that failed\n")[1]
+    )
+    (block,) = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
+    destroy, *others = (line.partition("#")[0].strip() for line in block.splitlines())
+    assert destroy == "make destroy STACK=langgraph-checkpoints"
+    printed = run(f"{destroy.replace('langgraph-checkpoints', 'red')} CONFIRM=red")
+    for_good = [line.strip() for line in printed.splitlines() if line.startswith("  ")]
+    as_written = [line.replace(str(aws), "aws").replace("red", "langgraph-checkpoints") for line in for_good]
+    assert as_written == others[:-1]
+    for line in for_good:
+        run(line)
+    assert others[-1] == "make deploy STACK=langgraph-checkpoints"
+    run(deployed)
+    with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as client:
+        assert client.describe_table(TableName="red")["Table"]["TableStatus"] == "ACTIVE"
 
 
 @pytest.mark.parametrize("template", sorted(str(path.relative_to(INFRA)) for path in INFRA.rglob("*.yaml")))
@@ -183,13 +350,72 @@ def deploy_local(engine: Engine, stack: str) -> subprocess.CompletedProcess[str]
 def test_deploy_local_makes_the_table_and_says_how_to_use_it(engine: Engine) -> None:
     done = deploy_local(engine, "deployed-locally")
     assert done.returncode == 0, done.stderr
-    assert f"AWS_ENDPOINT_URL_DYNAMODB={engine.endpoint_url} TABLE_NAME=deployed-locally" in done.stdout
     with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as client:
         assert client.describe_table(TableName="deployed-locally")["Table"]["TableStatus"] == "ACTIVE"
     # The table's name is taken now, so a second deployment says so and leaves it alone.
     again = deploy_local(engine, "deployed-locally")
     assert again.returncode == 1
     assert "already exists" in again.stderr
+
+
+def test_deploy_local_prints_what_to_type_and_ends_with_ctrl_c() -> None:
+    """With all that it takes, whatever account a person's shell is set up for, as `make deploy-local` runs it."""
+    command = [sys.executable, "-m", "tools.engine", "run", "--kind", "moto"]
+    command += [sys.executable, "-m", "infra.deploy_local", "blue", "--wait"]
+    with contextlib.ExitStack() as stack:
+        process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
+            command,
+            cwd=INFRA.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        stack.enter_context(process)
+        stack.callback(process.terminate)
+        assert process.stdout is not None
+        said = [*iter(process.stdout.readline, "Ctrl-C ends the engine, and the table with it.\n")]
+        to_type = [line.strip() for line in said[said.index("To use it:\n") + 1 :]]
+        used = subprocess.run(  # noqa: S602  # What was printed, as a person types it.
+            "\n".join([*to_type, f"'{sys.executable}' -c '{USE_IT}'"]),
+            shell=True,
+            cwd=INFRA.parent,
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+                "AWS_PROFILE": "somebodys",
+                "AWS_SESSION_TOKEN": "somebodys",
+                "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert used.stdout == "stored in us-east-1\n", used.stderr
+        # As a terminal sends it: to everybody.
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout.read() == ""
+
+
+def test_deploy_local_that_is_interrupted_at_work_leaves_no_traceback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environment = {
+            **os.environ,
+            "AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{silent.getsockname()[1]}",
+        }
+        with subprocess.Popen(  # Our own program, in the interpreter of the tests.
+            [sys.executable, "-m", "infra.deploy_local", "blue"],
+            cwd=INFRA.parent,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            connection, _ = silent.accept()
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate()
+            connection.close()
+    assert said == ""
+    assert process.returncode == INTERRUPTED
 
 
 @pytest.mark.engines("dynamodb-local")
