@@ -244,3 +244,21 @@ def test_writes_that_live_for_ever_again_during_such_a_prune_keep_their_segments
     _remove_expired(stage, 10 * DAY)
     stage.run(stage.process().put("2", {"x": 2}))
     assert [channel for _, channel, _ in stage.process().pending("2")] == ["__resume__", "x"]
+
+
+def test_a_prune_that_dies_does_not_vouch_for_what_it_has_let_expire() -> None:
+    """A put that began before it stores its checkpoint and dies too; then another prune keeps what counts."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    other = stage.process()
+    other.get("1")
+    prune = stage.begin(stage.process(DAY).prune())
+    prune.until(_limits("S#"))
+    prune.go_on()
+    put = stage.begin(other.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
+    put.until(looks)
+    stage.now += 130
+    stage.run(stage.process().prune())
+    for _ in range(5):
+        assert stage.process().values() in ({"big": BIG}, {"big": BIG, "x": 2}, None)
+        _remove_expired(stage, DAY)

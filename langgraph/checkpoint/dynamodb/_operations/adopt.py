@@ -21,21 +21,27 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 
 
-def adopt_ttl(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
-    """Give what a namespace has the saver's ttl, but for what was stored under the new epoch already.
+def adopt_checkpoints(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
+    """Give a namespace's checkpoints the saver's ttl, but for those that were stored under the new epoch already.
 
     The put of that sees to it that the thread lives as long.
     """
-    kept_until, last = table.expires_at(2), table.expires_at(SEGMENT_LIFETIMES)
-    adopted = sorted(
-        name for name, head in inventory.heads.items() if not epoch_in(head, items.BODY, {epoch})
-    )
+    kept_until = table.expires_at(2)
+    adopted = _adopted(inventory, epoch)
     newest_first = _limited_heads(table, inventory, adopted, kept_until)
     yield from gather(newest_first[1:])
     yield from gather(newest_first[:1])
     writes = [item for name in adopted for item in inventory.writes.get(name, ())]
     yield from gather([_limit(table, item, kept_until) for item in writes])
-    named = inventory.named(adopted) & inventory.segments.keys()
+
+
+def adopt_segments(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
+    """Give what those checkpoints need the saver's ttl, once the deletion has settled.
+
+    Until then a head that is stored late may count though the deletion has not seen it.
+    """
+    kept_until, last = table.expires_at(2), table.expires_at(SEGMENT_LIFETIMES)
+    named = inventory.named(_adopted(inventory, epoch)) & inventory.segments.keys()
     limited = {each for each in named if TTL_ATTRIBUTE not in inventory.segments[each]}
     yield from gather([
         *(_limit(table, inventory.segments[each], last) for each in sorted(limited)),
@@ -43,6 +49,10 @@ def adopt_ttl(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
     ])  # fmt: skip
     if limited:
         yield from _renew_what_is_needed(table, inventory, limited, last)
+
+
+def _adopted(inventory: Inventory, epoch: bytes) -> list[str]:
+    return sorted(name for name, head in inventory.heads.items() if not epoch_in(head, items.BODY, {epoch}))
 
 
 def _limited_heads(

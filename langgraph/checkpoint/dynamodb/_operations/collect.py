@@ -32,12 +32,13 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import (
     PARTITION_KEY,
 )
-from langgraph.checkpoint.dynamodb._operations.adopt import adopt_ttl
+from langgraph.checkpoint.dynamodb._operations.adopt import adopt_checkpoints, adopt_segments
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, rebuilt_from, take_inventory
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
+    adopt_thread,
     end_epoch,
     entered,
     leave_namespace,
@@ -136,10 +137,13 @@ def _collect_claimed(
     for each in (*after, *since):
         each.count(claim.epochs | {epoch})
     if adopt:
-        yield from gather([adopt_ttl(table, each, epoch) for each in (*after, *since)])
+        yield from gather([adopt_checkpoints(table, each, epoch) for each in (*after, *since)])
     yield from gather([vouch(table, each, claim, epoch) for each in (*after, *since)])
     begin = any(each.heads for each in (*after, *since))
-    yield from settle(table, claim, begin=begin, adopt=adopt)
+    yield from settle(table, claim, begin=begin and not adopt)
+    if adopt:
+        yield from gather([adopt_segments(table, each, epoch) for each in (*after, *since)])
+        yield from adopt_thread(table, claim, begin=begin)
     pairs = list(zip(before, after, strict=True))
     abandoned = yield from gather([_delete_abandoned(table, old, new) for old, new in pairs])
     freed = [

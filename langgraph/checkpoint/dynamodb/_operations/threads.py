@@ -273,24 +273,19 @@ def end_epoch(table: Table, claim: Claim) -> Op[bytes]:
     return new if other is None else items.binary(other, items.EPOCH)
 
 
-def settle(table: Table, claim: Claim, *, begin: bool, adopt: bool) -> Op[None]:
+def settle(table: Table, claim: Claim, *, begin: bool) -> Op[None]:
     """Say, before any segment goes, that the new epoch and the rosters tell what counts, if the claim still holds.
 
     Args:
         table: The table.
         claim: The deletion's claim.
         begin: Whether something is left, for which the epoch begins.
-        adopt: Whether the thread is to have this saver's ttl from now on, as all that is left has; not where a put
-            has begun the epoch, which may have stored under a longer one.
     """
-    remove = "REMOVE #previous" + (", #idle" if begin else "")
     names = {"#claim": items.CLAIM, "#previous": items.PREVIOUS, **({"#idle": items.IDLE} if begin else {})}
-    if adopt and (yield from _settle_adopting(table, claim, remove, names)):
-        return
     response = yield from unless_condition_failed(
         table.update(
             items.key(claim.root.pk, items.THREAD),
-            remove,
+            "REMOVE #previous" + (", #idle" if begin else ""),
             condition="#claim = :claim",
             names=names,
             values={":claim": {"B": claim.token}},
@@ -300,13 +295,22 @@ def settle(table: Table, claim: Claim, *, begin: bool, adopt: bool) -> Op[None]:
         raise _claim_lost(claim.root)
 
 
-def _settle_adopting(table: Table, claim: Claim, remove: str, names: Mapping[str, str]) -> Op[bool]:
-    response = yield from unless_condition_failed(
+def adopt_thread(table: Table, claim: Claim, *, begin: bool) -> Op[None]:
+    """Give the thread this saver's ttl, as all that is left has, and let its epoch begin where something is.
+
+    Not where a put has begun the epoch, which may have stored under a longer one, nor where the claim was lost.
+    """
+    yield from unless_condition_failed(
         table.update(
             items.key(claim.root.pk, items.THREAD),
-            f"SET #expiry = :expiry, #ttl = :ttl {remove}",
+            "SET #expiry = :expiry, #ttl = :ttl" + (" REMOVE #idle" if begin else ""),
             condition="#claim = :claim AND attribute_exists(#idle)",
-            names={**names, "#idle": items.IDLE, "#expiry": TTL_ATTRIBUTE, "#ttl": items.TTL_SECONDS},
+            names={
+                "#claim": items.CLAIM,
+                "#idle": items.IDLE,
+                "#expiry": TTL_ATTRIBUTE,
+                "#ttl": items.TTL_SECONDS,
+            },
             values={
                 ":claim": {"B": claim.token},
                 ":expiry": {"N": str(table.expires_at(2))},
@@ -314,7 +318,6 @@ def _settle_adopting(table: Table, claim: Claim, remove: str, names: Mapping[str
             },
         )
     )
-    return response is not None
 
 
 def _claim_lost(root: Partition) -> ThreadBusyError:
