@@ -1,6 +1,7 @@
 # Checks and deploys the templates of this folder. Included by the Makefile, whose variables it uses.
 
 VENV_INFRA := .venv-infra
+NODE_PACKAGES := .venv-node
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
 
@@ -30,18 +31,28 @@ TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; na
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-constraints deploy deploy-local deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
+.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
 
-infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed
+infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
+	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py
 
 # checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with. The
 # AWS CLI is in it for the tests.
 $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
 	test -x $(VENV_INFRA)/bin/python || $(PYTHON) -m venv $(VENV_INFRA)
 	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
+	touch $@
+
+# cfn-guard with the rules of Control Tower, and cdk-nag. Its third version needs an AWS CDK that checks each template by
+# rules of its own as well, which takes minutes; so it is the second, with a CDK from before. Without npm the tests that
+# need them are skipped.
+$(NODE_PACKAGES)/.installed: constraints/node.txt
+	if command -v npm >/dev/null; then \
+		npm install --silent --no-audit --no-fund --no-package-lock --prefix $(NODE_PACKAGES) $$(cat $<); \
+	else mkdir -p $(NODE_PACKAGES) && echo "Going on without the rule packs of AWS, which need npm."; fi
 	touch $@
 
 infra-constraints: $(VENV)/.installed
@@ -57,6 +68,18 @@ deploy:
 		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
 	$(PROTECT) $(STACK)-observability >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)
+
+# Keys, backups, trail and boundary first, since the table and its alarms take their parameters from that stack.
+REGULATED_PARAMETERS ?=
+REGULATED_OUTPUT = $(OUTPUTS) "Stacks[0].Outputs[?OutputKey=='$(1)'].OutputValue" --stack-name $(STACK)-regulated
+deploy-regulated:
+	$(DEPLOY) --stack-name $(STACK)-regulated --template-file infra/regulated.yaml \
+		$(if $(REGULATED_PARAMETERS),--parameter-overrides $(REGULATED_PARAMETERS))
+	$(PROTECT) $(STACK)-regulated >/dev/null
+	table=$$($(call REGULATED_OUTPUT,TableParameters)) && \
+	observability=$$($(call REGULATED_OUTPUT,ObservabilityParameters)) && \
+	$(MAKE) deploy PARAMETERS="$$table $(PARAMETERS)" \
+		OBSERVABILITY_PARAMETERS="$$observability $(OBSERVABILITY_PARAMETERS)"
 
 # The same template in the CloudFormation of an engine on this machine: of moto's server, which is started for it,
 # or of the one at ENDPOINT. DynamoDB Local has no CloudFormation; `DynamoDBSaver.setup()` makes the table there.

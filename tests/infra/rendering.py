@@ -96,6 +96,29 @@ def render(
     return renderer.stack()
 
 
+def resolve(
+    template: Template, parameters: Mapping[str, str], *, stack_name: str, exports: Mapping[str, str]
+) -> Template:
+    """The template for one set of parameters: without them and the conditions, but with all its references.
+
+    Rule packs judge a template as it is written, and cannot judge what hangs on a parameter.
+
+    Args:
+        template: What `load` returned.
+        parameters: Values of parameters; the others get their defaults.
+        stack_name: The stack's name.
+        exports: What other stacks of the account export.
+    """
+    declared = template.get("Parameters", {})
+    values = _parameter_values(declared, parameters)
+    # A rule that compares needs the number that CloudFormation makes of the text.
+    values |= {name: int(value) for name, value in values.items() if declared[name]["Type"] == "Number"}
+    pseudo = {**_PSEUDO_PARAMETERS, "AWS::StackName": stack_name}
+    renderer = _Resolver(template, {**values, **pseudo}, exports)
+    renderer.check_rules()
+    return {"Resources": renderer.resources()}
+
+
 def _parameter_values(declared: Template, given: Mapping[str, str]) -> dict[str, Node]:
     if unknown := set(given) - set(declared):
         raise StackRefusedError(f"Parameters: {sorted(unknown)} do not exist in the template")
@@ -152,7 +175,7 @@ class _Renderer:
             "Fn::If": lambda branches: self.value(branches[1 if self._condition(branches[0]) else 2]),
             "Fn::GetAtt": self._attribute,
             "Fn::Sub": self._sub,
-            "Fn::Join": lambda parts: _text(parts[0]).join(_text(part) for part in self.value(parts[1])),
+            "Fn::Join": self._join,
             "Fn::ImportValue": self._import,
         }
 
@@ -213,26 +236,28 @@ class _Renderer:
             return self._values[name]
         return self._physical_id(name)
 
-    def _physical_id(self, name: str) -> str:
+    def _physical_id(self, name: str) -> Node:
         resource = self._template["Resources"][name]
         assert "Condition" not in resource or self._condition(resource["Condition"]), f"{name} is not created"
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             return f"arn:aws:iam::{ACCOUNT_ID}:policy/{self._values['AWS::StackName']}-{name}"
+        if resource["Type"] == "AWS::SNS::Topic":
+            return f"arn:aws:sns:{REGION}:{ACCOUNT_ID}:{self._values['AWS::StackName']}-{name}"
         for name_property in ("TableName", "LogGroupName"):
             given = self.value(properties[name_property]) if name_property in properties else _NoValue
             if given is not _NoValue:
                 return str(given)
         return f"{self._values['AWS::StackName']}-{name}"
 
-    def _attribute(self, path: Node) -> str:
+    def _attribute(self, path: Node) -> Node:
         name, attribute = path
         service = self._template["Resources"][name]["Type"].split("::")[1].lower()
-        kind = {"dynamodb": "table/", "iam": "role/", "lambda": "function:"}.get(service, "")
+        kind = {"dynamodb": "table/", "iam": "role/", "kms": "key/", "lambda": "function:"}.get(service, "")
         arn = f"arn:aws:{service}:{REGION}:{ACCOUNT_ID}:{kind}{self._physical_id(name)}"
         return {"Arn": arn, "StreamArn": f"{arn}/stream/label"}.get(attribute, f"{name}.{attribute}")
 
-    def _sub(self, argument: Node) -> str:
+    def _sub(self, argument: Node) -> Node:
         text, extra = (argument, {}) if isinstance(argument, str) else argument
         names = {name: self.value(value) for name, value in extra.items()}
 
@@ -246,11 +271,49 @@ class _Renderer:
 
         return re.sub(r"\$\{([^}]+)\}", replacement, text)
 
+    def _join(self, argument: Node) -> Node:
+        delimiter, parts = argument[0], self.value(argument[1])
+        if any(isinstance(part, dict) for part in parts):
+            return {"Fn::Join": [delimiter, parts]}
+        return _text(delimiter).join(map(_text, parts))
+
     def _import(self, name: Node) -> str:
         export = self.value(name)
         if export not in self._exports:
             raise StackRefusedError(f"No export named {export} found.")
         return self._exports[export]
+
+
+class _Resolver(_Renderer):
+    """Resolves all but what refers to a resource."""
+
+    def resources(self) -> dict[str, Node]:
+        metadata = {name: each.get("Metadata", {}) for name, each in self._template["Resources"].items()}
+        return {
+            name: {**self.value(resource), "Metadata": metadata[name]}
+            for name, resource in self._existing("Resources").items()
+        }
+
+    def _physical_id(self, name: str) -> Node:
+        return {"Ref": name}
+
+    def _attribute(self, path: Node) -> Node:
+        return {"Fn::GetAtt": path}
+
+    def _sub(self, argument: Node) -> Node:
+        text, extra = (argument, {}) if isinstance(argument, str) else argument
+        names = {name: self.value(value) for name, value in extra.items()}
+        own = {name.split(".")[0] for name in re.findall(r"\$\{([^!}][^}]*)\}", text)} & self._resource_names
+        if not own:
+            return super()._sub(argument)
+        for name, value in {**self._values, **names}.items():
+            if not isinstance(value, list):
+                text = text.replace("${" + name + "}", _text(value))
+        return {"Fn::Sub": text}
+
+    @property
+    def _resource_names(self) -> set[str]:
+        return set(self._template["Resources"])
 
 
 def _text(value: Node) -> str:

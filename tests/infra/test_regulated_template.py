@@ -1,0 +1,169 @@
+"""What `infra/regulated.yaml` makes, and that its outputs are what the other templates take."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.infra.authorization import Request, is_allowed
+from tests.infra.rendering import Node, StackRefusedError, load, render
+
+TEMPLATE = load("regulated.yaml")
+OPTIONS = {
+    "VaultLock": "COMPLIANCE",
+    "CopyVaultArn": "arn:aws:backup:us-west-2:123456789012:backup-vault:copies",
+}
+REGULATED = render(TEMPLATE, OPTIONS, stack_name="checkpoints-regulated")
+TEMPLATES = ("regulated", "table", "observability", "tenant")
+
+
+def words(output: str) -> dict[str, str]:
+    """An output of parameters, as `make` hands them on."""
+    return dict(word.split("=", 1) for word in REGULATED.outputs[output].split())
+
+
+TABLE = render(load("table.yaml"), words("TableParameters"), stack_name="langgraph-checkpoints")
+
+
+def parameters_of(name: str) -> dict[str, str]:
+    """The parameters of a template in a regulated deployment."""
+    return {
+        "regulated": OPTIONS,
+        "table": words("TableParameters"),
+        "observability": words("ObservabilityParameters"),
+        "tenant": {"Tenant": "acme"} | words("TenantParameters"),
+    }[name]
+
+
+def key_policy(name: str) -> Node:
+    """The statements of a key's policy."""
+    return REGULATED.properties(name)["KeyPolicy"]["Statement"]
+
+
+def test_table_is_encrypted_with_the_key_and_recoverable() -> None:
+    properties = TABLE.properties("Table")
+    assert properties["SSESpecification"]["KMSMasterKeyId"].endswith("key/checkpoints-regulated-TableKey")
+    assert properties["DeletionProtectionEnabled"] is True
+    assert properties["PointInTimeRecoverySpecification"]["RecoveryPeriodInDays"] == "35"
+    assert TABLE.outputs["TableArn"].endswith(f":table/{words('TableParameters')['TableName']}")
+
+
+@pytest.mark.parametrize("key", ["TableKey", "RecordsKey"])
+def test_keys_rotate_outlive_the_stack_and_lock_nobody_out(key: str) -> None:
+    resource, properties = REGULATED.resources[key], REGULATED.properties(key)
+    assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain"
+    assert properties["EnableKeyRotation"] is True
+    assert "BypassPolicyLockoutSafetyCheck" not in properties
+    [account, *others] = key_policy(key)
+    assert account["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+    assert (account["Effect"], account["Action"], account["Resource"]) == ("Allow", "kms:*", "*")
+    assert "Condition" not in account
+    denials = [each for each in others if each["Effect"] == "Deny"]
+    # Grants are what services make of a caller's rights; nothing else is denied to anybody.
+    assert [each["Action"] for each in denials] == ["kms:CreateGrant"]
+    for each in others:
+        assert each["Condition"]
+
+
+def test_trail_records_every_read_and_write_of_the_table_and_nothing_else() -> None:
+    trail = REGULATED.properties("Trail")
+    [selector] = trail["AdvancedEventSelectors"]
+    fields = {each["Field"]: each["Equals"] for each in selector["FieldSelectors"]}
+    assert fields == {
+        "eventCategory": ["Data"],
+        "resources.type": ["AWS::DynamoDB::Table"],
+        "resources.ARN": [TABLE.outputs["TableArn"]],
+    }
+    assert trail["IsLogging"] is trail["EnableLogFileValidation"] is True
+
+
+def test_backup_is_of_the_table_and_goes_where_it_is_to() -> None:
+    [rule] = REGULATED.properties("BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    assert [each["DestinationBackupVaultArn"] for each in rule["CopyActions"]] == [OPTIONS["CopyVaultArn"]]
+    selection = REGULATED.properties("BackupSelection")["BackupSelection"]
+    assert selection["Resources"] == [TABLE.outputs["TableArn"]]
+    plain = render(TEMPLATE)
+    [rule] = plain.properties("BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    assert "CopyActions" not in rule
+
+
+@pytest.mark.parametrize(
+    ("lock", "expected"),
+    [
+        ("NONE", None),
+        ("GOVERNANCE", {"MinRetentionDays": "35"}),
+        ("COMPLIANCE", {"MinRetentionDays": "35", "ChangeableForDays": "3"}),
+    ],
+)
+def test_vault_lock(lock: str, expected: Node) -> None:
+    vault = render(TEMPLATE, {"VaultLock": lock}).properties("Vault")
+    assert vault.get("LockConfiguration") == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "parameters"),
+    [
+        ("regulated.yaml", {}),
+        ("observability.yaml", {}),
+        ("examples/lambda-agent/template.yaml", {"CodeBucket": "packages", "CodeKey": "key"}),
+        (
+            "examples/ecs-agent/template.yaml",
+            {"Image": "agent:1", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "ClientCidr": "10.0.0.0/16"},
+        ),
+    ],
+)
+def test_every_role_has_the_boundary_and_every_log_its_key_and_retention(
+    template: str, parameters: dict[str, str]
+) -> None:
+    given = {"observability.yaml": words("ObservabilityParameters")}.get(template, words("AgentParameters"))
+    own = (
+        REGULATED
+        if template == "regulated.yaml"
+        else render(load(template), given | parameters, exports=TABLE.exports)
+    )
+    roles, logs = own.of_type("AWS::IAM::Role"), own.of_type("AWS::Logs::LogGroup")
+    assert roles
+    assert logs
+    for role in roles.values():
+        assert role["PermissionsBoundary"] == REGULATED.outputs["BoundaryArn"]
+    for log in logs.values():
+        assert log["RetentionInDays"] == "365"
+        assert log["KmsKeyId"].endswith("key/checkpoints-regulated-RecordsKey")
+
+
+def test_alarms_have_to_notify_somebody() -> None:
+    given = {**words("ObservabilityParameters"), "AlarmTopicArn": ""}
+    with pytest.raises(StackRefusedError, match="needs AlarmTopicArn"):
+        render(load("observability.yaml"), given, exports=TABLE.exports)
+    notified = render(load("observability.yaml"), words("ObservabilityParameters"), exports=TABLE.exports)
+    for alarm in notified.of_type("AWS::CloudWatch::Alarm").values():
+        assert alarm["AlarmActions"] == [REGULATED.outputs["AlarmTopicArn"]]
+
+
+@pytest.mark.parametrize("policy", ["Agent", "Runner", "Operator", "Reader"])
+def test_boundary_lets_through_what_the_policies_allow(policy: str) -> None:
+    """Whoever has a policy and the boundary has what both allow, so the boundary may not lack any of it."""
+    boundary = REGULATED.properties("Boundary")["PolicyDocument"]
+    for statement in TABLE.properties(f"{policy}Policy")["PolicyDocument"]["Statement"]:
+        actions: list[str] = (
+            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        )
+        for action in actions:
+            plain: dict[str, str] = {
+                "kms:GenerateDataKey*": "kms:GenerateDataKey",
+                "kms:ReEncrypt*": "kms:ReEncryptTo",
+            }
+            request = Request(plain.get(action, action), statement["Resource"], {})
+            assert is_allowed([boundary], request), action
+
+
+def test_boundary_allows_no_other_table_and_no_administration() -> None:
+    boundary = REGULATED.properties("Boundary")["PolicyDocument"]
+    arn = TABLE.outputs["TableArn"]
+    assert not is_allowed([boundary], Request("dynamodb:GetItem", f"{arn}-2", {}))
+    for action in (
+        "dynamodb:DeleteTable",
+        "dynamodb:UpdateTable",
+        "iam:PutRolePolicy",
+        "kms:ScheduleKeyDeletion",
+    ):
+        assert not is_allowed([boundary], Request(action, arn, {}))
