@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aioboto3
@@ -13,7 +14,7 @@ import pytest
 
 from infra.deploy_local import create_stack
 from tests.infra.authorization import Gate
-from tests.infra.rendering import Node
+from tests.infra.rendering import INFRA, Node
 from tools.engine import Engine
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
 MakeSaver: TypeAlias = "Callable[..., DynamoDBSaver]"
+
+
+@pytest.fixture
+def aws_cli() -> Path:
+    """Give the AWS CLI, which the environment of `make infra-check` has."""
+    found = INFRA.parent / ".venv-infra" / "bin" / "aws"
+    if not found.exists():
+        pytest.skip("the AWS CLI is not installed: make infra-check installs it")
+    return found
 
 
 @pytest.fixture

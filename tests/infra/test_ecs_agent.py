@@ -301,12 +301,80 @@ def test_gateway_endpoint_leads_to_the_table_only_or_is_left_to_the_vpc() -> Non
     assert actions_of(endpoint["PolicyDocument"]) == actions_of(agent)
 
 
+def test_s3_endpoint_leads_to_the_layers_of_images_only_or_is_left_to_the_vpc() -> None:
+    assert "S3Endpoint" not in render(TEMPLATE, NETWORK, exports=TABLE_STACK.exports).resources
+    parameters = {**NETWORK, "S3RouteTableIds": "rtb-1"}
+    endpoint = render(TEMPLATE, parameters, exports=TABLE_STACK.exports).properties("S3Endpoint")
+    assert endpoint["VpcEndpointType"] == "Gateway"
+    assert endpoint["ServiceName"] == "com.amazonaws.us-east-1.s3"
+    [statement] = endpoint["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "s3:GetObject"
+    assert statement["Resource"] == "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/*"
+
+
+def test_the_container_runs_as_the_user_that_the_image_has() -> None:
+    stack = render(TEMPLATE, NETWORK, exports=TABLE_STACK.exports)
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    image = (EXAMPLES / "ecs-agent" / "Dockerfile").read_text()
+    assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", image, re.MULTILINE) == [
+        ("", container["User"]),
+        (container["User"], ""),
+    ]
+    assert container["User"] != "0"
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/8", "10.0.0.0/16", "192.0.2.1/32"])
+def test_clients_are_within_a_network(cidr: str) -> None:
+    stack = render(TEMPLATE, {**NETWORK, "ClientCidr": cidr}, exports=TABLE_STACK.exports)
+    [ingress] = stack.properties("ServiceSecurityGroup")["SecurityGroupIngress"]
+    assert ingress["CidrIp"] == cidr
+
+
+def documented() -> list[str]:
+    """The commands of docs/operations.md that make an image and deploy it, in their order."""
+    text = (INFRA.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = text.split("### The sample agent on ECS\n")[1].split("\n### ")[0]
+    (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    return [line.partition("  #")[0] for line in block.replace("\\\n", "").splitlines()]
+
+
+def test_the_documented_image_is_the_one_that_is_deployed_and_fits_the_tasks() -> None:
+    create, log_in, build, push, deploy, _ = documented()
+    (image,) = re.findall(r"Image=(\S+)", deploy)
+    registry, _, name = image.partition(":")[0].partition("/")
+    assert create.split()[-1] == name
+    assert log_in.split()[-1] == registry
+    platforms = {"X86_64": "linux/amd64", "ARM64": "linux/arm64"}
+    assert f"--platform {platforms[TEMPLATE['Parameters']['Architecture']['Default']]} " in build
+    assert re.search(rf"-t +{re.escape(image)} ", build)
+    assert push.split() == ["docker", "push", image]
+
+
+@pytest.mark.engines("moto")
+def test_the_documented_commands_make_a_registry_and_log_in(engine: Engine, aws_cli: Path) -> None:
+    """As far as moto goes: what needs a Docker engine is left out."""
+    create, log_in, *_ = documented()
+    for line in (create, log_in.partition(" | ")[0]):
+        done = subprocess.run(  # noqa: S603  # A line of the document.
+            [str(aws_cli), *line.split()[1:]],
+            env={**engine.environment(), "AWS_ENDPOINT_URL": engine.endpoint_url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
         ({"Image": "UPPER CASE"}, "must be the address of an image"),
         ({"RouteTableIds": "rtb-1, rtb-2"}, "route table ids without spaces"),
         ({"ClientCidr": "everybody"}, "must be a range of addresses"),
+        ({"ClientCidr": "0.0.0.0/0"}, "a /8 or narrower"),
+        ({"ClientCidr": "0.0.0.0/1"}, "a /8 or narrower"),
+        ({"S3RouteTableIds": "all"}, "route table ids without spaces"),
         ({"TaskCount": "-1"}, "0 or more tasks"),
         ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
     ],

@@ -44,7 +44,6 @@ case "$*" in
 esac
 exec {cli} "$@"
 """
-CLI = INFRA.parent / ".venv-infra" / "bin" / "aws"
 USE_IT = """\
 import os
 from langgraph.checkpoint.base import empty_checkpoint
@@ -305,12 +304,10 @@ def test_destroy_names_no_table_that_was_never_the_stacks(make: Make, state: str
 
 
 @pytest.mark.engines("moto")
-def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, tmp_path: Path) -> None:
+def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: Path, tmp_path: Path) -> None:
     """As docs/operations.md has it, by the AWS CLI. With its defaults the template fails in moto after the table."""
-    if not CLI.exists():
-        pytest.skip("the AWS CLI is not installed: make infra-check installs it")
     aws = tmp_path / "aws"
-    aws.write_text(ON_MOTO.format(cli=CLI))
+    aws.write_text(ON_MOTO.format(cli=aws_cli))
     aws.chmod(0o755)
 
     def run(line: str, *, status: int = 0) -> str:
