@@ -251,7 +251,7 @@ class _Renderer:
         return f"{self._values['AWS::StackName']}-{name}"
 
     def _attribute(self, path: Node) -> Node:
-        name, attribute = path
+        name, attribute = path.split(".", 1) if isinstance(path, str) else path
         service = self._template["Resources"][name]["Type"].split("::")[1].lower()
         kind = {"dynamodb": "table/", "iam": "role/", "kms": "key/", "lambda": "function:"}.get(service, "")
         arn = f"arn:aws:{service}:{REGION}:{ACCOUNT_ID}:{kind}{self._physical_id(name)}"
