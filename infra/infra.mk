@@ -20,6 +20,8 @@ TAGS ?=
 # What the package of the Lambda example is made for; an arm64 function needs aarch64-manylinux_2_28.
 LAMBDA_PLATFORM ?= x86_64-manylinux_2_28
 LAMBDA_PYTHON ?= 3.13
+# What compiles the package's modules, which it has to be of the function's version for; without it they stay sources.
+LAMBDA_COMPILER ?= python$(LAMBDA_PYTHON)
 LAMBDA_PACKAGE = build/lambda-agent-$(LAMBDA_PYTHON)-$(LAMBDA_PLATFORM)
 
 DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM \
@@ -97,13 +99,20 @@ deploy-tenant:
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(TENANT_STACK)
 
 $(LAMBDA_PACKAGE).zip: $(VENV)/.installed $(shell find langgraph -name '*.py') \
-		$(wildcard infra/examples/*.py infra/examples/lambda-agent/*.py) infra/examples/requirements.txt
+		$(wildcard infra/examples/*.py infra/examples/lambda-agent/*.py) infra/examples/requirements.txt \
+		constraints/aioboto3.txt
 	rm -rf $(LAMBDA_PACKAGE) $@ build/wheels
 	$(BIN)/uv build --quiet --wheel --out-dir build/wheels
 	$(BIN)/uv pip install --quiet --target $(LAMBDA_PACKAGE) --python-version $(LAMBDA_PYTHON) \
 		--python-platform $(LAMBDA_PLATFORM) --only-binary :all: --constraint constraints/aioboto3.txt \
 		--requirement infra/examples/requirements.txt "$$(echo build/wheels/*.whl)[aioboto3]"
 	cp infra/examples/agent.py infra/examples/lambda-agent/handler.py $(LAMBDA_PACKAGE)
+	@# Never compared with the sources: those have other times once Lambda has unpacked them.
+	@if $(LAMBDA_COMPILER) -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(LAMBDA_PYTHON)")' 2>/dev/null; then \
+		$(LAMBDA_COMPILER) -m compileall -q --invalidation-mode unchecked-hash $(LAMBDA_PACKAGE); \
+	else \
+		echo "There is no Python $(LAMBDA_PYTHON) here to compile modules with (LAMBDA_COMPILER): each cold start will."; \
+	fi
 	chmod -R a+rX $(LAMBDA_PACKAGE)
 	cd $(LAMBDA_PACKAGE) && $(abspath $(BIN))/python -m zipfile -c $(abspath $@) *
 

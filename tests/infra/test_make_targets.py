@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
+import platform
 import re
 import signal
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -198,18 +201,63 @@ def test_the_lambda_package_is_one_of_its_platform_and_version() -> None:
     """What was built for another one before is not deployed."""
     command = ["make", "--no-print-directory", "-n", "deploy-lambda-agent", "BUCKET=b"]
     printed = {
-        platform: subprocess.run(  # noqa: S603  # Our own Makefile.
-            [*command, f"LAMBDA_PLATFORM={platform}"],
+        each: subprocess.run(  # noqa: S603  # Our own Makefile.
+            [*command, f"LAMBDA_PLATFORM={each}"],
             cwd=INFRA.parent,
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-        for platform in ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
+        for each in ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
     }
-    for platform, output in printed.items():
-        assert f"build/lambda-agent-3.13-{platform}.zip" in output
+    for each, output in printed.items():
+        assert f"build/lambda-agent-3.13-{each}.zip" in output
         assert "chmod -R a+rX" in output
+
+
+@pytest.mark.search
+@pytest.mark.skipif(sys.platform != "linux", reason="what is built for Lambda is imported, which takes Linux")
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_the_lambda_package_has_compiled_modules_where_there_is_a_compiler(
+    tmp_path: Path, *, is_compiled: bool
+) -> None:
+    """It is built for the Python of the tests, and read by another user than the one that built it."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    package, unpacked = tmp_path / "package", tmp_path / "unpacked"
+    done = subprocess.run(  # noqa: S603  # Our own Makefile.
+        [
+            *("make", "--no-print-directory", "--assume-old", ".venv/.installed", f"{package}.zip"),
+            *(f"LAMBDA_PACKAGE={package}", f"LAMBDA_PYTHON={version}"),
+            f"LAMBDA_PLATFORM={platform.machine()}-manylinux_2_28",
+            f"LAMBDA_COMPILER={sys.executable if is_compiled else 'no-such-python'}",
+        ],
+        cwd=INFRA.parent,
+        umask=0o077,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (f"no Python {version} here" in done.stdout) != is_compiled
+    with zipfile.ZipFile(f"{package}.zip") as archive:
+        assert all(each.external_attr >> 16 & 0o004 for each in archive.infolist())
+        archive.extractall(unpacked)
+    sources = [each for each in unpacked.rglob("*.py") if each.stat().st_size]
+    compiled = [Path(importlib.util.cache_from_source(str(each))) for each in sources]
+    assert unpacked / "handler.py" in sources
+    assert {each.exists() for each in compiled} == {is_compiled}
+    # The second word says that the sources are not looked at.
+    assert {each.read_bytes()[4:8] for each in compiled if is_compiled} <= {b"\x01\0\0\0"}
+    program = "import handler, sys; print(sys.modules['langgraph.checkpoint.dynamodb.saver'].__file__)"
+    imported = subprocess.run(  # noqa: S603  # The interpreter of the tests.
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); {program}"],
+        cwd=unpacked,
+        env={"TABLE_NAME": "t", "RETRY_SECONDS": "5"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert Path(unpacked, imported.strip()).is_relative_to(unpacked)
 
 
 def test_deploy_of_the_ecs_example(make: Make) -> None:
