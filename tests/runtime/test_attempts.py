@@ -169,6 +169,60 @@ def test_throttling_is_said_with_what_to_do(endpoint: Scripted, words: pytest.Lo
     assert message.startswith("DynamoDB throttles table the-table")
 
 
+# The exception, the name under which its model has the reasons, one of them, and what mends it.
+CAUSES = [
+    (
+        "ProvisionedThroughputExceededException",
+        "ThrottlingReasons",
+        "TableWriteKeyRangeThroughputExceeded",
+        "a partition key",
+    ),
+    (
+        "ThrottlingException",
+        "throttlingReasons",
+        "TableReadMaxOnDemandThroughputExceeded",
+        "MaxReadRequestUnits",
+    ),
+    (
+        "ProvisionedThroughputExceededException",
+        "ThrottlingReasons",
+        "IndexWriteProvisionedThroughputExceeded",
+        "provisioned",
+    ),
+    ("RequestLimitExceeded", "ThrottlingReasons", "TableReadAccountLimitExceeded", "quota"),
+    ("ThrottlingException", "throttlingReasons", "TableWriteSomethingNewExceeded", "maximum"),
+]
+
+
+@both_sides
+@pytest.mark.parametrize(("code", "field", "reason", "remedy"), CAUSES)
+def test_throttling_is_said_with_the_cause_that_dynamodb_gives_and_what_mends_that(
+    endpoint: Scripted,
+    words: pytest.LogCaptureFixture,
+    code: str,
+    field: str,
+    reason: str,
+    remedy: str,
+    side: Side,
+) -> None:
+    endpoint.script = [(400, code)]
+    table = "arn:aws:dynamodb:us-east-1:123456789012:table/the-table"
+    endpoint.details = {"message": "slow down", field: [{"reason": reason, "resource": table}]}
+    _read(side, _saver(endpoint.address))
+    (message,) = [each.getMessage() for each in words.records]
+    assert message.startswith(f"DynamoDB throttles table the-table: {reason} of {table} (")
+    assert remedy in message
+    assert "docs/bad-days.md" in message
+
+
+def test_reasons_that_are_none_are_left_out(endpoint: Scripted, words: pytest.LogCaptureFixture) -> None:
+    endpoint.script = [(400, "ThrottlingException")]
+    endpoint.details = {"message": "slow down", "throttlingReasons": [{}]}
+    _read("sync", _saver(endpoint.address))
+    (message,) = [each.getMessage() for each in words.records]
+    assert message.startswith("DynamoDB throttles table the-table (")
+
+
 def test_what_soon_passes_is_not_spoken_of(endpoint: Scripted, caplog: pytest.LogCaptureFixture) -> None:
     endpoint.script = [TRANSIENT["dropped"]]
     _read("sync", _saver(endpoint.address))
@@ -203,6 +257,31 @@ def test_what_is_wrong_with_the_account_is_said_at_once_with_what_mends_it(
         _read(side, _saver(endpoint.address))
     assert isinstance(raised.value.__cause__, ClientError)
     assert len(endpoint.requests) == 1
+
+
+@both_sides
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "AccessDeniedException",
+            "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: The ciphertext refers to a"
+            " customer master key that does not exist, or you are not allowed to access.",
+        ),
+        (
+            "ValidationException",
+            "KMS validation error: com.amazonaws.services.kms.model.KMSInvalidStateException: ... is pending deletion.",
+        ),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_said_and_no_policy_of_the_table_is_blamed(
+    endpoint: Scripted, code: str, message: str, side: Side
+) -> None:
+    endpoint.always, endpoint.details = (400, code), {"message": message}
+    wanted = r"the KMS key of table the-table cannot be used .*enable the key.*docs/bad-days.md"
+    with pytest.raises(CheckpointerConfigurationError, match=wanted) as raised:
+        _read(side, _saver(endpoint.address))
+    assert "AgentPolicyArn" not in str(raised.value)
 
 
 @both_sides

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 DROPPED = (0, "")
 
@@ -21,6 +22,8 @@ class Scripted:
     script: list[tuple[int, str]] = field(default_factory=list)
     always: tuple[int, str] | None = None
     requests: list[str] = field(default_factory=list)
+    # What an error says beside its code.
+    details: dict[str, Any] = field(default_factory=lambda: {"message": "as scripted"})
 
     def next_answer(self, operation: str) -> tuple[int, str]:
         """Note a request, and say how to answer it."""
@@ -41,7 +44,7 @@ def scripted_server() -> Iterator[Scripted]:
             if (status, code) == DROPPED:
                 self.close_connection = True
                 return
-            error = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "as scripted"}
+            error = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", **scripted.details}
             body = json.dumps({"Items": [], "Count": 0} if status == 200 else error).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/x-amz-json-1.0")

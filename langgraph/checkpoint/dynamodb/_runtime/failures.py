@@ -12,6 +12,18 @@ THROTTLED = frozenset(
     }
 )
 
+# DynamoDB names what it throttles for by resource, direction and one of these, and each needs something else.
+_THROTTLE_REMEDIES = {
+    "KeyRangeThroughputExceeded": "a partition key has more requests than one key can have; see which is hot",
+    "ProvisionedThroughputExceeded": "raise the provisioned capacity, or the maximum of its auto scaling",
+    "MaxOnDemandThroughputExceeded": "raise MaxReadRequestUnits or MaxWriteRequestUnits of the table's stack",
+    "AccountLimitExceeded": "ask AWS to raise the account's quota for one table",
+}
+_THROTTLE_REMEDY = "raise the table's capacity or its maximum, unless one partition key is hot"
+
+# What DynamoDB says where it may not use the key that the table is encrypted with; the code is that of the key's error.
+_KEY_REFUSED = ("KMS key access denied error", "com.amazonaws.services.kms.model")
+
 _NO_CREDENTIALS = frozenset(
     {
         "NoCredentialsError",
@@ -69,6 +81,11 @@ def is_transient(error: Exception) -> bool:
 def account_remedy(table_name: str, error: Exception) -> str | None:
     """What to do about an error of the account's set-up; None for other errors."""
     code, kind = error_code(error), type(error).__name__
+    if any(each in str(error) for each in _KEY_REFUSED):
+        return (
+            f"the KMS key of table {table_name} cannot be used ({error}); enable the key, or let its policy and the"
+            " role's allow kms:Decrypt through DynamoDB; see docs/bad-days.md"
+        )
     if code in _DENIED:
         action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
         return (
@@ -105,13 +122,30 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
 def outage_remedy(table_name: str, error: Exception) -> str:
     """What to do about a transient error that does not pass."""
     if error_code(error) in THROTTLED:
+        reasons = _throttling_reasons(error)
+        causes = ", ".join(f"{reason} of {resource}" for reason, resource in reasons)
+        remedies = dict.fromkeys(_throttle_remedy(reason) for reason, _ in reasons) or [_THROTTLE_REMEDY]
         return (
-            f"DynamoDB throttles table {table_name} ({error}); raise the table's capacity or its maximum, and see"
-            " hot partitions in docs/operations.md"
+            f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({error}); {'; '.join(remedies)}; see"
+            " docs/bad-days.md"
         )
     if error_code(error):
         return f"DynamoDB fails for table {table_name} ({error}); see AWS's health dashboard for the region"
     return (
         f"no answer from DynamoDB for table {table_name} ({error}); check endpoint_url, region_name, the route to the"
         " endpoint (VPC, security groups) and the proxies in the environment"
+    )
+
+
+def _throttling_reasons(error: Exception) -> list[tuple[str, str]]:
+    """What DynamoDB throttles for, and the table or index; nothing from engines and releases that do not say it."""
+    response = getattr(error, "response", {})
+    # The one exception's model has it with a small letter.
+    found = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
+    return [(each["reason"], each.get("resource", "?")) for each in found if each.get("reason")]
+
+
+def _throttle_remedy(reason: str) -> str:
+    return next(
+        (remedy for limit, remedy in _THROTTLE_REMEDIES.items() if reason.endswith(limit)), _THROTTLE_REMEDY
     )
