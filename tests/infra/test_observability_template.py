@@ -20,13 +20,25 @@ ALARM = "AWS::CloudWatch::Alarm"
 TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
 
 # Under which dimensions DynamoDB publishes a metric. An alarm on any other set never gets data and never goes off.
+OF_TABLE_AND_INDEX = {("TableName",), ("TableName", "GlobalSecondaryIndexName")}
+# What an alarm is for, by the cause that DynamoDB's metrics name.
+CAUSES = {
+    "ThrottledPartitionKey": "KeyRangeThroughput",
+    "ThrottledProvisioned": "ProvisionedThroughput",
+    "ThrottledOnDemandMaximum": "MaxOnDemandThroughput",
+    "ThrottledAccountLimit": "AccountLimit",
+}
+BY_CAUSE = {
+    f"{direction}{cause}ThrottleEvents" for direction in ("Read", "Write") for cause in CAUSES.values()
+}
 DIMENSIONS: dict[str, set[tuple[str, ...]]] = {
-    "ReadThrottleEvents": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
-    "WriteThrottleEvents": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
-    "ConsumedReadCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
-    "ConsumedWriteCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
-    "ProvisionedReadCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
-    "ProvisionedWriteCapacityUnits": {("TableName",), ("TableName", "GlobalSecondaryIndexName")},
+    **dict.fromkeys(BY_CAUSE, OF_TABLE_AND_INDEX),
+    "ReadThrottleEvents": OF_TABLE_AND_INDEX,
+    "WriteThrottleEvents": OF_TABLE_AND_INDEX,
+    "ConsumedReadCapacityUnits": OF_TABLE_AND_INDEX,
+    "ConsumedWriteCapacityUnits": OF_TABLE_AND_INDEX,
+    "ProvisionedReadCapacityUnits": OF_TABLE_AND_INDEX,
+    "ProvisionedWriteCapacityUnits": OF_TABLE_AND_INDEX,
     "ConditionalCheckFailedRequests": {("TableName",)},
     "TimeToLiveDeletedItemCount": {("TableName",)},
     "SystemErrors": {("TableName", "Operation")},
@@ -83,6 +95,23 @@ def test_throttles_are_watched_on_the_table_and_on_the_index(direction: str) -> 
         assert alarm["Statistic"] == "Sum"
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
         assert alarm["Threshold"] == 0
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_each_cause_of_throttling_has_an_alarm_over_reads_and_writes_of_table_and_index(name: str) -> None:
+    alarm = observe().properties(name)
+    assert sorted((metric, len(dimensions)) for metric, dimensions in metrics_of(alarm)) == [
+        (f"{direction}{CAUSES[name]}ThrottleEvents", count)
+        for direction in ("Read", "Write")
+        for count in (1, 2)
+    ]
+    stats = [each["MetricStat"] for each in alarm["Metrics"] if "MetricStat" in each]
+    assert {(each["Stat"], each["Period"]) for each in stats} == {("Sum", 60)}
+    # One metric without data would otherwise leave the sum without data.
+    [sum_of_all] = [each["Expression"] for each in alarm["Metrics"] if each["ReturnData"]]
+    assert sum_of_all == "SUM(FILL(METRICS(), 0))"
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+    assert "docs/bad-days.md" in alarm["AlarmDescription"]
 
 
 def granted_actions() -> set[str]:
@@ -162,6 +191,7 @@ def test_dashboard_shows_metrics_that_exist() -> None:
         "ConsumedWriteCapacityUnits",
         "ReadThrottleEvents",
         "WriteThrottleEvents",
+        *BY_CAUSE,
     } <= shown
 
 
