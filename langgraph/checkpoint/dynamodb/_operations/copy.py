@@ -1,6 +1,7 @@
 """`copy_thread`: another thread with the same checkpoints and writes, under ids of its own.
 
-Segments get new ids, since an id that was used twice in a partition could be deleted by a deletion of its first use.
+The source may be in another table, such as one that was restored, whose content is bound to the same place. Segments
+get new ids, since an id that was used twice in a partition could be deleted by a deletion of its first use.
 What is encrypted is bound to its place, so it is opened and sealed for the new one, which needs the key. The serializer
 is never called.
 """
@@ -51,23 +52,32 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadB
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
 
 
-def copy_thread(table: Table, codec: Codec, source_thread_id: str, target_thread_id: str) -> Op[None]:
-    """Copy every checkpoint of a thread, with its writes, to another thread."""
+def copy_thread(
+    table: Table,
+    codec: Codec,
+    source_thread_id: str,
+    target_thread_id: str,
+    *,
+    source_table: Table | None = None,
+) -> Op[None]:
+    """Copy every checkpoint of a thread, with its writes, to another thread, or from another table."""
+    read = table if source_table is None else source_table
     source = items.partition(checked_id(source_thread_id, "source_thread_id"))
     target = items.partition(checked_id(target_thread_id, "target_thread_id"))
-    if source.pk == target.pk:
+    if source.pk == target.pk and read is table:
         msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
-    within = yield from namespaces(table, source)
-    yield from _check_key(table, codec, source)
+    within = yield from namespaces(read, source)
+    yield from _check_key(read, codec, source)
     thread: ThreadEntry | None = None
     for _ in range(ATTEMPTS_MAX):
         if thread is None:
             thread = yield from take_epoch(table, target)
         begun, complete = thread, True
-        for at in within:
+        # The root's last: who sees its newest checkpoint is to find what its subgraphs have stored.
+        for at in reversed(within):
             to = items.partition(target.thread_id, at.namespace)
-            copy = _Copy(lasting(table, begun), codec, at, to, begun.epoch)
+            copy = _Copy(read, lasting(table, begun), codec, at, to, begun.epoch)
             complete = (yield from copy.run()) and complete
         thread = yield from look_at_thread(lasting(table, begun), target, begun.epoch)
         unchanged = thread is not None and thread.epoch == begun.epoch
@@ -93,8 +103,9 @@ class _Copy:
     """The copy of one namespace, under one epoch of the target."""
 
     def __init__(
-        self, table: Table, codec: Codec, source: Partition, target: Partition, epoch: bytes
+        self, read: Table, table: Table, codec: Codec, source: Partition, target: Partition, epoch: bytes
     ) -> None:
+        self._read = read
         self._table = table
         self._codec = codec
         self._source = source
@@ -114,14 +125,14 @@ class _Copy:
         if self._target.namespace:
             yield from write_entry(self._table, self._target, self._kept_until)
         groups: list[Group] = []
-        history = History(self._table, self._source, first_page=None, as_ancestors=True)
+        history = History(self._read, self._source, first_page=None, as_ancestors=True)
         try:
             while not history.done:
                 groups += yield from self._copy_segments_of((yield from history.page()))
         except ChangedMeanwhileError:
             return False
         if not groups and not self._source.namespace:
-            yield from look_for_other_savers(self._table, self._source)
+            yield from look_for_other_savers(self._read, self._source)
         size = sum(each.sealed_bytes() for each in groups)
         heads, writes = yield from work(partial(self._heads_and_writes, groups), size)
         yield from self._table.batch_write(puts=writes)
@@ -138,7 +149,7 @@ class _Copy:
             if not missing or missing.isdisjoint(reach(group.ids(), self._indexes)):
                 counted.append(group)
                 continue
-            whole = yield from load(self._table, self._codec, group, Segments())
+            whole = yield from load(self._read, self._codec, group, Segments())
             if whole is not None:
                 counted += yield from self._copy_segments_of([whole])
         return counted
@@ -150,7 +161,7 @@ class _Copy:
             for start in range(0, len(wanted), _SEGMENTS_AT_ONCE):
                 some = wanted[start : start + _SEGMENTS_AT_ONCE]
                 keys = [items.key(self._source.pk, items.segment_sk(each)) for each in some]
-                found = yield from self._table.batch_get(keys, consistent=True)
+                found = yield from self._read.batch_get(keys, consistent=True)
                 copies = yield from work(partial(self._segments, found), 8192 * len(found))
                 yield from self._table.batch_write(puts=copies.values())
                 self._copied |= copies.keys()

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
 from langgraph.checkpoint.dynamodb.cli.prune import prune
+from langgraph.checkpoint.dynamodb.cli.restore import restore
 from langgraph.checkpoint.dynamodb.cli.setup import setup
 from langgraph.checkpoint.dynamodb.cli.shipped import DEPLOY, SCHEMA_HELP, TEMPLATE_HELP, schema, template
 from langgraph.checkpoint.dynamodb.cli.show import show
@@ -59,7 +60,22 @@ def _as_it_is(text: str) -> str:
     return text.replace("\n\n", "\n\n\b\n")
 
 
-for each in (doctor, threads, show, history, diff, cost, verify, setup, export, import_, copy, prune, delete):
+for each in (
+    doctor,
+    threads,
+    show,
+    history,
+    diff,
+    cost,
+    verify,
+    setup,
+    export,
+    import_,
+    copy,
+    restore,
+    prune,
+    delete,
+):
     # A word of Python has a line behind it.
     app.command(each.__name__.rstrip("_"))(command(each))
 app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))

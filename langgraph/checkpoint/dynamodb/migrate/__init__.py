@@ -1,7 +1,8 @@
 """Moving threads to DynamoDB from LangGraph's other savers, and back; and threads as files.
 
 A room above the saver, which nobody loads who does not move threads. `open_place` gives the stores, `migrate` moves;
-`export_thread` writes a file, and `FileStore` is a file to move a thread from.
+`export_thread` writes a file, and `FileStore` is a file to move a thread from. `Restoration` takes one thread out of a
+restored table.
 
 Example:
     ```python
@@ -19,6 +20,7 @@ from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
 from langgraph.checkpoint.dynamodb.migrate.place import PLACES, open_place, store_of
+from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 
@@ -27,6 +29,8 @@ __all__ = [
     "Budget",
     "Exported",
     "FileStore",
+    "Prospect",
+    "Restoration",
     "SaverStore",
     "Source",
     "Status",

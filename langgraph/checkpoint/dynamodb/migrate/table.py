@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -28,6 +31,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 from langgraph.checkpoint.dynamodb._operations.survey import overview, scan_threads
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
@@ -74,6 +78,17 @@ class TableStore(SaverStore):
     def _codec(self) -> Codec:
         return self.mover._codec
 
+    @property
+    def table_name(self) -> str:
+        """The table's name, or its ARN."""
+        return self._table.name
+
+    def beside(self, table_name: str) -> TableStore:
+        """The store of another table in the same place, with what was encrypted for this one: a copy of it."""
+        saver = copy.copy(self.saver)
+        saver._table = replace(self._table, name=table_name, memory=Memory(0))
+        return TableStore(saver)
+
     # Reading
 
     def thread_ids(self) -> Iterator[str]:
@@ -115,6 +130,13 @@ class TableStore(SaverStore):
         versions = record.checkpoint["channel_versions"]
         self._driver.run(put(self._table, self._codec, parent, record.checkpoint, record.metadata, versions))
         self.put_writes(thread_id, record)
+
+    def copy(self, source: TableStore, source_thread_id: str, thread_id: str) -> None:
+        """Copy a thread as it is stored, from this table or one that is beside it."""
+        operation = copy_thread(
+            self._table, self._codec, source_thread_id, thread_id, source_table=source._table
+        )
+        self._driver.run(operation)
 
     def put_writes(self, thread_id: str, record: Record) -> None:
         """Store the writes of a checkpoint that is there already, in just their places."""

@@ -1,0 +1,70 @@
+"""`restore`: one thread out of a restored table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
+from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
+
+
+def restore(
+    desk: Desk,
+    thread_id: ThreadId,
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="TABLE", help="The table that was restored to a point in time; its name or ARN."
+        ),
+    ],
+    as_id: Annotated[
+        str | None,
+        typer.Option("--as", metavar="ID", help="Restore it under another id, beside the one in use."),
+    ] = None,
+    keep_as: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-as",
+            metavar="ID",
+            help="The id under which what is there is kept; otherwise THREAD.before-TABLE.",
+        ),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Restore one thread from a table restored to a point in time.
+
+    With all its checkpoints, writes and subgraphs. What the table has of the thread now is kept under another id. Stop
+    the thread's agent first, unless it takes the thread's lock. The same command goes on where it was interrupted.
+    """
+    restoration = Restoration(TableStore(desk.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
+    prospect, to = restoration.look(), thread_id if as_id is None else as_id
+    if not dry_run and not prospect.is_restored:
+        desk.confirm(f"{_would(prospect, to, source, desk)}?", yes=yes)
+        prospect = restoration.run()
+    if desk.output.as_json:
+        desk.output.json({"thread_id": to, "restored": not dry_run, **asdict(prospect)})
+    elif prospect.is_restored:
+        desk.output.text(f"{to}: is as table {source} has it already")
+    elif dry_run:
+        desk.output.text(f"would do: {_would(prospect, to, source, desk)}")
+    else:
+        kept = "" if prospect.kept_as is None else f"; what was there is {prospect.kept_as}"
+        desk.output.text(f"{to}: {prospect.checkpoints:,} checkpoints restored{kept}")
+
+
+def _would(prospect: Prospect, to: str, source: str, desk: Desk) -> str:
+    kept = (
+        ""
+        if prospect.kept_as is None
+        else f", and keep the {prospect.present:,} that it has as {prospect.kept_as!r}"
+    )
+    return (
+        f"Restore {prospect.checkpoints:,} checkpoints from table {source} to thread {to!r} of table"
+        f" {desk.options.table_name}{kept}"
+    )

@@ -1,0 +1,210 @@
+"""One thread out of a restored table into the table in use: whole, and never mixed with what is there of it.
+
+What the table has of the thread is kept under another id before it goes. No step needs to know how far an earlier
+attempt came, for each looks at what the two threads and the kept one hold, and an attempt that died left one of:
+
+    the thread as it was         and none, a part or all of it as the kept one
+    less of it, or nothing       and all of it as the kept one
+    a part of the restored one   which holds nothing that the restored table has not
+
+So what is in the restored table already need not be kept, what the kept thread has already is not copied again, and
+whatever remains may go before the restored thread is copied, its newest checkpoint first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+    ThreadBusyError,
+)
+from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+
+# A restoration that died keeps the thread for so long; another one waits for it.
+_LOCK_TTL_SECONDS = 20.0
+_LOCK_WAIT_SECONDS = 30.0
+_NOT_KEPT = (
+    "It cannot be kept as it is: restore beside it, under another id; or delete it first, since point-in-time recovery"
+    " has it still"
+)
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """A thread in one of the two tables."""
+
+    store: TableStore
+    thread_id: str
+    if_damaged: str
+    """What to do where it cannot be read."""
+
+    def refs(self) -> set[Ref]:
+        """Its checkpoints."""
+        with self._named():
+            return set(self.store.refs(self.thread_id))
+
+    def records(self, refs: Iterable[Ref]) -> Iterator[Record | None]:
+        """Some of its checkpoints, as they are read; None for those that never counted."""
+        with self._named():
+            yield from self.store.records(self.thread_id, refs)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say of what is damaged which of the two threads it is in."""
+        try:
+            yield
+        except (CheckpointCorruptionError, CheckpointFormatError) as error:
+            msg = f"thread {self.thread_id!r} of table {self.store.table_name}: {error}. {self.if_damaged}"
+            raise type(error)(msg) from error
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a restoration would do."""
+
+    checkpoints: int
+    """How many checkpoints the restored table has of the thread."""
+    present: int
+    """How many the table in use has under the id that it is restored to."""
+    is_restored: bool
+    """Whether both are the same already."""
+    kept_as: str | None
+    """Under which id what the table in use has is kept; None where the restored table has all of it."""
+
+
+class Restoration:
+    """The restoration of one thread."""
+
+    def __init__(
+        self,
+        target: TableStore,
+        restored_table: str,
+        thread_id: str,
+        *,
+        as_id: str | None = None,
+        keep_as: str | None = None,
+    ) -> None:
+        """Say what is to be restored; nothing is requested yet.
+
+        Args:
+            target: The table in use.
+            restored_table: Name or ARN of the table that was restored from it, in the same account and region.
+            thread_id: The thread.
+            as_id: Another id for the restored thread, which then leaves the one in use alone; None restores it in
+                its place.
+            keep_as: The id under which what the table in use has of the thread is kept; None makes one of the
+                thread's and the restored table's.
+
+        Raises:
+            CheckpointerInputError: The names do not go together.
+        """
+        if restored_table == target.table_name:
+            msg = f"{restored_table!r} is the table in use; give the one that was restored from it"
+            raise CheckpointerInputError(msg)
+        if as_id is not None and keep_as is not None:
+            msg = (
+                "keep_as is for a thread that is restored in its place, and as_id restores it beside that one"
+            )
+            raise CheckpointerInputError(msg)
+        source = target.beside(restored_table)
+        if source.can_keep():
+            source.keep_values()
+            target.keep_values()
+        kept_id = f"{thread_id}.before-{restored_table.rpartition('/')[2]}" if keep_as is None else keep_as
+        if kept_id == thread_id:
+            msg = f"{kept_id!r} is the thread itself; give another id to keep it under"
+            raise CheckpointerInputError(msg)
+        self._beside = as_id is not None
+        self._source = _Thread(source, thread_id, "Restore the table to an earlier point in time")
+        self._target = _Thread(target, thread_id if as_id is None else as_id, _NOT_KEPT)
+        self._kept = _Thread(target, kept_id, "Keep what is there under another id")
+        # Values are compared as they are stored.
+        self._comparison = Comparison(target.dumps, target.same, places=True)
+
+    def look(self) -> Prospect:
+        """Say what `run` would do, by reading all threads and changing none.
+
+        Raises:
+            CheckpointNotFoundError: The restored table has no such thread.
+            CheckpointCorruptionError: One of the threads is damaged; the message says which.
+            CheckpointerInputError: The id to restore it as, or to keep it as, is another conversation's.
+        """
+        wanted, present = self._source.refs(), self._target.refs()
+        if not wanted:
+            msg = (
+                f"table {self._source.store.table_name} has no thread {self._source.thread_id!r}; check its id, and"
+                " the point in time that the table was restored to"
+            )
+            raise CheckpointNotFoundError(msg)
+        is_restored = self._holds(self._target, self._source) and self._holds(self._source, self._target)
+        kept_as = None
+        if not is_restored and not self._holds(self._source, self._target):
+            if self._beside:
+                raise CheckpointerInputError(_taken(self._target))
+            if not self._holds(self._kept, self._target) and not self._holds(self._target, self._kept):
+                raise CheckpointerInputError(_taken(self._kept))
+            kept_as = self._kept.thread_id
+        return Prospect(len(wanted), len(present), is_restored, kept_as)
+
+    def run(self) -> Prospect:
+        """Restore the thread, or go on with what an earlier attempt has left.
+
+        Its lock is held meanwhile, so runners that take it wait or are refused. Stop those that do not.
+
+        Returns:
+            What there was to do, and under which id what the table in use had is kept, by an earlier attempt as well.
+
+        Raises:
+            ThreadBusyError: A runner has the thread, or went on with it meanwhile without the lock.
+            CheckpointerError: What `look` raises.
+        """
+        target = self._target.store.saver
+        with target.thread_lock(self._target.thread_id, ttl=_LOCK_TTL_SECONDS, wait=_LOCK_WAIT_SECONDS):
+            prospect = self.look()
+            if prospect.is_restored:
+                return prospect
+            if prospect.kept_as is not None:
+                self._keep()
+            target.delete_thread(self._target.thread_id)
+            self._target.store.copy(self._source.store, self._source.thread_id, self._target.thread_id)
+            if not self._holds(self._source, self._target) or not self._holds(self._target, self._source):
+                raise ThreadBusyError(_went_on(self._target))
+        has_kept = not self._beside and self._kept.refs()
+        return replace(prospect, kept_as=self._kept.thread_id if has_kept else None)
+
+    def _keep(self) -> None:
+        """Copy what the table in use has of the thread, unless it was copied already."""
+        if self._holds(self._kept, self._target):
+            return
+        self._kept.store.copy(self._target.store, self._target.thread_id, self._kept.thread_id)
+        if not self._holds(self._kept, self._target):
+            raise ThreadBusyError(_went_on(self._target))
+
+    def _holds(self, whole: _Thread, part: _Thread) -> bool:
+        """Whether a thread holds every checkpoint of another one, equal, with its writes."""
+        refs = sorted(part.refs())
+        return all(
+            record is None or (other is not None and not self._comparison.differences(record, other))
+            for record, other in zip(part.records(refs), whole.records(refs), strict=True)
+        )
+
+
+def _taken(thread: _Thread) -> str:
+    return (
+        f"thread {thread.thread_id!r} of table {thread.store.table_name} is another conversation, which would be mixed"
+        " with this one; nothing was changed. Give another id"
+    )
+
+
+def _went_on(thread: _Thread) -> str:
+    return (
+        f"thread {thread.thread_id!r} went on while it was restored; stop its agent, and restore it again with another"
+        " id to keep it under"
+    )
