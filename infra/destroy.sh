@@ -14,7 +14,7 @@ importers_of() {
         printf '%s\n' "$found" | tr '\t' '\n' | grep -vx "$stack-observability" || true
     else
         case $found in
-        *'not imported'*) ;;
+        *'is not imported by any stack'*) ;;
         *) printf '%s\n' "$found" >&2 && return 1 ;;
         esac
     fi
