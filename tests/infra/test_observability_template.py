@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.infra.authorization import actions_of
-from tests.infra.rendering import Node, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -262,3 +262,10 @@ def test_item_count_shows_table_and_index(
 def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], advice: str) -> None:
     with pytest.raises(StackRefusedError, match=advice):
         observe(**parameters)
+
+
+def test_document_has_what_the_alarms_cost() -> None:
+    """CloudWatch charges each metric that an alarm watches, those of an expression one by one."""
+    count = sum(len(metrics_of(alarm)) for alarm in observe().of_type(ALARM).values())
+    document = (INFRA.parent / "docs" / "operations.md").read_text()
+    assert f"| {count} \u00d7 $0.10 = ${count * 0.1:.2f} |" in document
