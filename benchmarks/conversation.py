@@ -8,6 +8,7 @@ same length.
 
 from __future__ import annotations
 
+from itertools import cycle
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from benchmarks.prose import prose, records, uuid, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from langchain_core.messages.ai import UsageMetadata
     from langchain_core.runnables import RunnableConfig
@@ -41,11 +42,18 @@ def conversation(
     saver: BaseCheckpointSaver[Any], thread_id: str, turns: int, durability: Durability = "sync"
 ) -> Iterator[int]:
     """Run a conversation and yields the number of each turn when all of it has been stored."""
-    agent = _agent(saver)
+    return relay([saver], thread_id, turns, durability)
+
+
+def relay(
+    savers: Iterable[BaseCheckpointSaver[Any]], thread_id: str, turns: int, durability: Durability = "sync"
+) -> Iterator[int]:
+    """Run a conversation of which each turn is on the next of some savers, over and over, as on so many processes."""
+    agents = cycle(map(_agent, savers))
     for turn in range(1, turns + 1):
         random = Random(f"{_SEED}/{turn}/question")
         question = HumanMessage(prose(random, 260), id=uuid(random))
-        agent.invoke({"messages": [question]}, config_of(thread_id), durability=durability)
+        next(agents).invoke({"messages": [question]}, config_of(thread_id), durability=durability)
         yield turn
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from dataclasses import replace
 from inspect import signature
+from random import Random
 from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -33,6 +35,7 @@ STATE_BYTES = 20_000
 _DEFAULT_BYTES: int = signature(DynamoDBSaver).parameters["cache_bytes"].default
 _SMALL_BYTES = 2 * MIB
 _PUTS = 2
+_SEED = "thread"
 _SAMPLES = (100, 1_000, 5_000, THREADS)
 
 
@@ -91,6 +94,8 @@ def _pass(engine: Engine, cache_bytes: int) -> tuple[dict[int, int], int]:
 
 
 def _thread(saver: DynamoDBSaver, thread_id: str, messages: list[AnyMessage]) -> None:
+    # The ids and the epoch of the thread that was recorded, which are what the tape answers with.
+    saver._table = replace(saver._table, rng=Random(_SEED))
     thread = Thread(saver, thread_id)
     for missing in range(_PUTS - 1, -1, -1):
         thread.put(messages=messages[: len(messages) - missing])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Modules of this package; each has `run(engine)`. They are imported when it is their turn.
 SECTIONS = (
     "cost",
+    "reads",
     "price",
     "growth",
     "latency",

@@ -12,8 +12,8 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations import copy, draft, put, put_writes, threads
-from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
+from langgraph.checkpoint.dynamodb._operations import copy, draft, put, put_writes, reads, threads
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
@@ -132,6 +132,18 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
         yield from release(table, root, claim, **options)
 
     patch.setattr("langgraph.checkpoint.dynamodb._operations.collect.release", release_any)
+
+
+def what_is_remembered_is_trusted(patch: pytest.MonkeyPatch) -> None:
+    """A reader that remembers what a checkpoint needs does not ask whether it counts."""
+    patch.setattr(reads, "_is_known_to_count", lambda *_: True)
+
+
+def expiries_are_remembered_across_epochs(patch: pytest.MonkeyPatch) -> None:
+    """What was known of a segment before a deletion is believed after it."""
+    segments, remember = Memory.segments, Memory.remember_segments
+    patch.setattr(Memory, "segments", lambda self, pk, _epoch, ids: segments(self, pk, b"", ids))
+    patch.setattr(Memory, "remember_segments", lambda self, pk, _epoch, new: remember(self, pk, b"", new))
 
 
 def copies_begin_with_the_oldest_head(patch: pytest.MonkeyPatch) -> None:

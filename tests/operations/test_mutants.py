@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerError
-from tests.operations import mutants, test_copy, test_put, test_put_writes, test_threads
+from tests.operations import mutants, test_copy, test_memory, test_put, test_put_writes, test_threads
 from tests.operations.mutants import Mutation
 from tests.runtime import test_requests
 
@@ -40,6 +40,10 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
     ),
     mutants.anybody_releases: partial(_prune_loses_its_claim, "#idle"),
+    mutants.what_is_remembered_is_trusted: test_memory.test_a_deleted_state_is_not_read_from_memory,
+    mutants.expiries_are_remembered_across_epochs: (
+        test_memory.test_an_expiry_that_a_prune_has_shortened_is_not_remembered
+    ),
     mutants.copies_begin_with_the_oldest_head: (
         test_copy.test_a_copy_that_dies_shows_the_newest_checkpoint_or_none
     ),

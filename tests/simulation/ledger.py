@@ -316,7 +316,11 @@ class Ledger:
             self.check_tuple(put.place, seen, began)
             if seen.checkpoint["id"] != put.checkpoint_id:
                 raise Violation(f"{put.checkpoint_id} was asked for, and {seen.checkpoint['id']} came")
-        elif put.acknowledged_before(began) and not self.deleters(put) and not self.may_have_expired(put):
+            return
+        # A copy takes what a list shows.
+        if put.thread in self.copies and self._is_hidden(put):
+            return
+        if put.acknowledged_before(began) and not self.deleters(put) and not self.may_have_expired(put):
             raise Violation(f"{put.checkpoint_id} is acknowledged and was not deleted, but is not there")
 
     def check_list(self, thread: str, seen: Sequence[CheckpointTuple], began: Moment) -> None:

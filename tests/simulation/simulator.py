@@ -24,7 +24,8 @@ from tests.support.dynamodb_model import DynamoDBModel
 
 TABLE = "checkpoints"
 START_SECONDS = 1_700_000_000.0
-MEMORY_BYTES = 1 << 20
+# Enough for all that a process reads, mostly; too little for a checkpoint; none.
+MEMORIES_BYTES = (1 << 20, 1 << 20, 1 << 20, 1 << 13, 0)
 
 # The network delivers a request that its sender has given up within this time, or never.
 IN_FLIGHT_SECONDS_MAX = 60.0
@@ -183,7 +184,7 @@ class Simulator:
         name = f"process {self._processes}"
         table = Table(
             TABLE,
-            Memory(MEMORY_BYTES),
+            Memory(MEMORIES_BYTES[self.choices.pick(len(MEMORIES_BYTES))]),
             ttl_seconds=self._ttls_seconds[self.choices.pick(len(self._ttls_seconds))],
             clock=self.clock,
             rng=random.Random(name),

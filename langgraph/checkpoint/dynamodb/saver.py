@@ -107,8 +107,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             from which it was restored or copied.
         checkpoint_bytes_max: Bound on what a checkpoint's values, or its pending writes, take up together, serialized,
             in bytes. What is larger is refused, to be stored as to be read: a few small items can name gigabytes.
-        cache_bytes: Bound on the memory for what is remembered of recent checkpoints, in bytes. What is
-            remembered saves reads and never changes a result.
+        cache_bytes: Bound on the memory for what is remembered of recent checkpoints and of their segments, in bytes.
+            What is remembered saves reads and never changes a result.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.

@@ -41,8 +41,9 @@ CHECKPOINT_BYTES_MAX = 1024 * 1024 * 1024
 INDEX_GROUP = 32
 HEAD_IDS_MAX = 1024
 
-# The first page of a descending query; an idle or an interrupted thread needs no more. Later pages grow.
-PAGE_ITEMS_FIRST = 4
+# The first page of a descending query; an idle thread, or one that is interrupted in one task, needs no more, and more
+# items would cost a second read unit each time. Later pages grow.
+PAGE_ITEMS_FIRST = 2
 PAGE_ITEMS_GROWTH = 4
 PAGE_ITEMS_MAX = 4096
 

@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._format.segments import (
     split,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import enter_namespace, lives_shorter, renew_segments
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, StoredSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
@@ -107,6 +107,13 @@ class Draft:
             pieces.append(piece(tail))
         own = tuple(map(self._piece, pieces))
         return Part(self._folded(own), named, self._codec.vouch(self._key, name, (own, refs)))
+
+    def stored(self) -> dict[bytes, StoredSegment]:
+        """The new segments as this process is to remember them."""
+        return {
+            each: StoredSegment(items.binary(item, items.DATA), self.chunks[each])
+            for each, item in self.segments.items()
+        }
 
     def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
         """The pieces of some of the checkpoint's values, or else of all: a value may come to another channel."""

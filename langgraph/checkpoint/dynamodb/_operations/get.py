@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import Chunk, piece
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -40,14 +39,12 @@ def _entry(group: Group, body: Body, known: Segments) -> Entry:
         # A copy: LangGraph counts versions in the very checkpoint that it is given.
         versions=dict(body.checkpoint.get("channel_versions", {})),
         values=body.values,
-        chunks={
-            each: Chunk.of(piece(content), known.expires_at.get(each))
-            for each, content in known.contents.items()
-        },
+        chunks=known.chunks,
         sources=body.sources,
         ends_at=items.ends_at(group.head),
         # With a ttl it is not known without reading the ancestors; a put that needs to know does.
         history_expires_at=None if items.number(group.head, TTL_ATTRIBUTE) is None else 0,
+        counts=known.counts,
     )
 
 
@@ -77,7 +74,7 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
             if below is None:
                 yield from look_for_other_savers(table, at)
             return None
-        known = Segments()
+        known = Segments.of(group.head)
         try:
             loaded = yield from load(table, codec, group, known)
         except ChangedMeanwhileError:
@@ -121,7 +118,7 @@ def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) ->
         if head is None or items.is_expired(head, table.clock()):
             return None
         items.check_format(head)
-        known = Segments()
+        known = Segments.of(head)
         try:
             group = yield from load(table, codec, Group(head), known)
         except ChangedMeanwhileError:

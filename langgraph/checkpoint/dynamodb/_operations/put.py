@@ -245,6 +245,7 @@ def _attempt(
             items.ends_at(head.item),
             history_expires_at,
         )
+        table.memory.remember_segments(request.at.pk, epoch, head.draft.stored())
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
     return epoch, seen
 

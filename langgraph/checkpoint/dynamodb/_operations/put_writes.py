@@ -116,6 +116,7 @@ def store(
             return
         thread = yield from look_at_thread(table, at, epoch)
         if thread is not None and thread.epoch == epoch:
+            table.memory.remember_segments(at.pk, epoch, draft.stored())
             return
         # A deletion came between: write again what it may have removed before the update named it.
         call.begin({})

@@ -17,9 +17,10 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import expand, is_index
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
+from langgraph.checkpoint.dynamodb._runtime.memory import StoredSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, both, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 
@@ -59,10 +60,21 @@ class Group:
 
 @dataclass
 class Segments:
-    """Segments of one partition that were read: plaintexts and expiries."""
+    """Segments of one partition that were read: their plaintexts and, with an epoch, what else is to be known of them.
+
+    The epoch is that of the head for which they are read: what the process remembers under it is not read again.
+    """
 
     contents: dict[bytes, bytes] = field(default_factory=dict)
-    expires_at: dict[bytes, int | None] = field(default_factory=dict)
+    chunks: dict[bytes, Chunk] = field(default_factory=dict)
+    epoch: bytes | None = None
+    # Whether the head was seen while its thread had this epoch: then it stays whole for as long as it is there.
+    counts: bool = False
+
+    @classmethod
+    def of(cls, head: Item) -> Segments:
+        """Those of a head: none yet."""
+        return cls(epoch=items.binary(head, items.EPOCH))
 
 
 def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:
@@ -176,20 +188,31 @@ def read_segments(
     """Read segments, and those that index segments among them name, into `known`; return what is missing.
 
     Without a codec just the index segments are read, which need none.
-    Segments never change, so they are read eventually consistent; only what seems missing is read again.
+    Segments never change, so what is remembered of them is true, and others are read eventually consistent; only what
+    seems missing is read again.
     """
     missing: set[bytes] = set()
     counts = is_index if codec is None else bool
     wanted = set(filter(counts, expand(ids, known.contents))) - known.contents.keys()
     while wanted:
-        found: list[Item] = []
+        remembered: Mapping[bytes, StoredSegment] = {}
+        if known.epoch is not None:
+            remembered = table.memory.segments(pk, known.epoch, wanted)
+        read: list[Item] = []
         for consistent in (False, True):
-            left = wanted - {items.segment_id_of(item) for item in found}
+            left = wanted - remembered.keys() - {items.segment_id_of(item) for item in read}
             keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
-            found += yield from table.batch_get(keys, consistent=consistent)
-        contents = yield from work(partial(_open, codec, found), 8192 * len(found))
+            read += yield from table.batch_get(keys, consistent=consistent)
+        kept = [
+            {**items.key(pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
+            for each, segment in remembered.items()
+        ]
+        contents = yield from work(partial(_open, codec, [*kept, *read]), 8192 * len(wanted))
         known.contents |= contents
-        known.expires_at |= {items.segment_id_of(item): items.number(item, TTL_ATTRIBUTE) for item in found}
+        if known.epoch is not None:
+            stored = yield from work(partial(_stored, read, contents), 8192 * len(read))
+            table.memory.remember_segments(pk, known.epoch, stored)
+            known.chunks |= {each: segment.chunk for each, segment in {**remembered, **stored}.items()}
         missing |= wanted - contents.keys()
         named = {
             inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)
@@ -210,6 +233,16 @@ def _open(codec: Codec | None, segments: Sequence[Item]) -> dict[bytes, bytes]:
     return contents
 
 
+def _stored(segments: Sequence[Item], contents: Mapping[bytes, bytes]) -> dict[bytes, StoredSegment]:
+    """What is to be remembered of segments that were read."""
+    stored = {}
+    for item in segments:
+        segment_id = items.segment_id_of(item)
+        chunk = Chunk.of(piece(contents[segment_id]), items.number(item, TTL_ATTRIBUTE))
+        stored[segment_id] = StoredSegment(items.binary(item, items.DATA), chunk)
+    return stored
+
+
 def open_segment(codec: Codec | None, segment: Item) -> bytes:
     """What a segment holds; index segments need no codec."""
     data = items.binary(segment, items.DATA)
@@ -228,8 +261,7 @@ def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group 
         CheckpointCorruptionError: Segments of what was acknowledged are missing.
         ChangedMeanwhileError: The checkpoint has to be found again.
     """
-    pk = items.partition_key(group.head)
-    missing = yield from read_segments(table, codec, pk, group.ids(), known)
+    missing = yield from _read_segments_of(table, codec, group, known)
     if not missing:
         return group
     if (yield from lost_parts(table, group.head, known)):
@@ -239,6 +271,35 @@ def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group 
         lost = yield from lost_parts(table, item, known)
         whole.append({name: value for name, value in item.items() if name not in lost})
     return Group(group.head, whole)
+
+
+def _read_segments_of(table: Table, codec: Codec, group: Group, known: Segments) -> Op[set[bytes]]:
+    """Read every segment that a checkpoint names; return what is missing.
+
+    What the process remembers is taken where the checkpoint counts: of others a deletion may have taken segments, and
+    who remembers them is not to show what nobody else can read.
+    """
+    pk, epoch = items.partition_key(group.head), known.epoch
+    reading = read_segments(table, codec, pk, group.ids(), known)
+    if epoch is None:
+        return (yield from reading)
+    known.counts = _is_known_to_count(table, group, epoch)
+    if known.counts or not table.memory.segments(pk, epoch, group.ids()):
+        return (yield from reading)
+    missing, thread = yield from both(reading, table.get(items.parse_partition(pk).root, items.THREAD))
+    known.counts = thread is not None and thread.get(items.EPOCH) == group.head[items.EPOCH]
+    if known.counts:
+        return missing
+    table.memory.forget_segments(pk, epoch, known.contents)
+    known.contents.clear()
+    known.chunks.clear()
+    return (yield from read_segments(table, codec, pk, group.ids(), known))
+
+
+def _is_known_to_count(table: Table, group: Group, epoch: bytes) -> bool:
+    """Whether this process has seen that a checkpoint counts, as it is now."""
+    entry = table.memory.checkpoint(items.partition_key(group.head), group.checkpoint_id)
+    return entry is not None and entry.counts and entry.epoch == epoch
 
 
 def lost_parts(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[set[str]]:

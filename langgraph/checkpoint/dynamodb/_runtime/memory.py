@@ -1,16 +1,17 @@
 """What a process remembers of what it stored or read: a bounded cache, never a source of truth.
 
-A checkpoint's entry lets its child and its tasks' writes reuse segments without reading it back. Losing an entry costs
-a read; a stale one is found out by the look at the thread's epoch that follows every commit.
+A checkpoint's entry lets its child and its tasks' writes reuse segments without reading it back, and what a segment
+holds never changes, so it need not be read again. Losing either costs a read; a stale entry is found out by the look at
+the thread's epoch that follows every commit. Which checkpoints there are is never remembered: that the table says.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
@@ -30,6 +31,8 @@ class Entry:
     ends_at: int | None = None
     # When the first of the ancestors expires that a delta channel is rebuilt from; None: never.
     history_expires_at: int | None = None
+    # Whether it was seen while its thread had this epoch; then nothing can take its segments as long as it is there.
+    counts: bool = True
     # The plaintexts of the segments, where the entry was just read: what was reused may have to be rewritten.
     contents: Mapping[bytes, bytes] = field(default_factory=dict)
 
@@ -59,8 +62,28 @@ class ThreadEntry:
         return 500 + 250 * len(self.namespaces)
 
 
+class StoredSegment(NamedTuple):
+    """A segment as it was stored or read: its bytes as they lie in the table, and what is known of its content.
+
+    It stays sealed, which takes less memory, and leaves less plaintext in it where the saver encrypts.
+    """
+
+    sealed: bytes
+    chunk: Chunk
+
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of the memory that it takes."""
+        return 700 + len(self.sealed)
+
+
+_SegmentKey: TypeAlias = tuple[str, bytes, bytes]
+"""A partition, the epoch under which the segment's expiry was known, and the segment's id."""
+_Key: TypeAlias = tuple[str, str] | str | _SegmentKey
+
+
 class Memory:
-    """Recently used entries of checkpoints and threads, up to a size; safe to use from several threads."""
+    """Recently used segments and entries of checkpoints and threads, up to a size; safe to use from several threads."""
 
     def __init__(self, bytes_max: int) -> None:
         """Take the bound on the estimated size of all entries."""
@@ -72,21 +95,21 @@ class Memory:
     def start(self) -> None:
         """Remember nothing; also after a fork, which may have come while another thread was changing the entries."""
         self._bytes = 0
-        self._entries: OrderedDict[tuple[str, str] | str, Entry | ThreadEntry] = OrderedDict()
+        self._entries: OrderedDict[_Key, Entry | ThreadEntry | StoredSegment] = OrderedDict()
         self._lock = threading.Lock()
 
     def checkpoint(self, pk: str, checkpoint_id: str) -> Entry | None:
         """The entry of a checkpoint, if it is remembered."""
-        entry = self._get((pk, checkpoint_id))
+        entry = self._get([(pk, checkpoint_id)])[0]
         return entry if isinstance(entry, Entry) else None
 
     def remember_checkpoint(self, pk: str, checkpoint_id: str, entry: Entry) -> None:
         """Keep a checkpoint's entry."""
-        self._set((pk, checkpoint_id), entry)
+        self._set({(pk, checkpoint_id): entry})
 
     def thread(self, root: str) -> ThreadEntry | None:
         """The entry of a thread, if it is remembered."""
-        entry = self._get(root)
+        entry = self._get([root])[0]
         return entry if isinstance(entry, ThreadEntry) else None
 
     def remember_thread(self, root: str, epoch: bytes, ttl_seconds: int | None) -> ThreadEntry:
@@ -94,7 +117,7 @@ class Memory:
         entry = self.thread(root)
         if entry is None or (entry.epoch, entry.ttl_seconds) != (epoch, ttl_seconds):
             entry = ThreadEntry(epoch, ttl_seconds)
-            self._set(root, entry)
+            self._set({root: entry})
         return entry
 
     def remember_namespace(
@@ -102,29 +125,53 @@ class Memory:
     ) -> None:
         """Keep that a thread's namespace is entered, and until when."""
         entry = self.remember_thread(root, known.epoch, known.ttl_seconds)
-        self._set(root, replace(entry, namespaces={**entry.namespaces, namespace: expires_at}))
+        self._set({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
 
-    def forget(self, key: tuple[str, str] | str) -> None:
+    def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, StoredSegment]:
+        """Those of a partition's segments that are remembered from a time at which the thread had this epoch.
+
+        A deletion may shorten expiries, and it ends the epoch first; so what is known under the thread's epoch is true.
+        """
+        wanted = list(ids)
+        found = self._get([(pk, epoch, each) for each in wanted])
+        return {
+            each: entry for each, entry in zip(wanted, found, strict=True) if isinstance(entry, StoredSegment)
+        }
+
+    def remember_segments(self, pk: str, epoch: bytes, segments: Mapping[bytes, StoredSegment]) -> None:
+        """Keep segments as they were stored, or read, while the thread had this epoch."""
+        self._set({(pk, epoch, each): segment for each, segment in segments.items()})
+
+    def forget_segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> None:
+        """Drop what is known of some of a partition's segments under an epoch."""
+        with self._lock:
+            for each in ids:
+                self._drop((pk, epoch, each))
+
+    def forget(self, key: _Key) -> None:
         """Drop what is known of a checkpoint or a thread."""
         with self._lock:
             self._drop(key)
 
-    def _get(self, key: tuple[str, str] | str) -> Entry | ThreadEntry | None:
+    def _get(self, keys: Iterable[_Key]) -> list[Entry | ThreadEntry | StoredSegment | None]:
+        found = []
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None:
-                self._entries.move_to_end(key)
-            return entry
+            for key in keys:
+                found.append(self._entries.get(key))
+                if found[-1] is not None:
+                    self._entries.move_to_end(key)
+        return found
 
-    def _set(self, key: tuple[str, str] | str, entry: Entry | ThreadEntry) -> None:
+    def _set(self, entries: Mapping[_Key, Entry | ThreadEntry | StoredSegment]) -> None:
         with self._lock:
-            self._drop(key)
-            self._entries[key] = entry
-            self._bytes += entry.size_bytes
+            for key, entry in entries.items():
+                self._drop(key)
+                self._entries[key] = entry
+                self._bytes += entry.size_bytes
             while self._bytes > self._bytes_max and self._entries:
                 self._drop(next(iter(self._entries)))
 
-    def _drop(self, key: tuple[str, str] | str) -> None:
+    def _drop(self, key: _Key) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._bytes -= entry.size_bytes

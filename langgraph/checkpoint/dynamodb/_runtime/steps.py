@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,13 @@ def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
     finally:
         for each in operations:
             each.close()
+
+
+def both(one: Op[T], other: Op[U]) -> Op[tuple[T, U]]:
+    """Run two operations of different kinds side by side."""
+    operations: Sequence[Op[Any]] = (one, other)
+    first, second = yield from gather(operations)
+    return first, second
 
 
 def _gathered(operations: Sequence[Op[T]]) -> Op[list[T]]:

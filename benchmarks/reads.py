@@ -1,0 +1,104 @@
+"""What reading costs: a conversation on one process, on several in turn, and on a new one for each turn.
+
+A process remembers segments that it stored or read, so what a turn reads depends on who had the turns before.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.contestants import AWS, AWS_GZIP, OURS, Bench
+from benchmarks.conversation import config_of, relay
+from benchmarks.figures import Figure, Section, at_most, under
+from benchmarks.meter import READS, Tally, total
+from benchmarks.report import table
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from benchmarks.contestants import Contestant, MeteredSaver
+    from tools.engine import Engine
+
+TURNS = 60
+_THREAD = "thread"
+ONE, FOUR, NEW = "one process", "four in turn", "a new one for each turn"
+_PROCESSES = {ONE: 1, FOUR: 4, NEW: TURNS}
+
+
+@dataclass(frozen=True)
+class Relay:
+    """What a conversation cost on so many processes, and what reading its thread took at the end."""
+
+    conversation: Tally
+    # By the process that had the last turn, and by one that remembers nothing.
+    warm: Tally
+    cold: Tally
+
+    @property
+    def dollars(self) -> float:
+        """What the conversation cost, on demand in us-east-1."""
+        tally = self.conversation
+        return tally.write_units * WRITE_UNIT_DOLLARS + tally.read_units * READ_UNIT_DOLLARS
+
+
+def run(engine: Engine) -> Section:
+    """Measure the savers and compare them."""
+    ours = {name: measure(OURS, engine, processes) for name, processes in _PROCESSES.items()}
+    # A peer remembers nothing, so it does not matter which of its processes has the turn.
+    peers = {peer.name: measure(peer, engine, 1) for peer in (AWS, AWS_GZIP)}
+    columns = {**{f"ours, {name}": relay for name, relay in ours.items()}, **peers}
+    kinds = [
+        kind for kind in sorted(READS) if any(kind in one.conversation.units for one in columns.values())
+    ]
+    rows: list[tuple[object, ...]] = [
+        ("read units", *(one.conversation.read_units for one in columns.values())),
+        *(
+            (f"  of {kind}", *(one.conversation.units.get(kind, 0.0) for one in columns.values()))
+            for kind in kinds
+        ),
+        ("write units", *(one.conversation.write_units for one in columns.values())),
+        ("dollars of a thousand conversations", *(f"{1000 * one.dollars:.2f}" for one in columns.values())),
+        ("requests of get_tuple at the end, warm", *(one.warm.requests for one in columns.values())),
+        ("requests of get_tuple at the end, cold", *(one.cold.requests for one in columns.values())),
+        ("read units of get_tuple at the end, warm", *(one.warm.read_units for one in columns.values())),
+        ("read units of get_tuple at the end, cold", *(one.cold.read_units for one in columns.values())),
+    ]
+    return Section(
+        f"Reads: an agent of {TURNS} turns",
+        [table(["", *columns], rows)],
+        figures(ours, peers[AWS.name], peers[AWS_GZIP.name]),
+        {name: asdict(one) for name, one in columns.items()},
+    )
+
+
+def measure(contestant: Contestant, engine: Engine, processes: int) -> Relay:
+    """Run the conversation on so many processes in turn, and read it once more."""
+    with closing(Bench(contestant, engine)) as bench:
+        savers = [bench.reopen() for _ in range(processes)]
+        for _ in relay(savers, _THREAD, TURNS):
+            pass
+        conversation = total(tally for saver in savers for _, tally in saver.operations)
+        last = savers[(TURNS - 1) % processes]
+        warm, cold = (_read(saver) for saver in (last, bench.reopen()))
+    return Relay(conversation, warm, cold)
+
+
+def figures(ours: dict[str, Relay], aws: Relay, gzip: Relay) -> list[Figure]:
+    """Compare what was measured with what the project set out to reach."""
+    one = ours[ONE].conversation
+    return [
+        under("read units, one process", 501, one.read_units),
+        under("the same, to those of the AWS saver", 1, one.read_units / aws.conversation.read_units),
+        under("the same, to those of its gzip option", 1.3, one.read_units / gzip.conversation.read_units),
+        under("read units, four processes in turn", 801, ours[FOUR].conversation.read_units),
+        at_most("requests of a warm get_tuple of 360 KB", 1, ours[ONE].warm.requests),
+    ]
+
+
+def _read(saver: MeteredSaver[Any]) -> Tally:
+    if saver.get_tuple(config_of(_THREAD)) is None:
+        raise AssertionError("The thread that was just written is not there.")
+    return saver.tallies("get_tuple")[-1]

@@ -1,0 +1,120 @@
+"""What a process remembers of segments: it saves reads, and never shows what the table does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from tests.support.checkpoints import noise, thread_config
+from tests.support.stage import CODEC, Process, Run, Stage, commits, deletes, looks
+
+DAY = 86_400
+BIG = noise(60_000)
+
+
+def _methods(process: Process, checkpoint_id: str | None = None) -> list[list[str]]:
+    """The requests of each round in which a process reads a checkpoint."""
+    at = thread_config("t", "", checkpoint_id)
+    run: Run[object] = process.stage.begin(get_tuple(process.table, CODEC, at))
+    rounds = []
+    while not run.done:
+        if run.calls:
+            rounds.append(sorted(call.method for call in run.calls))
+        run.go_on()
+    return rounds
+
+
+def test_who_stored_a_checkpoint_reads_its_head_only() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    stage.run(process.put("2", {"big": BIG, "other": BIG[::-1]}, "1", ["other"]))
+    stage.run(process.put_writes("2", [("x", noise(100_000))]))
+    assert _methods(process) == [["query"]]
+
+
+def test_who_read_a_checkpoint_looks_once_whether_it_counts() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    reader = stage.process()
+    assert _methods(reader) == [["query"], ["batch_get_item"]]
+    assert _methods(reader) == [["query"], ["get_item"]]
+    assert _methods(reader) == [["query"]]
+
+
+def test_what_somebody_else_has_added_is_read_beside_the_look() -> None:
+    stage = Stage()
+    writer, reader = stage.process(), stage.process()
+    stage.run(writer.put("1", {"big": BIG}))
+    reader.get()
+    stage.run(writer.put("2", {"big": BIG, "other": BIG[::-1]}, "1", ["other"]))
+    assert _methods(reader) == [["query"], ["batch_get_item", "get_item"]]
+    assert reader.values() == {"big": BIG, "other": BIG[::-1]}
+
+
+def test_a_memory_that_is_too_small_changes_no_result() -> None:
+    stage = Stage()
+    process = stage.process()
+    process.table.memory._bytes_max = 20_000
+    for count in range(1, 6):
+        stage.run(
+            process.put(str(count), {"big": BIG[: 9_000 * count]}, str(count - 1) if count > 1 else None)
+        )
+        assert process.values() == {"big": BIG[: 9_000 * count]}
+        assert process.values("1") == {"big": BIG[:9_000]}
+
+
+def test_a_deleted_state_is_not_read_from_memory() -> None:
+    """A put that was under way stores a head all of whose segments have gone."""
+    stage = Stage()
+    reader, other = stage.process(), stage.process()
+    stage.run(other.put("1", {"big": BIG}))
+    stage.run(other.put("2", {"big": BIG}, "1", []))
+    reader.get()
+    put = stage.begin(other.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
+    put.until(commits("3"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(deletes("S#"))
+    put.until(looks)
+    deletion.finish()
+    assert stage.process().values() is None
+    assert reader.values() is None
+
+
+def test_an_expiry_that_a_prune_has_shortened_is_not_remembered() -> None:
+    """The process read the segments when they were to stay for ever, and stores for ever."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    reader = stage.process()
+    reader.get()
+    stage.run(stage.process(DAY).prune())
+    reader.get()
+    stage.run(reader.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
+    stage.now += 10 * DAY
+    stage.model.expire()
+    assert stage.process().values() == {"big": BIG, "x": 2}
+
+
+def test_what_a_prune_keeps_is_read_anew_once() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    stage.run(stage.process().prune())
+    assert _methods(process) == [["query"], ["batch_get_item"]]
+
+
+def test_what_is_remembered_is_checked_when_it_is_used() -> None:
+    """As if memory had failed: the checksum of a segment covers its id, too."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+
+    def is_segment(key: object) -> bool:
+        return isinstance(key, tuple) and len(key) == 3
+
+    entries = process.table.memory._entries
+    one, other, *_ = [key for key in entries if is_segment(key)]
+    entries[one], entries[other] = entries[other], entries[one]
+    with pytest.raises(CheckpointCorruptionError, match="checksum"):
+        process.get()
