@@ -14,6 +14,9 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universa
 HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
+# Containers often forbid it, and then each of the hundreds of processes that the tests start compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 # How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
 WORKERS ?= auto
