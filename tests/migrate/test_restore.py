@@ -237,11 +237,15 @@ def test_a_runner_without_the_lock_is_told_of(
 
 @pytest.fixture
 def restored(client: DynamoDBClient, table_name: str) -> Iterator[Callable[[], str]]:
-    """Give what makes a table of what is in the one in use now, as DynamoDB restores one to a point in time."""
+    """Give what makes a table of what is in the one in use now, as DynamoDB restores one, without the index."""
     name = f"{table_name}-restored"
 
     def restore() -> str:
-        client.create_table(**table_schema(name))
+        schema: Any = {**table_schema(name)}
+        del schema["GlobalSecondaryIndexes"]
+        keys = [each["AttributeName"] for each in schema["KeySchema"]]
+        attributes = [each for each in schema["AttributeDefinitions"] if each["AttributeName"] in keys]
+        client.create_table(**schema | {"AttributeDefinitions": attributes})
         for item in all_items(client, table_name):
             client.put_item(TableName=name, Item=item)
         return name
