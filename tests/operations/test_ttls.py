@@ -8,7 +8,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, looks
+from tests.support.stage import Process, Stage, changes_thread, looks
 
 DAY = 86_400
 BIG = noise(60_000)
@@ -151,6 +151,22 @@ def test_a_namespace_that_is_entered_again_during_such_a_prune_can_still_be_dele
     prune.finish()
     _remove_expired(stage, 10 * DAY)
     assert stage.process().values(namespace="inner") == {"x": 2}
+    stage.run(stage.process().delete_thread())
+    assert stage.items("") == {}
+
+
+def test_a_namespace_that_is_entered_under_the_new_epoch_can_still_be_deleted() -> None:
+    """The prune reads the entry that it is to leave alone; who wrote it knows that it stays for ever."""
+    stage = Stage()
+    other = stage.process()
+    stage.run(other.put("1", {"big": BIG}, namespace="inner"))
+    prune = stage.begin(stage.process(DAY).prune())
+    prune.until(changes_thread(":ended"))
+    prune.go_on()
+    stage.run(other.put("2", {"big": BIG, "x": 2}, "1", ["x"], namespace="inner"))
+    prune.finish()
+    _remove_expired(stage, 10 * DAY)
+    stage.run(other.put("3", {"big": BIG, "x": 3}, "2", ["x"], namespace="inner"))
     stage.run(stage.process().delete_thread())
     assert stage.items("") == {}
 

@@ -35,17 +35,23 @@ def adopt_checkpoints(table: Table, inventory: Inventory, epoch: bytes) -> Op[No
     yield from gather([_limit(table, item, kept_until) for item in writes])
 
 
-def adopt_segments(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
+def adopt_segments(table: Table, inventory: Inventory, epoch: bytes, entries: Sequence[Item]) -> Op[None]:
     """Give what those checkpoints need the saver's ttl, once the deletion has settled.
 
     Until then a head that is stored late may count though the deletion has not seen it.
+
+    Args:
+        table: The table.
+        inventory: What the namespace has.
+        epoch: The new epoch.
+        entries: The thread's namespace entries before the old one ended. Who has written one since relies on it.
     """
     kept_until, last = table.expires_at(2), table.expires_at(SEGMENT_LIFETIMES)
     named = inventory.named(_adopted(inventory, epoch)) & inventory.segments.keys()
     limited = {each for each in named if TTL_ATTRIBUTE not in inventory.segments[each]}
     yield from gather([
         *(_limit(table, inventory.segments[each], last) for each in sorted(limited)),
-        *(_limit(table, item, kept_until) for item in inventory.entries),
+        *(_limit(table, item, kept_until) for item in inventory.entries if item in entries),
     ])  # fmt: skip
     if limited:
         yield from _renew_what_is_needed(table, inventory, limited, last)

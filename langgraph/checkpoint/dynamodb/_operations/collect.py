@@ -142,7 +142,7 @@ def _collect_claimed(
     begin = any(each.heads for each in (*after, *since))
     yield from settle(table, claim, begin=begin and not adopt)
     if adopt:
-        yield from gather([adopt_segments(table, each, epoch) for each in (*after, *since)])
+        yield from gather([adopt_segments(table, each, epoch, entries) for each in (*after, *since)])
         yield from adopt_thread(table, claim, begin=begin)
     pairs = list(zip(before, after, strict=True))
     abandoned = yield from gather([_delete_abandoned(table, old, new) for old, new in pairs])
