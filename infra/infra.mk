@@ -33,7 +33,7 @@ TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; na
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
+.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
 
 infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
@@ -82,6 +82,11 @@ deploy-regulated:
 	observability=$$($(call REGULATED_OUTPUT,ObservabilityParameters)) && \
 	$(MAKE) deploy PARAMETERS="$$table $(PARAMETERS)" \
 		OBSERVABILITY_PARAMETERS="$$observability $(OBSERVABILITY_PARAMETERS)"
+
+# Once, after deploying and before agents use the table: everything in it is deleted at the end. TABLE=name is for a table
+# without a stack, ENDPOINT for an engine on this machine.
+smoke: $(VENV)/.installed
+	$(BIN)/python -m infra.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
 
 # The same template in the CloudFormation of an engine on this machine: of moto's server, which is started for it,
 # or of the one at ENDPOINT. DynamoDB Local has no CloudFormation; `DynamoDBSaver.setup()` makes the table there.
