@@ -19,7 +19,7 @@ from tests.infra.test_rule_packs import PACKAGES
 
 ROOT = INFRA.parent
 SECTION = (ROOT / "docs" / "operations.md").read_text().split("### From CDK, SAM or Terraform")[1]
-SNIPPETS = dict(re.findall(r"```(\w+)\n(.*?)```", SECTION.split("\n## ")[0], re.DOTALL))
+SNIPPETS = dict(re.findall(r"```(\w+)\n(.*?)```", SECTION.split("\n##")[0], re.DOTALL))
 TEMPLATE = load("table.yaml")
 HCL = ROOT / ".venv-infra" / "bin" / "python"
 # What the provider's resource takes, by its documentation.
