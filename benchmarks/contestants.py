@@ -182,9 +182,9 @@ class Bench:
         options = {**self._options, "session": session, "endpoint_url": self._engine.endpoint_url}
         return self._contestant.open(self._table_name, **options)
 
-    def stored(self) -> Stored:
-        """Return what is in the table now."""
-        return stored(self._admin, self._table_name)
+    def stored(self, sort_keys: str = "") -> Stored:
+        """Return what is in the table now, of what has a sort key that begins so."""
+        return stored(self._admin, self._table_name, sort_keys)
 
     def close(self) -> None:
         """Delete the table."""

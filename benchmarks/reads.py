@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contestants import AWS, AWS_GZIP, OURS, Bench
 from benchmarks.conversation import config_of, relay
-from benchmarks.figures import Figure, Section, at_most, under
+from benchmarks.figures import Figure, Section, at_least, at_most, under, within
 from benchmarks.meter import READS, Tally, total
 from benchmarks.report import table
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb._format.items import SEGMENTS
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, read_units
 
 if TYPE_CHECKING:
     from typing import Any
@@ -36,6 +37,8 @@ class Relay:
     # By the process that had the last turn, and by one that remembers nothing.
     warm: Tally
     cold: Tally
+    # The read units of all segments that are stored, as one item.
+    floor: float
 
     @property
     def dollars(self) -> float:
@@ -83,7 +86,8 @@ def measure(contestant: Contestant, engine: Engine, processes: int) -> Relay:
         conversation = total(tally for saver in savers for _, tally in saver.operations)
         last = savers[(TURNS - 1) % processes]
         warm, cold = (_read(saver) for saver in (last, bench.reopen()))
-    return Relay(conversation, warm, cold)
+        floor = read_units(bench.stored(SEGMENTS).bytes)
+    return Relay(conversation, warm, cold, floor)
 
 
 def figures(ours: dict[str, Relay], aws: Relay, gzip: Relay) -> list[Figure]:
@@ -94,7 +98,22 @@ def figures(ours: dict[str, Relay], aws: Relay, gzip: Relay) -> list[Figure]:
         under("the same, to those of the AWS saver", 1, one.read_units / aws.conversation.read_units),
         under("the same, to those of its gzip option", 1.3, one.read_units / gzip.conversation.read_units),
         under("read units, four processes in turn", 801, ours[FOUR].conversation.read_units),
+        under(
+            "the same, a new process for each turn",
+            1001,
+            ours[NEW].conversation.read_units,
+            remark="420 are looks, 60 heads, and the rest the bytes of each turn's state, compressed, once",
+        ),
+        at_least(
+            "fewer dollars, one process, than the AWS saver with gzip", 12, gzip.dollars / ours[ONE].dollars
+        ),
         at_most("requests of a warm get_tuple of 360 KB", 1, ours[ONE].warm.requests),
+        at_most("the same, cold", 2, ours[ONE].cold.requests),
+        within(
+            "read units of a cold one, to those of its bytes",
+            1.5,
+            ours[ONE].cold.read_units / ours[ONE].floor,
+        ),
     ]
 
 

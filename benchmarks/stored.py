@@ -23,9 +23,10 @@ class Stored:
         return Stored(self.items - other.items, self.bytes - other.bytes)
 
 
-def stored(client: DynamoDBClient, table_name: str) -> Stored:
-    """Return how much a table holds."""
-    sizes = [item_bytes(item) for item in scan(client, table_name)]
+def stored(client: DynamoDBClient, table_name: str, sort_keys: str = "") -> Stored:
+    """Return how much a table holds, of what has a sort key that begins so."""
+    items = (item for item in scan(client, table_name) if item["SK"]["S"].startswith(sort_keys))
+    sizes = [item_bytes(item) for item in items]
     return Stored(len(sizes), sum(sizes))
 
 

@@ -41,6 +41,11 @@ CHECKPOINT_BYTES_MAX = 1024 * 1024 * 1024
 INDEX_GROUP = 32
 HEAD_IDS_MAX = 1024
 
+# So many segments are read by one query of what their namespace has, which is charged by their bytes and not by items:
+# most of what a namespace has, its newest checkpoint needs. Few are not worth it, and more do not come in one page.
+QUERIED_SEGMENTS_MIN = 4
+QUERIED_SEGMENTS_MAX = 200
+
 # The first page of a descending query; an idle thread, or one that is interrupted in one task, needs no more, and more
 # items would cost a second read unit each time. Later pages grow.
 PAGE_ITEMS_FIRST = 2
