@@ -79,11 +79,13 @@ async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverO
     for side in (test_conformance._async_side, SyncAsAsync):
         await test_conformance.test_conformance_is_full(make_saver, side, dict)
     expected = f"The tool returned {TOOL_RESULT_BYTES} characters."
-    for run_id in ("r-1", "r-2"):
+    savers = [make_saver(), make_saver()]
+    for run_id, saver in zip(("r-1", "r-2"), savers, strict=True):
         # Each run has a saver of its own, so the second one has to read what the first one stored.
-        saver = make_saver()
         assert converse(saver, config_of("sync", run_id=run_id))[-1].content == expected
         assert (await aconverse(saver, config_of("async", run_id=run_id)))[-1].content == expected
+    # And the first one what the second one has added.
+    assert savers[0].get_tuple(config_of("sync")) is not None
     saver.delete_for_runs(["r-1"])
     await saver.adelete_thread("async")
 
@@ -146,14 +148,15 @@ async def test_runner_policy_runs_agents_and_allows_no_more(
 ) -> None:
     gate = gate_of("Runner", table_name)
     expected = f"The tool returned {TOOL_RESULT_BYTES} characters."
-    for run_id in ("r-1", "r-2"):
-        saver = saver_of(gate)
+    savers = [saver_of(gate), saver_of(gate)]
+    for run_id, saver in zip(("r-1", "r-2"), savers, strict=True):
         assert converse(saver, config_of("thread", run_id=run_id))[-1].content == expected
         assert (await aconverse(saver, config_of("async", run_id=run_id)))[-1].content == expected
         with saver.thread_lock("thread"):
             assert converse(saver, config_of("thread"))[-1].content == expected
         async with saver.athread_lock("async"):
             await aconverse(saver, config_of("async"))
+    assert savers[0].get_tuple(config_of("thread")) is not None
     # Somebody else deletes between two steps, so the next one begins the thread's epoch again.
     make_saver().prune(["thread"])
     assert converse(saver, config_of("thread"))[-1].content == expected
