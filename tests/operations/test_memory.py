@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from tests.support.checkpoints import noise, thread_config
 from tests.support.stage import CODEC, Process, Run, Stage, commits, deletes, looks
@@ -132,3 +133,22 @@ def test_a_namespace_of_which_little_is_needed_is_read_by_keys_where_the_page_en
     reader = stage.process()
     assert _methods(reader) == [["query"], ["query"], ["batch_get_item"]]
     assert reader.values() == {"big": noise(60_000, seed=7)}
+
+
+def test_a_deleted_state_is_not_read_from_memory_by_a_new_index() -> None:
+    """What the head names itself was stored by a put that was under way; what that leads to has gone."""
+    stage = Stage()
+    reader, other = stage.process(), stage.process()
+    small, large = noise(170_000), noise(170_000) + noise(150_000, seed=1)
+    stage.run(other.put("1", {"big": small}))
+    assert 20 < len(stage.items("S#")) < INDEX_GROUP
+    reader.get()
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(deletes("C#"))
+    put = stage.begin(other.put("2", {"big": large}, "1"))
+    put.until(commits("2"))
+    deletion.until(deletes("S#"))
+    put.until(looks)
+    deletion.finish()
+    assert stage.process().values() is None
+    assert reader.values() is None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import FAIR, Process, Weather
+from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Weather
 from tests.simulation.world import OWN_RUN, Flow, World
 
 WEATHERS = (
@@ -38,13 +38,21 @@ TRIES = 2
 ACTORS_MAX = 8
 # A thread with such a ttl outlives some of the simulator's pauses.
 TTLS_SECONDS: Sequence[Sequence[int | None]] = ((None,), (3000,), (None, 3000, 9000))
+# Enough for all that a process reads, mostly; too little for a checkpoint; none.
+MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
 
 def random_run(choices: Choices) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
     weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
     ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
-    world = World(choices, weather, ttls_seconds=ttls_seconds, delta=choices.pick(2) == 1)
+    world = World(
+        choices,
+        weather,
+        ttls_seconds=ttls_seconds,
+        memories_bytes=MEMORIES_BYTES,
+        delta=choices.pick(2) == 1,
+    )
     warm = world.simulator.process()
     namespace = ("", "inner")[choices.pick(2)]
     run_id = ("run", OWN_RUN)[choices.pick(2)]

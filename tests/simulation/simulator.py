@@ -24,8 +24,8 @@ from tests.support.dynamodb_model import DynamoDBModel
 
 TABLE = "checkpoints"
 START_SECONDS = 1_700_000_000.0
-# Enough for all that a process reads, mostly; too little for a checkpoint; none.
-MEMORIES_BYTES = (1 << 20, 1 << 20, 1 << 20, 1 << 13, 0)
+# Enough for all that a process reads.
+MEMORY_BYTES = 1 << 20
 
 # The network delivers a request that its sender has given up within this time, or never.
 IN_FLIGHT_SECONDS_MAX = 60.0
@@ -138,6 +138,7 @@ class Simulator:
         weather: Weather = FAIR,
         *,
         ttls_seconds: Sequence[int | None] = (None,),
+        memories_bytes: Sequence[int] = (MEMORY_BYTES,),
         switches_max: int | None = None,
     ) -> None:
         """Start with an empty table.
@@ -146,6 +147,7 @@ class Simulator:
             choices: What decides.
             weather: How likely each kind of bad luck is.
             ttls_seconds: The savers' option: each process has one of these.
+            memories_bytes: How much processes remember: each has one of these.
             switches_max: How often another actor may come in while one could go on. With it, a round is one move:
                 races are then few enough to be tried one and all.
         """
@@ -162,6 +164,7 @@ class Simulator:
         self.model.faults.reading_moment = self._moment
         self.model.faults.unprocessed = self._unprocessed
         self._ttls_seconds = ttls_seconds
+        self._memories_bytes = memories_bytes
         self._processes = 0
         self._last: Actor | None = None
         self.actors: list[Actor] = []
@@ -184,7 +187,7 @@ class Simulator:
         name = f"process {self._processes}"
         table = Table(
             TABLE,
-            Memory(MEMORIES_BYTES[self.choices.pick(len(MEMORIES_BYTES))]),
+            Memory(self._memories_bytes[self.choices.pick(len(self._memories_bytes))]),
             ttl_seconds=self._ttls_seconds[self.choices.pick(len(self._ttls_seconds))],
             clock=self.clock,
             rng=random.Random(name),

@@ -52,7 +52,16 @@ from tests.simulation.ledger import (
     Writes,
 )
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import FAIR, Actor, Process, Simulator, Weather, collected, keys_of
+from tests.simulation.simulator import (
+    FAIR,
+    MEMORY_BYTES,
+    Actor,
+    Process,
+    Simulator,
+    Weather,
+    collected,
+    keys_of,
+)
 
 # Everything that the real sizes make happen to states of megabytes, these make happen to states of a few hundred bytes.
 SMALL_LIMITS = {
@@ -118,6 +127,7 @@ class World:
         *,
         switches_max: int | None = None,
         ttls_seconds: Sequence[int | None] = (None,),
+        memories_bytes: Sequence[int] = (MEMORY_BYTES,),
         delta: bool = False,
     ) -> None:
         """Start with an empty table.
@@ -127,9 +137,16 @@ class World:
             weather: How likely each kind of bad luck is.
             switches_max: See `Simulator`.
             ttls_seconds: The savers' option: each process has one of these.
+            memories_bytes: How much processes remember: each has one of these.
             delta: Whether the checkpoints have a delta channel.
         """
-        self.simulator = Simulator(choices, weather, switches_max=switches_max, ttls_seconds=ttls_seconds)
+        self.simulator = Simulator(
+            choices,
+            weather,
+            switches_max=switches_max,
+            ttls_seconds=ttls_seconds,
+            memories_bytes=memories_bytes,
+        )
         self.ledger = Ledger(
             index_lags=weather.stale > 0, one_ttl=len(ttls_seconds) == 1, now=self.simulator.clock
         )

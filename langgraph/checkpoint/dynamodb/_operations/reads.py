@@ -65,14 +65,14 @@ class Group:
 
 @dataclass
 class Segments:
-    """Segments of one partition that were read: their plaintexts and, with an epoch, what else is to be known of them.
-
-    The epoch is that of the head for which they are read: what the process remembers under it is not read again.
-    """
+    """Segments of one partition that were read: plaintexts and, with an epoch, what else is to be known of them."""
 
     contents: dict[bytes, bytes] = field(default_factory=dict)
     chunks: dict[bytes, Chunk] = field(default_factory=dict)
+    # That of the head for which they are read, under which they are to be remembered.
     epoch: bytes | None = None
+    # Whether what is remembered may be taken for them.
+    from_memory: bool = False
     # Whether the head was seen while its thread had this epoch: then it stays whole for as long as it is there.
     counts: bool = False
 
@@ -201,9 +201,7 @@ def read_segments(
     wanted = set(filter(counts, expand(ids, known.contents))) - known.contents.keys()
     page = {} if codec is None else (yield from _page_of_segments(table, pk, wanted, known))
     while wanted:
-        remembered: Mapping[bytes, StoredSegment] = {}
-        if known.epoch is not None:
-            remembered = table.memory.segments(pk, known.epoch, wanted)
+        remembered = _remembered(table, pk, wanted, known)
         read = [page[each] for each in sorted(wanted & page.keys() - remembered.keys())]
         for consistent in (False, True):
             left = wanted - remembered.keys() - {items.segment_id_of(item) for item in read}
@@ -236,11 +234,20 @@ def _page_of_segments(
     wanted, and what it does not have is read by its keys.
     """
     count = sum(INDEX_GROUP if is_index(each) else 1 for each in wanted)
-    is_begun = known.contents or (known.epoch and table.memory.segments(pk, known.epoch, wanted))
+    is_begun = known.contents or _remembered(table, pk, wanted, known)
     if is_begun or not QUERIED_SEGMENTS_MIN <= count <= QUERIED_SEGMENTS_MAX:
         return {}
     query = Query(pk, prefix=items.SEGMENTS, consistent=False, first_page=len(wanted) + count * 5 // 4)
     return {items.segment_id_of(item): item for item in (yield from table.query_page(query))}
+
+
+def _remembered(
+    table: Table, pk: str, wanted: Collection[bytes], known: Segments
+) -> Mapping[bytes, StoredSegment]:
+    """Those of some segments that may be taken from memory."""
+    if known.epoch is None or not known.from_memory:
+        return {}
+    return table.memory.segments(pk, known.epoch, wanted)
 
 
 def _open(codec: Codec | None, segments: Sequence[Item]) -> dict[bytes, bytes]:
@@ -302,17 +309,17 @@ def _read_segments_of(table: Table, codec: Codec, group: Group, known: Segments)
     who remembers them is not to show what nobody else can read.
     """
     pk, epoch = items.partition_key(group.head), known.epoch
+    if epoch is not None:
+        known.counts = _is_known_to_count(table, group, epoch)
+        known.from_memory = known.counts or bool(table.memory.segments(pk, epoch, group.ids()))
     reading = read_segments(table, codec, pk, group.ids(), known)
-    if epoch is None:
-        return (yield from reading)
-    known.counts = _is_known_to_count(table, group, epoch)
-    if known.counts or not table.memory.segments(pk, epoch, group.ids()):
+    if known.counts or not known.from_memory:
         return (yield from reading)
     missing, thread = yield from both(reading, table.get(items.parse_partition(pk).root, items.THREAD))
     known.counts = thread is not None and thread.get(items.EPOCH) == group.head[items.EPOCH]
     if known.counts:
         return missing
-    table.memory.forget_segments(pk, epoch, known.contents)
+    known.from_memory = False
     known.contents.clear()
     known.chunks.clear()
     return (yield from read_segments(table, codec, pk, group.ids(), known))

@@ -142,12 +142,6 @@ class Memory:
         """Keep segments as they were stored, or read, while the thread had this epoch."""
         self._set({(pk, epoch, each): segment for each, segment in segments.items()})
 
-    def forget_segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> None:
-        """Drop what is known of some of a partition's segments under an epoch."""
-        with self._lock:
-            for each in ids:
-                self._drop((pk, epoch, each))
-
     def forget(self, key: _Key) -> None:
         """Drop what is known of a checkpoint or a thread."""
         with self._lock:
