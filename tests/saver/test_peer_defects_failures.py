@@ -123,11 +123,16 @@ def test_defect_12_what_a_batch_leaves_unprocessed_is_sent_again(
     """
     _hold_back(own_client, "BatchWriteItem", 3)
     _hold_back(own_client, "BatchGetItem", 3)
+    reader = DynamoDBSaver(table_name, client=own_client)
     values = {"big": noise(150_000)}
-    store(saver, thread_config(), "1", values)
+    parent = store(saver, thread_config(), "1", values)
+    assert stored_values(reader, thread_config()) == values
+    # What it has not read before, it reads by its keys.
+    values["more"] = noise(150_000, 1)
+    store(saver, parent, "2", values)
     written = len(waits)
     assert written > 0
-    assert stored_values(saver, thread_config()) == values
+    assert stored_values(reader, thread_config()) == values
     read = len(waits)
     assert read > written
     _hold_back(own_client, "BatchWriteItem", 3)
@@ -284,16 +289,17 @@ def test_defect_15_a_payload_that_is_missing_is_an_error(
     config = store(saver, parent, "2", {"big": noise(50_000)})
     saver.put_writes(parent, [("channel", noise(100_000))], "task")
     assert stored_values(saver, thread_config()) == {"big": noise(50_000)}
+    reader = DynamoDBSaver(table_name, client=client)
     segments = [each for each in all_items(client, table_name) if each["SK"]["S"].startswith("S#")]
     for segment in segments:
         client.delete_item(TableName=table_name, Key={"PK": segment["PK"], "SK": segment["SK"]})
 
     asked: list[Callable[[], Any]] = [
-        lambda: saver.get_tuple(thread_config()),
-        lambda: saver.get_tuple(config),
-        lambda: saver.get_tuple(parent),
-        lambda: list(saver.list(thread_config())),
-        lambda: list(saver.list(thread_config(), limit=1)),
+        lambda: reader.get_tuple(thread_config()),
+        lambda: reader.get_tuple(config),
+        lambda: reader.get_tuple(parent),
+        lambda: list(reader.list(thread_config())),
+        lambda: list(reader.list(thread_config(), limit=1)),
     ]
     for ask in asked:
         with pytest.raises(CheckpointCorruptionError, match=r"PK='thread-1#' SK='C#[12]#.*missing.*restore"):
