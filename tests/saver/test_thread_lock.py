@@ -144,7 +144,8 @@ async def test_an_async_lock_that_was_lost_is_an_error_at_the_end(saver: DynamoD
     async def block() -> None:
         async with saver.athread_lock("t", ttl=1) as lock:
             _take_away(saver)
-            await asyncio.sleep(0.5)
+            # By then it has run out, if nobody has noticed before.
+            await asyncio.sleep(1.1)
             assert not lock.held
 
     with pytest.raises(ThreadLockLostError):
