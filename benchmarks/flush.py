@@ -12,12 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.contestants import AWS, OURS, Bench, Contestant
-from benchmarks.conversation import config_of, conversation
+from benchmarks.conversation import conversation
 from benchmarks.figures import Figure, Section
+from benchmarks.measurements import newest
 from benchmarks.meter import Tally
 from benchmarks.price import CONVERSATIONS
 from benchmarks.report import table
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,7 +78,7 @@ class Spent:
     @property
     def dollars(self) -> float:
         """What a thousand such chats cost."""
-        return CONVERSATIONS * (self.write_units * WRITE_UNIT_DOLLARS + self.read_units * READ_UNIT_DOLLARS)
+        return CONVERSATIONS * request_dollars(self.write_units, self.read_units)
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,7 @@ def _reached(
 
 def _state(saver: BaseCheckpointSaver[Any]) -> list[tuple[object, ...]]:
     """Read the messages of the thread, without the ids that LangGraph draws for the tools' answers."""
-    found = saver.get_tuple(config_of(_THREAD))
-    if found is None:
-        raise AssertionError("The thread that was just written is not there.")
+    found = newest(saver, _THREAD)
     return [
         (each.type, each.content, getattr(each, "tool_calls", None))
         for each in found.checkpoint["channel_values"]["messages"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
     from langgraph.graph.state import CompiledStateGraph
 
     from benchmarks.contestants import MeteredSaver
@@ -154,11 +155,17 @@ def _root_config() -> RunnableConfig:
     return {"configurable": {"thread_id": _THREAD, "checkpoint_ns": ""}}
 
 
-def _read(saver: MeteredSaver[Any]) -> tuple[Tally, int]:
-    """Read the latest checkpoint and return what that took and the size of the serialised state."""
-    found = saver.get_tuple(config_of(_THREAD))
+def newest(saver: BaseCheckpointSaver[Any], thread_id: str) -> CheckpointTuple:
+    """Return the latest checkpoint of a thread that was just written."""
+    found = saver.get_tuple(config_of(thread_id))
     if found is None:
         raise AssertionError("The thread that was just written is not there.")
+    return found
+
+
+def _read(saver: MeteredSaver[Any]) -> tuple[Tally, int]:
+    """Read the latest checkpoint and return what that took and the size of the serialised state."""
+    found = newest(saver, _THREAD)
     _, state = saver.serde.dumps_typed(found.checkpoint["channel_values"])
     [cost] = saver.tallies("get_tuple")
     return cost, len(state)
@@ -166,9 +173,7 @@ def _read(saver: MeteredSaver[Any]) -> tuple[Tally, int]:
 
 def _interrupt(saver: MeteredSaver[Any]) -> None:
     """Store what the runtime stores when a task asks a human."""
-    found = saver.get_tuple(config_of(_THREAD))
-    if found is None:
-        raise AssertionError("The thread that was just written is not there.")
+    found = newest(saver, _THREAD)
     random = Random("interrupt")
     question = Interrupt(value={"question": prose(random, 200)}, id=f"{random.getrandbits(128):032x}")
     saver.put_writes(found.config, [("__interrupt__", (question,))], uuid(random), "~__pregel_pull, model")

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from benchmarks.stored import Stored
 from langgraph.checkpoint.dynamodb._format.pricing import (
     GB_BYTES,
-    READ_UNIT_DOLLARS,
-    WRITE_UNIT_DOLLARS,
+    request_dollars,
     stored_dollars,
 )
 
@@ -73,7 +72,7 @@ def dynamodb_dollars(example: Example, usage: Mapping[int, Usage]) -> float:
     """Requests and storage, on demand; expiry deletes for nothing."""
     one = usage[example.turns]
     kept = example.kept(one.stored)
-    requests = one.write_units * WRITE_UNIT_DOLLARS + one.read_units * READ_UNIT_DOLLARS
+    requests = request_dollars(one.write_units, one.read_units)
     return example.conversations * requests + stored_dollars(kept.bytes, kept.items)
 
 

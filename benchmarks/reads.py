@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.contestants import AWS, AWS_GZIP, OURS, Bench
-from benchmarks.conversation import config_of, relay
+from benchmarks.conversation import relay
 from benchmarks.figures import Figure, Section, at_least, at_most, under, within
+from benchmarks.measurements import newest
 from benchmarks.meter import READS, Tally, total
 from benchmarks.report import table
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, read_units
+from langgraph.checkpoint.dynamodb._format.pricing import read_units, request_dollars
 
 if TYPE_CHECKING:
     from typing import Any
@@ -43,8 +44,7 @@ class Relay:
     @property
     def dollars(self) -> float:
         """What the conversation cost, on demand in us-east-1."""
-        tally = self.conversation
-        return tally.write_units * WRITE_UNIT_DOLLARS + tally.read_units * READ_UNIT_DOLLARS
+        return request_dollars(self.conversation.write_units, self.conversation.read_units)
 
 
 def run(engine: Engine) -> Section:
@@ -118,6 +118,5 @@ def figures(ours: dict[str, Relay], aws: Relay, gzip: Relay) -> list[Figure]:
 
 
 def _read(saver: MeteredSaver[Any]) -> Tally:
-    if saver.get_tuple(config_of(_THREAD)) is None:
-        raise AssertionError("The thread that was just written is not there.")
+    newest(saver, _THREAD)
     return saver.tallies("get_tuple")[-1]

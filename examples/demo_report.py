@@ -10,7 +10,7 @@ from benchmarks.meter import WRITES
 from benchmarks.price import CONVERSATIONS
 from benchmarks.report import table
 from benchmarks.stored import item_bytes
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ def usage_table(usage: Path, checkpoints: Mapping[str, int], *, reports_capacity
         mine = [each for each in used if action in (each["action"], "together")]
         written = sum(each["units"] for each in mine if each["call"] in WRITES)
         read = sum(each["units"] for each in mine) - written
-        dollars = CONVERSATIONS * (written * WRITE_UNIT_DOLLARS + read * READ_UNIT_DOLLARS)
+        dollars = CONVERSATIONS * request_dollars(written, read)
         capacity = (written, read, written / steps, f"{dollars:.3f}") if reports_capacity else ("-",) * 4
         rows.append((action, steps, len(mine), *capacity))
     header = ["process", "steps", "requests", "write units", "read units", "write units per step"]

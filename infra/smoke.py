@@ -39,7 +39,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from benchmarks.meter import Meter, total
 from examples import demo_agent
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ def cost(smoke: Smoke) -> str:
     for line in smoke.usage.read_text(encoding="utf-8").splitlines():
         noted = json.loads(line)
         spent.add(noted["call"], noted["units"])
-    dollars = spent.write_units * WRITE_UNIT_DOLLARS + spent.read_units * READ_UNIT_DOLLARS
+    dollars = request_dollars(spent.write_units, spent.read_units)
     return (
         f"{spent.requests:,} requests, {spent.write_units:,.1f} write and {spent.read_units:,.1f} read units as the"
         f" endpoint counts them: ${dollars:.4f} on demand in us-east-1. A restore is charged by the table's size,"

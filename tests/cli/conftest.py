@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
 from langgraph.checkpoint.dynamodb.cli.app import app
 from tests.support import graphs
+from tests.support.checkpoints import Conversation
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -109,6 +110,16 @@ def shared(make_table: Callable[[], str]) -> str:
 def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
     """Give a saver on the table that the tests of a module share."""
     return open_saver(shared)
+
+
+@pytest.fixture
+def thread(saver: DynamoDBSaver) -> str:
+    """Give a thread of two checkpoints."""
+    name = f"{uuid.uuid4()}"
+    talk = Conversation(saver, name)
+    talk.put(said=["one"])
+    talk.put(said=["one", "two"])
+    return name
 
 
 @pytest.fixture(scope="session")

@@ -20,16 +20,6 @@ from tests.support.checkpoints import Conversation, stored_values, thread_config
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 
-@pytest.fixture
-def thread(saver: DynamoDBSaver) -> str:
-    """Give a thread of two checkpoints."""
-    name = f"{uuid.uuid4()}"
-    talk = Conversation(saver, name)
-    talk.put(said=["one"])
-    talk.put(said=["one", "two"])
-    return name
-
-
 def test_a_thread_goes_through_a_file(
     run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path
 ) -> None:

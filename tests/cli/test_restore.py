@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-
-
-@pytest.fixture
-def thread(saver: DynamoDBSaver) -> str:
-    """Give a thread of two checkpoints."""
-    name = f"{uuid.uuid4()}"
-    talk = Conversation(saver, name)
-    talk.put(said=["one"])
-    talk.put(said=["one", "two"])
-    return name
 
 
 @pytest.fixture

@@ -61,6 +61,24 @@ def remove_a_segment(client: DynamoDBClient, table_name: str, thread_id: str) ->
     pytest.fail(f"{thread_id} has no segment")
 
 
+def talked_twice(saver: DynamoDBSaver) -> DynamoDBSaver:
+    """Give a saver whose agent has had a run without an id, and one with one, of the same thread."""
+    converse(saver, config_of("thread"))
+    converse(saver, config_of("thread", run_id="run"))
+    return saver
+
+
+async def is_refused_and_changes_nothing(
+    operation: Operation, saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    """An operation is denied, by sync methods and async ones, and the table is as it was."""
+    before = contents(client, table_name)
+    for side in both_sides(saver):
+        with pytest.raises(CheckpointerConfigurationError, match=DENIED):
+            await operation(side)
+    assert contents(client, table_name) == before
+
+
 async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
     """The savers say that the thread is damaged, and not that they may not look."""
     for side in sides:
@@ -186,15 +204,9 @@ async def test_runner_may_do_what_running_takes(
 async def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
     make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, refused: Operation
 ) -> None:
-    agent = make_saver()
-    converse(agent, config_of("thread"))
-    converse(agent, config_of("thread", run_id="run"))
-    before = contents(client, table_name)
+    talked_twice(make_saver())
     gate = gate_of("Runner", table_name)
-    for side in both_sides(saver_of(gate)):
-        with pytest.raises(CheckpointerConfigurationError, match=DENIED):
-            await refused(side)
-    assert contents(client, table_name) == before
+    await is_refused_and_changes_nothing(refused, saver_of(gate), client, table_name)
     assert gate.refused
 
 
@@ -281,15 +293,10 @@ WRITES: dict[str, Operation] = {
 async def test_reader_cannot_write(
     make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, write: Operation
 ) -> None:
-    writer = make_saver()
-    converse(writer, config_of("thread"))
-    converse(writer, config_of("thread", run_id="run"))
+    writer = talked_twice(make_saver())
     before = contents(client, table_name)
     gate = gate_of("Reader", table_name)
-    for side in both_sides(saver_of(gate)):
-        with pytest.raises(CheckpointerConfigurationError, match=DENIED):
-            await write(side)
-    assert contents(client, table_name) == before
+    await is_refused_and_changes_nothing(write, saver_of(gate), client, table_name)
     assert gate.refused
     # The same call goes through for whoever may write: it is the policy that stopped it.
     await write(writer)

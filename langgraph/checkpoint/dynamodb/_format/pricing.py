@@ -51,6 +51,11 @@ def read_units(size_bytes: int, *, consistent: bool = False) -> float:
     return max(1, -(-size_bytes // _READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 
+def request_dollars(write_units: float, read_units: float) -> float:
+    """What requests cost that take so many units."""
+    return write_units * WRITE_UNIT_DOLLARS + read_units * READ_UNIT_DOLLARS
+
+
 def stored_dollars(size_bytes: float, item_count: int) -> float:
     """What it costs to store items for a month."""
     return (size_bytes + item_count * ITEM_OVERHEAD_BYTES) / GB_BYTES * STORED_GB_MONTH_DOLLARS

@@ -143,9 +143,10 @@ class Restoration:
                 " the point in time that the table was restored to"
             )
             raise CheckpointNotFoundError(msg)
-        is_restored = self._holds(self._target, self._source) and self._holds(self._source, self._target)
+        is_in_source = self._holds(self._source, self._target)
+        is_restored = is_in_source and self._holds(self._target, self._source)
         kept_as = None
-        if not is_restored and not self._holds(self._source, self._target):
+        if not is_in_source:
             if self._beside:
                 raise CheckpointerInputError(_taken(self._target))
             if not self._holds(self._kept, self._target) and not self._holds(self._target, self._kept):
