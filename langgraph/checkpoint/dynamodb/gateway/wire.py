@@ -1,0 +1,246 @@
+"""What travels between client and service: one schema, as JSON (bytes are base64 text) or as msgpack.
+
+A client serializes, cuts, compresses, encrypts and seals, so what the service gets are parts of items, which it never
+opens. Whose keys they get, when they expire and in which order they are written, the service decides. What a saver's
+process would remember of a thread, the client does: it sends what an operation needs of that, and gets it back.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+VERSION = 1
+"""The version of the schema; `GET /about` tells it."""
+
+
+def _decoded(value: Any) -> Any:
+    """Bytes of a msgpack body, or of base64 text of a JSON body."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except (ValueError, binascii.Error):
+        msg = "not valid base64"
+        raise ValueError(msg) from None
+
+
+def _encoded(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+Bytes: TypeAlias = Annotated[
+    bytes,
+    BeforeValidator(_decoded),
+    PlainSerializer(_encoded, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64"}),
+]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Seconds: TypeAlias = Annotated[int, Field(ge=0, le=1 << 53)]
+SegmentId: TypeAlias = Annotated[Bytes, Field(min_length=8, max_length=8)]
+Epoch: TypeAlias = Annotated[Bytes, Field(min_length=1, max_length=64)]
+
+
+class Message(BaseModel):
+    """Base class of all that travels: what is unknown is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Namespace(Message):
+    """A namespace of a thread."""
+
+    thread_id: Text
+    checkpoint_ns: str = ""
+
+
+# What is remembered
+
+
+class ThreadNote(Message):
+    """What is known of a thread: an answer's last one comes back with the next request about the thread."""
+
+    epoch: Epoch = Field(description="The epoch under which what is stored is safe.")
+    ttl_seconds: Seconds | None = Field(None, description="The longest ttl used in the thread; null: none.")
+    entered: bool = Field(False, description="Whether the namespace is known to the thread.")
+    entered_until: Seconds | None = Field(
+        None, description="Until when it is, in epoch seconds; null: for ever."
+    )
+
+
+class HeldSegments(Message):
+    """The segments of one namespace that a reader has already, and under which epoch it got them."""
+
+    epoch: Epoch
+    ids: list[SegmentId] = []
+    indexes: dict[str, Bytes] = Field(
+        {}, description="Index segments: their ids in hexadecimal, and what is stored."
+    )
+    counts: Text | None = Field(
+        None, description="A checkpoint that the reader has seen to count under the epoch."
+    )
+
+
+# What is stored
+
+
+class NewSegment(Message):
+    """A segment that is to be stored."""
+
+    id: SegmentId
+    data: Bytes = Field(description="The sealed bytes.")
+
+
+class ReusedSegment(Message):
+    """A segment that is stored already and is named again."""
+
+    id: SegmentId
+    expires_at: Seconds | None = Field(
+        None, description="In epoch seconds, as an answer told it; null: never."
+    )
+
+
+class Stored(Namespace):
+    """What every request has that stores something."""
+
+    checkpoint_id: Text
+    epoch: Epoch | None = Field(
+        None, description="The epoch under which what is reused is safe; null where nothing is reused."
+    )
+    thread: ThreadNote | None = None
+    segments: list[NewSegment] = []
+    reused: list[ReusedSegment] = []
+    uploading_seconds: float = Field(
+        0, ge=0, description="How long ago the first part of these segments was sent ahead, where they were."
+    )
+
+
+class Head(Message):
+    """A checkpoint's head: its parts as they are stored, and what is readable of it."""
+
+    body: Bytes
+    metadata: str | None = Field(None, description="Readable metadata, as JSON text.")
+    sealed_metadata: Bytes | None = Field(None, description="Metadata that are sealed.")
+    parent: Text | None = None
+    started_from: Text | None = None
+    rebuilt_from: str | None = None
+    run_id: Text | None = None
+
+
+class Put(Stored):
+    """Store a checkpoint."""
+
+    head: Head
+    has_delta_channels: bool = False
+    parent_ends_at: Seconds | None = Field(
+        None, description="When the parent counts as gone, in epoch seconds; null: never, or unknown."
+    )
+    history_expires_at: Seconds | None = Field(
+        None, description="When the first ancestor expires that delta channels are rebuilt from; null: never."
+    )
+
+
+class Attributes(Message):
+    """Parts of a task's writes: each attribute as it is stored."""
+
+    writes: Bytes | None = None
+    special_1: Bytes | None = None
+    special_2: Bytes | None = None
+    special_3: Bytes | None = None
+    special_4: Bytes | None = None
+
+
+class PutWrites(Stored):
+    """Store a task's pending writes."""
+
+    task_id: str
+    parts: Attributes
+    order: int | None = Field(
+        None, description="Of special writes: milliseconds, larger than what there was."
+    )
+    found: dict[str, Any] | None = Field(
+        None, description="The task's item as the last answer told it, where the parts were merged with that."
+    )
+
+
+class PutSegments(Namespace):
+    """Send segments ahead of the request that will name them, so that no request is too large."""
+
+    thread: ThreadNote | None = None
+    segments: list[NewSegment]
+
+
+class PutWithWrites(Message):
+    """Store a checkpoint, and before it the writes that were held back with it."""
+
+    put: Put
+    writes: list[PutWrites]
+
+
+# What is read
+
+
+class GetTuple(Namespace):
+    """Read a checkpoint, or the newest one of the namespace."""
+
+    checkpoint_id: Text | None = None
+    held: HeldSegments | None = None
+
+
+class GetSegments(Namespace):
+    """Read segments; an answer has as many as fit."""
+
+    ids: list[SegmentId]
+
+
+class List(Message):
+    """List checkpoints, newest first."""
+
+    thread_id: Text | None = None
+    checkpoint_ns: str | None = None
+    checkpoint_id: Text | None = None
+    filter: dict[str, Any] = {}
+    before: Text | None = None
+    limit: int | None = Field(None, ge=0)
+    cursor: str | None = None
+
+
+class DeltaChannelHistory(Namespace):
+    """Read the ancestors of a checkpoint, the nearest first."""
+
+    checkpoint_id: Text | None = None
+    after: Text | None = Field(None, description="The ancestor that the last answer ended with.")
+    count: int = Field(16, ge=1, le=1000)
+
+
+# The rest
+
+
+class DeleteThread(Message):
+    """Delete a thread."""
+
+    thread_id: Text
+
+
+class DeleteForRuns(Message):
+    """Delete the checkpoints of runs."""
+
+    run_ids: list[Text]
+
+
+class CopyThread(Message):
+    """Copy a thread."""
+
+    source_thread_id: Text
+    target_thread_id: Text
+
+
+class Prune(Message):
+    """Remove old checkpoints."""
+
+    thread_ids: list[Text]
+    strategy: Literal["keep_latest", "keep_last", "delete"] = "keep_latest"
+    keep_last: int | None = None
