@@ -16,6 +16,7 @@ import pytest
 from langgraph.checkpoint.base.id import uuid6
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb.cli import moments, prune
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from tests.cli.conftest import Run, config
@@ -253,7 +254,7 @@ def test_only_what_is_older_goes(
     assert run("prune", "--all", "--table", table, "--yes", "--older-than", "1h").code == 0
     assert [count(saver, each) for each in ("a", "b")] == [4, 4]
     # In two hours.
-    real = moments.stored_at
+    real = stored_at
     monkeypatch.setattr(
         prune, "stored_at", lambda each: (found := real(each)) and found - moments.parse_age("2h")
     )

@@ -143,7 +143,7 @@ def test_without_the_extra_it_says_what_to_install(hide: Callable[[str], None]) 
 
 
 def test_another_missing_module_is_not_taken_for_the_extra(hide: Callable[[str], None]) -> None:
-    hide("ormsgpack")
+    hide("difflib")
     with pytest.raises(ModuleNotFoundError):
         cli.main()
 

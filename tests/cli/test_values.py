@@ -11,13 +11,11 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from langgraph.checkpoint.dynamodb._format.looking import LookingSerializer, Stored, looking
 from langgraph.checkpoint.dynamodb.cli.values import (
-    LookingSerializer,
-    Stored,
     as_json,
     brief,
     cut,
-    looking,
     readable,
     sized,
 )

@@ -10,9 +10,9 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, PendingWr
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
+from langgraph.checkpoint.dynamodb._format.looking import Stored
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import Stored
 
 
 def config_of(thread_id: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:

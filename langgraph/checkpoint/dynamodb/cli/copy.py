@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb._operations.accounts import Account, account_of
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
-from langgraph.checkpoint.dynamodb.cli.accounts import Account, account_of
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, chosen, conclude, serve

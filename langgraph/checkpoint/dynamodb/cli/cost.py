@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb._operations.accounts import Account, Pruned, Sum, account_of, pruned
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
-from langgraph.checkpoint.dynamodb.cli.accounts import Account, Pruned, Sum, account_of, pruned
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit

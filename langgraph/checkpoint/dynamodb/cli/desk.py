@@ -9,6 +9,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from langgraph.checkpoint.dynamodb._format.looking import looking
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
 from langgraph.checkpoint.dynamodb._operations.survey import Extent, extent
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -16,7 +17,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.reach import Reach, open_saver
-from langgraph.checkpoint.dynamodb.cli.values import looking, sized
+from langgraph.checkpoint.dynamodb.cli.values import sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.survey import Line, lines
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
-from langgraph.checkpoint.dynamodb.cli.moments import moment, stored_at
+from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 

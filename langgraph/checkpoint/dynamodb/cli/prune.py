@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb._operations.accounts import Pruned, pruned
 from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
-from langgraph.checkpoint.dynamodb.cli.accounts import Pruned, pruned
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import (
@@ -23,7 +24,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     conclude,
     serve,
 )
-from langgraph.checkpoint.dynamodb.cli.moments import parse_age, stored_at
+from langgraph.checkpoint.dynamodb.cli.moments import parse_age
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
 

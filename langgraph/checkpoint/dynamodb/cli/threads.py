@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._operations.survey import (
     Overview,
     overview,
@@ -16,7 +17,7 @@ from langgraph.checkpoint.dynamodb._operations.survey import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
-from langgraph.checkpoint.dynamodb.cli.moments import in_epoch_seconds, moment, stored_at
+from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.values import sized
 
 # How many threads are looked over side by side.

@@ -1,0 +1,79 @@
+"""Stored values as data: nothing of what a value names is imported, made or run."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import ormsgpack
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_NUMPY_ARRAY,
+    JsonPlusSerializer,
+)
+
+_MESSAGES = ("langchain_core.messages.",)
+# What these classes are made from says all about them.
+_PLAIN = re.compile(r"(uuid|datetime|decimal|pathlib|ipaddress|zoneinfo|collections|builtins)\.")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value of a class, as it was stored: the class's name and what it would be made from."""
+
+    kind: str
+    content: Any
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is one of LangChain's messages."""
+        return self.kind.startswith(_MESSAGES) and isinstance(self.content, dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its content says all about it, so that the class need not be named."""
+        return _PLAIN.match(self.kind) is not None
+
+
+class LookingSerializer(JsonPlusSerializer):
+    """Reads what LangGraph's serializer wrote, and gives `Stored` in the place of every object."""
+
+    def __init__(self) -> None:
+        """Take every object as data."""
+        super().__init__(__unpack_ext_hook__=_unpack)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read a value; what is no msgpack, such as a pickle, is given as its bytes."""
+        kind, content = data
+        if kind == "json":
+            return json.loads(content)
+        if kind in ("null", "bytes", "bytearray", "msgpack"):
+            return super().loads_typed(data)
+        return Stored(kind, content)
+
+
+def looking(serde: SerializerProtocol) -> SerializerProtocol:
+    """The serializer to look with in the place of one to run with; one of somebody's own stays what it is."""
+    if isinstance(serde, EncryptedSerializer):
+        return EncryptedSerializer(serde.cipher, looking(serde.serde))
+    return LookingSerializer() if isinstance(serde, JsonPlusSerializer) else serde
+
+
+def _unpack(code: int, data: bytes) -> Any:
+    try:
+        content = ormsgpack.unpackb(data, ext_hook=_unpack, option=ormsgpack.OPT_NON_STR_KEYS)
+    except ormsgpack.MsgpackDecodeError:
+        return Stored(f"extension {code}", data)
+    if code == EXT_DELTA_SNAPSHOT:
+        return content
+    match content:
+        case [dtype, shape, *_] if code == EXT_NUMPY_ARRAY:
+            return Stored("numpy.ndarray", {"dtype": dtype, "shape": shape})
+        case [str(module), str(name), made_of, *_]:
+            return Stored(f"{module}.{name}", made_of)
+    # An extension of somebody's own.
+    return Stored(f"extension {code}", content)

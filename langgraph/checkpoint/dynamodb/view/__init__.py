@@ -1,0 +1,5 @@
+"""A page that shows what a thread was, step by step: `langgraph-dynamodb view`. Needs the extra `view`.
+
+`documents` says what the page is told, and by which requests. What is stored is read once, without importing or running
+anything that it names, and nothing is ever changed.
+"""
