@@ -12,7 +12,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations import copy, draft, put, put_writes, reads, threads
+from langgraph.checkpoint.dynamodb._operations import commit, copy, draft, put, put_writes, reads, threads
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -48,15 +48,15 @@ def new_versions_do_not_matter(patch: pytest.MonkeyPatch) -> None:
 def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
     """A commit takes the place of whatever is there."""
 
-    def commit(table: Table, head: Item) -> Op[None]:
+    def put_head(table: Table, head: Item) -> Op[None]:
         yield from table.send("put_item", Item=head)
 
-    patch.setattr(put, "_commit", commit)
+    patch.setattr(commit, "_put_head", put_head)
 
 
 def uploads_take_their_time(patch: pytest.MonkeyPatch) -> None:
     """A put commits what it uploaded long ago."""
-    patch.setattr(put, "UPLOAD_SECONDS_MAX", math.inf)
+    patch.setattr(commit, "UPLOAD_SECONDS_MAX", math.inf)
 
 
 def idle_epochs_count(patch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def idle_epochs_count(patch: pytest.MonkeyPatch) -> None:
         thread = yield from table.get(at.root, items.THREAD)
         return None if thread is None else threads._remembered(table, at, thread)
 
-    patch.setattr(put, "look_at_thread", look)
+    patch.setattr(commit, "look_at_thread", look)
 
 
 def renewals_make_items(patch: pytest.MonkeyPatch) -> None:
@@ -87,9 +87,9 @@ def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """What is reused is renewed where it is there, and named all the same."""
     renew_segments = threads.renew_segments
 
-    def renew(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[bool]:
+    def renew(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[set[bytes]]:
         yield from renew_segments(table, at, ids, expires_at)
-        return True
+        return set()
 
     patch.setattr(draft, "renew_segments", renew)
 

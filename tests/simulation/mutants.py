@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._operations import collect, draft, put, put_writes, threads
+from langgraph.checkpoint.dynamodb._operations import collect, commit, draft, put_writes, threads
 from langgraph.checkpoint.dynamodb._operations.collect import Choice
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
 from langgraph.checkpoint.dynamodb._operations.threads import Claim
@@ -24,7 +24,7 @@ Inventories: TypeAlias = dict[tuple[Table, str], Inventory]
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, look = draft.store_draft, threads.look_at_thread
+    store, look = draft.store_needs, threads.look_at_thread
     left: dict[Table, Any] = {}
 
     def store_nothing(table: Table, *draft: Any) -> Op[bool]:
@@ -36,8 +36,8 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from store(table, *left.pop(table))
         return (yield from look(table, at, epoch))
 
-    patch.setattr(put, "store_draft", store_nothing)
-    patch.setattr(put, "look_at_thread", look_late)
+    patch.setattr(commit, "store_needs", store_nothing)
+    patch.setattr(commit, "look_at_thread", look_late)
 
 
 def _look_away(table: Table, _at: Partition, epoch: bytes | None) -> Op[ThreadEntry | None]:
@@ -47,7 +47,7 @@ def _look_away(table: Table, _at: Partition, epoch: bytes | None) -> Op[ThreadEn
 
 def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
     """A put does not look at the thread's epoch after the commit."""
-    patch.setattr(put, "look_at_thread", _look_away)
+    patch.setattr(commit, "look_at_thread", _look_away)
 
 
 def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
@@ -26,11 +27,11 @@ from langgraph.checkpoint.dynamodb._format.content import (
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_channels, checkpoint_id_in, target
+from langgraph.checkpoint.dynamodb._operations.lineage import Lineage
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
-    History,
     Segments,
     find,
     load,
@@ -68,14 +69,11 @@ class Ancestors:
         self._table = table
         self._codec = codec
         self._at = at
-        # A checkpoint may be rebuilt from what is too old to be read by itself.
-        self._history = History(table, at, below=below, as_ancestors=True)
-        self._read: dict[str, Group] = {}
+        self._lineage = Lineage(table, at, below=below)
 
     def newest(self) -> Op[Group | None]:
         """The newest checkpoint of the namespace."""
-        yield from self._next_page()
-        return next(iter(self._read.values()), None)
+        return (yield from self._lineage.newest())
 
     def back(self, head: Item, channels: Iterable[str]) -> Op[list[Ancestor]]:
         """Walk from a head's parent to where every channel has a stored value, or to the first checkpoint.
@@ -91,7 +89,7 @@ class Ancestors:
                 # The first checkpoint; or one that was put again as a child of its own descendants.
                 break
             passed.add(parent_id)
-            group = yield from self._group(parent_id, head, remaining)
+            group = yield from self._lineage.group(parent_id, partial(self._items_back, head, remaining))
             if group is None:
                 if (yield from self._is_first(head)):
                     break
@@ -134,30 +132,16 @@ class Ancestors:
             raise CheckpointNotFoundError(msg)
         return whole
 
-    def _group(self, checkpoint_id: str, child: Item, channels: AbstractSet[str]) -> Op[Group | None]:
-        # Ids only ascend within one process, so a parent may lie outside the range that history is read in.
-        while checkpoint_id not in self._read and not self._history.done:
-            groups = yield from self._next_page(self._items_back(child, channels))
-            if groups and groups[-1].checkpoint_id < checkpoint_id:
-                break
-        if checkpoint_id not in self._read:
-            return (yield from find(self._table, self._at, checkpoint_id, as_ancestor=True))
-        return self._read[checkpoint_id]
-
     def _items_back(self, head: Item, channels: AbstractSet[str]) -> int:
         """About how many items the way back from a head has; 0 where that is not known yet."""
         if not Group(head).own_ids() <= self.known.contents.keys():
             return 0
         steps = _steps_since(read_metadata(self._codec, head, self.known.contents), channels)
         # A head and one task's writes each, unless those that were read have more; and some to spare.
-        read = sum(len(group.members) for group in self._read.values())
-        per_step = max(2, -(-read // max(1, len(self._read))))
+        groups = self._lineage.read.values()
+        read = sum(len(group.members) for group in groups)
+        per_step = max(2, -(-read // max(1, len(groups))))
         return PAGE_ITEMS_FIRST + steps * per_step * 5 // 4
-
-    def _next_page(self, at_least: int = 0) -> Op[list[Group]]:
-        groups = yield from self._history.page(at_least)
-        self._read |= {group.checkpoint_id: group for group in groups}
-        return groups
 
 
 def get_delta_channel_history(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
@@ -31,13 +32,27 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
 
-class Draft:
+@dataclass
+class Needs:
+    """What an item that is to be stored names: segments that are stored before it, and what is known of all."""
+
+    segments: dict[bytes, Item] = field(default_factory=dict)
+    chunks: dict[bytes, Chunk] = field(default_factory=dict)
+
+    def stored(self) -> dict[bytes, StoredSegment]:
+        """The new segments as they are to be remembered."""
+        return {
+            each: StoredSegment(items.binary(item, items.DATA), self.chunks[each])
+            for each, item in self.segments.items()
+        }
+
+
+class Draft(Needs):
     """The parts of an item that is being made: new segments, and those of a checkpoint that it reuses."""
 
     def __init__(self, table: Table, codec: Codec, at: Partition, sk: str, base: Entry | None) -> None:
         """Start with the keys of the item, and a checkpoint of which everything may be reused."""
-        self.segments: dict[bytes, Item] = {}
-        self.chunks: dict[bytes, Chunk] = {}
+        super().__init__()
         self._table = table
         self._codec = codec
         self._at = at
@@ -108,13 +123,6 @@ class Draft:
         own = tuple(map(self._piece, pieces))
         return Part(self._folded(own), named, self._codec.vouch(self._key, name, (own, refs)))
 
-    def stored(self) -> dict[bytes, StoredSegment]:
-        """The new segments as this process is to remember them."""
-        return {
-            each: StoredSegment(items.binary(item, items.DATA), self.chunks[each])
-            for each, item in self.segments.items()
-        }
-
     def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
         """The pieces of some of the checkpoint's values, or else of all: a value may come to another channel."""
         if self._base is None or not self._table.share_equal_pieces:
@@ -157,23 +165,23 @@ def seal_segment(codec: Codec, at: Partition, segment_id: bytes, content: bytes)
     return codec.seal(content, items.key(at.pk, sk), items.DATA)
 
 
-def store_draft(table: Table, at: Partition, draft: Draft, epoch: bytes, ends_at: int | None) -> Op[bool]:
+def store_needs(table: Table, at: Partition, needs: Needs, epoch: bytes, ends_at: int | None) -> Op[bool]:
     """Write what an item will name, before the item; False where a reused segment has gone.
 
     Args:
         table: The table.
         at: The namespace of the item.
-        draft: What the item is made of.
+        needs: What it will name.
         epoch: The epoch of the thread under which this is safe.
         ends_at: When the item expires, or None. Reused segments that would expire before are renewed.
     """
     yield from enter_namespace(table, at, epoch)
-    yield from table.batch_write(puts=draft.segments.values())
-    short = {each: chunk for each, chunk in draft.chunks.items() if lives_shorter(chunk.expires_at, ends_at)}
+    yield from table.batch_write(puts=needs.segments.values())
+    short = {each: chunk for each, chunk in needs.chunks.items() if lives_shorter(chunk.expires_at, ends_at)}
     # An expiry is taken before the request that sets it: a process may stand still between the two.
     expires_at = table.expires_at(SEGMENT_LIFETIMES)
-    renewed = yield from renew_segments(table, at, short, expires_at)
-    if renewed:
-        for chunk in short.values():
-            chunk.expires_at = expires_at
-    return renewed
+    if (yield from renew_segments(table, at, short, expires_at)):
+        return False
+    for chunk in short.values():
+        chunk.expires_at = expires_at
+    return True

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     find,
     load,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
@@ -41,9 +41,10 @@ def _entry(group: Group, body: Body, known: Segments) -> Entry:
         values=body.values,
         chunks=known.chunks,
         sources=body.sources,
-        ends_at=items.ends_at(group.head),
-        # With a ttl it is not known without reading the ancestors; a put that needs to know does.
-        history_expires_at=None if items.number(group.head, TTL_ATTRIBUTE) is None else 0,
+        # With a ttl, that of the ancestors is not known without reading them; a put that needs to know does.
+        lifetime=Lifetime(
+            items.ends_at(group.head), None if items.number(group.head, TTL_ATTRIBUTE) is None else 0
+        ),
         counts=known.counts,
     )
 

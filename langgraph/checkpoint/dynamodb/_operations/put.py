@@ -35,33 +35,24 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
     INLINE_STATE_BYTES_MAX,
-    MERGE_ATTEMPTS_MAX,
     METADATA_BYTES_MAX,
-    SEGMENT_LIFETIMES,
-    UPLOAD_SECONDS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import RUN_ID, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, reach
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, id_of, target
-from langgraph.checkpoint.dynamodb._operations.delta_history import Ancestors
-from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
+from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head, commit
+from langgraph.checkpoint.dynamodb._operations.draft import Draft
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import History, config_of
 from langgraph.checkpoint.dynamodb._operations.threads import (
     lasting,
-    lives_shorter,
-    look_at_thread,
     outliving,
-    renew,
-    renew_ancestor,
-    renew_segments,
-    take_epoch,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 
 @dataclass(frozen=True)
@@ -99,13 +90,23 @@ class _Put:
 
 
 @dataclass(frozen=True)
-class _Head:
-    """A head that is ready to be committed, and what goes with it."""
+class _Composed:
+    """A head that is ready to be committed, and how it holds the values."""
 
-    item: Item
-    draft: Draft
+    head: Head
     values: Mapping[str, StoredValue]
     sources: Mapping[str, str]
+
+    def entry(self, request: _Put, committed: Committed) -> Entry:
+        """What is to be remembered of the checkpoint once it counts."""
+        return Entry(
+            committed.epoch,
+            request.versions,
+            self.values,
+            self.head.needs.chunks,
+            self.sources,
+            committed.lifetime,
+        )
 
 
 def put(
@@ -168,8 +169,9 @@ def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
         yield from look_for_other_savers(table, at)
     for _ in range(ATTEMPTS_MAX):
         lasts = lasting(table, thread)
-        epoch, thread = yield from _attempt(lasts, codec, request, parent, epoch)
-        if thread is None or thread.epoch != epoch:
+        committed = yield from _attempt(lasts, codec, request, parent, epoch)
+        thread, epoch = committed.thread, committed.epoch
+        if not committed.counts:
             epoch = None if thread is None else thread.epoch
             request, parent = yield from _read_again(table, codec, request)
         elif lasting(table, thread) == lasts:
@@ -211,72 +213,19 @@ def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Ent
 
 def _attempt(
     table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
-) -> Op[tuple[bytes, ThreadEntry | None]]:
-    """Store the checkpoint under an epoch, or under the thread's if that is not known.
-
-    Returns:
-        The epoch that it was stored under, and the thread as it was seen after the commit.
-    """
+) -> Op[Committed]:
+    """Store the checkpoint under an epoch, or under the thread's if that is not known."""
     started_at = table.clock()
     # The ttl of a longer-lived parent is not that of the thread: clocks differ, and it would grow with each checkpoint.
-    outlives = table if parent is None else outliving(table, parent.ends_at)
+    outlives = table if parent is None else outliving(table, parent.lifetime.ends_at)
     # What cannot be serialized fails here, before anything is stored.
     compose = partial(_compose, outlives, codec, request, parent, epoch)
-    head = yield from work(compose, _size(request, parent))
-    if epoch is None:
-        epoch = (yield from take_epoch(table, request.at)).epoch
-    if not (yield from store_draft(outlives, request.at, head.draft, epoch, items.ends_at(head.item))):
-        return epoch, None
-    if request.store_writes is not None:
-        yield from request.store_writes()
-    history_expires_at = yield from _renew_history(outlives, codec, request, parent, head)
-    if table.clock() - started_at > UPLOAD_SECONDS_MAX:
-        # What was uploaded may count as orphaned by now.
-        return epoch, None
-    yield from _commit(table, {**head.item, items.EPOCH: {"B": epoch}})
-    seen = yield from look_at_thread(table, request.at, epoch)
-    if seen is not None and seen.epoch == epoch:
-        entry = Entry(
-            epoch,
-            request.versions,
-            head.values,
-            head.draft.chunks,
-            head.sources,
-            items.ends_at(head.item),
-            history_expires_at,
-        )
-        table.memory.remember_segments(request.at.pk, epoch, head.draft.stored())
+    composed = yield from work(compose, _size(request, parent))
+    committed = yield from commit(table, outlives, composed.head, epoch, started_at, request.store_writes)
+    if committed.counts:
+        entry = composed.entry(request, committed)
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
-    return epoch, seen
-
-
-def _commit(table: Table, head: Item) -> Op[None]:
-    """Store a head; one of another epoch that is there is replaced only if it is still that one.
-
-    Otherwise a request that a client had given up, and that arrives late, could take the place of what was stored
-    since, and its segments may be gone.
-    """
-    epoch = head[items.EPOCH]
-    for _ in range(MERGE_ATTEMPTS_MAX):
-        other = yield from in_the_way(
-            table.send(
-                "put_item",
-                Item=head,
-                ConditionExpression="attribute_not_exists(#epoch) OR #epoch = :epoch",
-                ExpressionAttributeNames={"#epoch": items.EPOCH},
-                ExpressionAttributeValues={":epoch": epoch},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        )
-        if other is None:
-            return
-        # Nothing is left of a head that was deleted meanwhile.
-        epoch = other.get(items.EPOCH, epoch)
-    msg = (
-        f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
-        " meanwhile; let one process run a thread at a time"
-    )
-    raise ThreadBusyError(msg)
+    return committed
 
 
 def _size(request: _Put, parent: Entry | None) -> int:
@@ -286,7 +235,9 @@ def _size(request: _Put, parent: Entry | None) -> int:
     return rough_bytes(request.values)
 
 
-def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None) -> _Head:
+def _compose(
+    table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
+) -> _Composed:
     """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
     base = parent if parent is not None and parent.epoch == epoch else None
     sk = items.checkpoint_prefix(request.checkpoint_id)
@@ -308,10 +259,9 @@ def _compose(table: Table, codec: Codec, request: _Put, parent: Entry | None, ep
         metadata=metadata,
         body=body,
     )
-    item = items.with_expiry(item, table.expires_at())
-    if request.delta_channels:
-        item = items.kept_for_descendants(item, _last_expiry(table, draft))
-    return _Head(item, draft, values, sources)
+    lifetime = None if parent is None else parent.lifetime
+    head = Head(request.at, item, draft, bool(request.delta_channels), lifetime)
+    return _Composed(head, values, sources)
 
 
 def _sources(request: _Put, parent: Entry | None, values: Mapping[str, StoredValue]) -> dict[str, str]:
@@ -329,15 +279,6 @@ def _sources(request: _Put, parent: Entry | None, values: Mapping[str, StoredVal
         **{name: source for name, source in older.items() if name in counted - stored},
         **dict.fromkeys(sorted(stored), request.parent_id),
     }
-
-
-def _last_expiry(table: Table, draft: Draft) -> int | None:
-    """How long a head can stay in the table without outliving a segment of its; those that end sooner are renewed."""
-    last, ends_at = table.expires_at(2), table.expires_at()
-    for chunk in draft.chunks.values():
-        if not lives_shorter(chunk.expires_at, ends_at):
-            last = _earlier(last, chunk.expires_at)
-    return last
 
 
 def _store_values(
@@ -399,44 +340,3 @@ def _metadata(draft: Draft, sk: str, metadata: str | bytes) -> Item:
         return {items.METADATA: {"S": metadata}}
     part = draft.part(items.SEALED_METADATA, metadata, METADATA_BYTES_MAX)
     return {items.SEALED_METADATA: part.attribute(sk)}
-
-
-def _renew_history(
-    table: Table, codec: Codec, request: _Put, parent: Entry | None, head: _Head
-) -> Op[int | None]:
-    """Keep what the checkpoint's delta channels are rebuilt from alive; return when the first of it expires."""
-    ends_at, own = items.ends_at(head.item), items.number(head.item, TTL_ATTRIBUTE)
-    if parent is None or not request.delta_channels:
-        return own
-    if not lives_shorter(parent.history_expires_at, ends_at):
-        return _earlier(parent.history_expires_at, own)
-    channels = request.delta_channels - head.values.keys()
-    ancestors = Ancestors(table, codec, request.at, below=request.checkpoint_id)
-    try:
-        path = yield from ancestors.back(head.item, channels)
-    except CheckpointNotFoundError:
-        # Whoever reads the checkpoint's delta channels is told; the checkpoint itself can be stored.
-        return own
-    heads = [each.group.head for each in path]
-    oldest: int | None = None
-    for each in heads:
-        oldest = _earlier(oldest, items.number(each, TTL_ATTRIBUTE))
-    if not lives_shorter(oldest, ends_at):
-        return _earlier(oldest, own)
-    expires_at = table.expires_at(2)
-    named = {each for ancestor in path for each in ancestor.group.ids()}
-    segments = reach(named, ancestors.known.contents)
-    # What lost a segment meanwhile is not to outlive it.
-    segments_end_at = table.expires_at(SEGMENT_LIFETIMES)
-    if (yield from renew_segments(table, request.at, segments, segments_end_at)):
-        writes = [
-            items.key(request.at.pk, items.sort_key(item)) for each in path for item in each.group.writes
-        ]
-        yield from gather([renew(table, key, expires_at) for key in writes])
-        yield from gather([renew_ancestor(table, each, expires_at) for each in heads])
-    return own
-
-
-def _earlier(one: int | None, other: int | None) -> int | None:
-    """The earlier of two expiries; None is never."""
-    return one if lives_shorter(one, other) else other

@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
-from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_draft
+from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_needs
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
@@ -99,7 +99,7 @@ def store(
         if needs_look:
             epoch = epoch or (yield from take_epoch(table, at)).epoch
             # Writes may come before the first checkpoint of their namespace.
-            if not (yield from store_draft(lasts, at, draft, epoch, lasts.expires_at(2))):
+            if not (yield from store_needs(lasts, at, draft, epoch, lasts.expires_at(2))):
                 epoch = None
                 continue
         found = yield from _store_parts(table, items.key(at.pk, sk), parts, call, epoch, expiries)

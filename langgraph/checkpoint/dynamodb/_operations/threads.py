@@ -54,10 +54,14 @@ def renew(table: Table, at: Item, expires_at: int | None) -> Op[bool]:
     return (yield from _renew(table, at, expression, expires_at, {}, {}))
 
 
-def renew_segments(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[bool]:
-    """Let segments live until then; False where one of them has gone."""
-    keys = [items.key(at.pk, items.segment_sk(each)) for each in sorted(ids)]
-    return all((yield from gather([renew(table, key, expires_at) for key in keys])))
+def renew_segments(
+    table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None
+) -> Op[set[bytes]]:
+    """Let segments live until then; return those that have gone."""
+    wanted = sorted(ids)
+    keys = [items.key(at.pk, items.segment_sk(each)) for each in wanted]
+    renewed = yield from gather([renew(table, key, expires_at) for key in keys])
+    return {each for each, is_there in zip(wanted, renewed, strict=True) if not is_there}
 
 
 def renew_ancestor(table: Table, head: Item, expires_at: int | None) -> Op[None]:

@@ -18,6 +18,16 @@ from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 
 
 @dataclass(frozen=True)
+class Lifetime:
+    """How long a checkpoint is there, in epoch seconds; None is for ever."""
+
+    # When it counts as gone.
+    ends_at: int | None = None
+    # When the first of the ancestors expires that a delta channel is rebuilt from, or itself.
+    history_expires_at: int | None = None
+
+
+@dataclass(frozen=True)
 class Entry:
     """How a stored checkpoint holds its values, as its child needs to know."""
 
@@ -27,10 +37,7 @@ class Entry:
     chunks: Mapping[bytes, Chunk]
     # The ancestors that delta channels are rebuilt from, the oldest first; "" is the very first checkpoint.
     sources: Mapping[str, str]
-    # When it counts as gone; None: never.
-    ends_at: int | None = None
-    # When the first of the ancestors expires that a delta channel is rebuilt from; None: never.
-    history_expires_at: int | None = None
+    lifetime: Lifetime = Lifetime()
     # Whether it was seen while its thread had this epoch; then nothing can take its segments as long as it is there.
     counts: bool = True
     # The plaintexts of the segments, where the entry was just read: what was reused may have to be rewritten.
