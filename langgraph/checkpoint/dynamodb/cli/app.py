@@ -25,6 +25,7 @@ from langgraph.checkpoint.dynamodb.cli.shipped import DEPLOY, SCHEMA_HELP, TEMPL
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
 from langgraph.checkpoint.dynamodb.cli.verify import verify
+from langgraph.checkpoint.dynamodb.cli.view import view
 
 _EXIT_CODES = "\n\n".join(f"{code.value}: {meaning}" for code, meaning in MEANINGS.items())
 
@@ -68,6 +69,7 @@ for each in (
     diff,
     cost,
     verify,
+    view,
     setup,
     export,
     import_,

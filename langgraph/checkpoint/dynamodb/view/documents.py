@@ -85,23 +85,26 @@ class Node(TypedDict):
     |---|---|
     | null | nothing more |
     | boolean, number | `text`: true, -1.5e300, NaN, or a whole number of any length |
-    | text | `text`, from character `start` on; `length` characters in all |
-    | bytes | `text` in base 64, from byte `start` on; `length` bytes in all |
-    | list | `items` from place `start` on; `length` in all |
-    | object | `entries` from the entry `start` on; `length` in all |
+    | text | `text`, the characters from `start` to `end` of `length`, counted as code points |
+    | bytes | `text` in base 64, the bytes from `start` to `end` of `length` |
+    | list | `items`, those from `start` to `end` of `length` |
+    | object | `entries`, those from `start` to `end` of `length` |
     | instance | `type`, the name of a class, and `value`: what it would be made from, whose steps are its own |
     | message | `role`, `name`, `id`, `content`, `calls`, `result_of`, `status`, `usage`, `model`, and other `entries` |
+
+    What lies too deep has no parts at all, or no `value`, and is `cut`.
     """
 
     kind: Literal["null", "boolean", "number", "text", "bytes", "list", "object", "instance", "message"]
     bytes: int
     """About how much it takes up, all of it: that of its texts in UTF-8, of its bytes, and one for all else."""
     cut: NotRequired[bool]
-    """Whether the document leaves a part of it out: there is more at `start` plus what is here, by `api/part`."""
+    """Whether the document leaves a part of it out: `api/part` has more, from `end` on."""
     masked: NotRequired[str]
     """In an export: the pattern, or the path, by which this, or a part of its text, was masked or left out."""
     text: NotRequired[str]
     start: NotRequired[int]
+    end: NotRequired[int]
     length: NotRequired[int]
     items: NotRequired[list[Node]]
     entries: NotRequired[list[Entry]]

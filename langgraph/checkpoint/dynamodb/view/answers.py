@@ -1,0 +1,225 @@
+"""The requests of the page, and what answers each: names and parameters in, documents out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from secrets import token_hex
+from threading import Lock
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
+from langgraph.checkpoint.dynamodb._operations.survey import (
+    ScannedPage,
+    extent,
+    scan_threads,
+    threads_of_run,
+)
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.view import documents
+from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.record import Record, Session
+from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
+from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
+
+Parameters = Mapping[str, str]
+
+
+class Answers:
+    """Answers the page's requests out of one session."""
+
+    def __init__(self, session: Session, thread_id: str | None = None) -> None:
+        """Take the session, and the thread that the page begins with."""
+        self._session = session
+        self._thread_id = thread_id
+        self._scans = Scans(session)
+        self.table_name = session.table.name
+        self._of: dict[tuple[str, str], Callable[[Parameters], Any]] = {
+            ("GET", "start"): self._start,
+            ("GET", "threads"): self._threads,
+            ("GET", "extent"): self._extent,
+            ("POST", "scan"): self._scans.go_on,
+            ("GET", "thread"): self._thread,
+            **{("GET", name): self._in_thread(answer) for name, answer in _OF_THREADS.items()},
+        }
+
+    def answer(self, method: str, name: str, parameters: Parameters) -> Any:
+        """The document that answers a request.
+
+        Args:
+            method: GET, or POST for what begins something that costs.
+            name: What is asked for.
+            parameters: The parameters by their names.
+
+        Raises:
+            CheckpointNotFoundError: There is no such document, thread or checkpoint.
+            CheckpointerInputError: A parameter is missing, or cannot be used.
+        """
+        answer = self._of.get((method, name))
+        if answer is None:
+            msg = f"there is no document {name!r} for {method}"
+            raise CheckpointNotFoundError(msg)
+        return answer(parameters)
+
+    def _start(self, _: Parameters) -> documents.Start:
+        return documents.Start(
+            version=metadata.version("langgraph-dynamodb"),
+            table=self.table_name,
+            thread=self._thread_id,
+        )
+
+    def _threads(self, parameters: Parameters) -> documents.Threads:
+        found = self._session.run(threads_of_run(self._session.table, _text(parameters, "run")))
+        return documents.Threads(threads=found)
+
+    def _extent(self, _: Parameters) -> documents.Extent:
+        found = self._session.run(extent(self._session.table))
+        if found is None:
+            detail = (
+                "The size of the table is not known without dynamodb:DescribeTable. A scan reads the whole table,"
+                " and costs 0.5 read units for each 4 KB stored."
+            )
+            return documents.Extent(items=None, bytes=None, read_units=None, dollars=None, detail=detail)
+        units = read_units(found.bytes)
+        dollars = units * READ_UNIT_DOLLARS
+        detail = (
+            f"A scan reads up to {found.items:,} items, {found.bytes:,} bytes, by {units:,.0f} read units, about"
+            f" ${dollars:,.6f} on demand (as DynamoDB last counted, which it does every six hours)."
+        )
+        return documents.Extent(
+            items=found.items, bytes=found.bytes, read_units=units, dollars=dollars, detail=detail
+        )
+
+    def _thread(self, parameters: Parameters) -> documents.Thread:
+        thread_id = _text(parameters, "thread")
+        self._session.forget(thread_id)
+        with self._session.opened(thread_id) as record:
+            return self._session.run(_thread(record))
+
+    def _in_thread(self, answer: Callable[[Record, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
+        def answered(parameters: Parameters) -> Any:
+            with self._session.opened(_text(parameters, "thread")) as record:
+                return self._session.run(answer(record, parameters))
+
+        return answered
+
+
+class Scans:
+    """The scan that is under way: one at a time, page by page as the page asks."""
+
+    def __init__(self, session: Session) -> None:
+        """Begin none."""
+        self._session = session
+        self._lock = Lock()
+        self._scan = ""
+        self._pages: Iterator[ScannedPage] = iter(())
+        self._items = 0
+
+    def go_on(self, parameters: Parameters) -> documents.Scanned:
+        """Begin a scan, or read the next round of the one that is named."""
+        with self._lock:
+            scan = parameters.get("scan")
+            if scan is None:
+                self._scan, self._items = token_hex(8), 0
+                self._pages = self._session.stream(scan_threads(self._session.table))
+            elif scan != self._scan:
+                msg = f"there is no scan {scan!r} any more; begin another one"
+                raise CheckpointNotFoundError(msg)
+            page = next(self._pages, None)
+            self._items += 0 if page is None else page.scanned_items
+            return documents.Scanned(
+                scan=self._scan,
+                threads=[] if page is None else list(page.thread_ids),
+                scanned_items=self._items,
+                done=page is None,
+            )
+
+
+# Of one thread
+
+
+def _thread(record: Record) -> Op[documents.Thread]:
+    lanes = yield from record.lanes()
+    names = [each.at.namespace for each in lanes]
+    found = [_lane(each, set(names)) for each in names]
+    return documents.Thread(thread=record.root.thread_id, lanes=found)
+
+
+def _lane(namespace: str, others: set[str]) -> documents.Lane:
+    around, _, own = namespace.rpartition("|")
+    name, _, task_id = own.partition(":")
+    parent = around if around in others else ""
+    return documents.Lane(
+        ns=namespace, name=name, parent=parent if namespace else None, task_id=task_id or None
+    )
+
+
+def _tree(record: Record, parameters: Parameters) -> Op[documents.Tree]:
+    limit = _number(parameters, "limit", ROWS, ROWS_MAX)
+    lane = yield from record.lane(_text(parameters, "ns"))
+    return (yield from tree(lane, parameters.get("before"), limit))
+
+
+def _state(record: Record, parameters: Parameters) -> Op[documents.State]:
+    lane, group = yield from _checkpoint(record, parameters)
+    return (yield from state(lane, group, Shower()))
+
+
+def _part(record: Record, parameters: Parameters) -> Op[documents.Node]:
+    lane, group = yield from _checkpoint(record, parameters)
+    value = yield from value_at(lane, group, _path(parameters))
+    shower = Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)
+    return shower.node(value, _number(parameters, "start", 0, None))
+
+
+def _pending(record: Record, parameters: Parameters) -> Op[documents.Pending]:
+    lane, group = yield from _checkpoint(record, parameters)
+    return (yield from pending(lane, group, Shower()))
+
+
+def _checkpoint(record: Record, parameters: Parameters) -> Any:
+    return record.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
+
+
+_OF_THREADS: Mapping[str, Callable[[Record, Parameters], Op[Any]]] = {
+    "tree": _tree,
+    "state": _state,
+    "part": _part,
+    "pending": _pending,
+}
+_PART_TEXT_MAX = 256 * 1024
+
+
+# Parameters
+
+
+def _text(parameters: Parameters, name: str) -> str:
+    value = parameters.get(name)
+    if value is None:
+        msg = f"the parameter {name!r} is missing"
+        raise CheckpointerInputError(msg)
+    return value
+
+
+def _number(parameters: Parameters, name: str, default: int, at_most: int | None) -> int:
+    value = parameters.get(name, str(default))
+    if not value.isdecimal() or len(value) > 15 or (at_most is not None and int(value) > at_most):
+        msg = f"the parameter {name!r} is {value!r}; give a whole number" + (
+            "" if at_most is None else f" up to {at_most}"
+        )
+        raise CheckpointerInputError(msg)
+    return int(value)
+
+
+def _path(parameters: Parameters) -> list[str | int]:
+    value = _text(parameters, "path")
+    try:
+        path = json.loads(value)
+    except (ValueError, RecursionError):
+        path = None
+    if not isinstance(path, list) or not all(type(each) in (str, int) for each in path):
+        msg = f'the parameter \'path\' is {value!r}; give a JSON list, such as ["values", "messages", 0]'
+        raise CheckpointerInputError(msg)
+    return path

@@ -1,0 +1,204 @@
+"""Values as the page shows them: nodes, of which a document has so many and so much text, and no more."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb.view.documents import Call, Entry, Node, Usage
+from langgraph.checkpoint.dynamodb.view.plain import (
+    BYTES,
+    LISTS,
+    inside,
+    labelled,
+    message_fields,
+    size_bytes,
+)
+
+# What one document has of values; a page that shows more asks for it.
+TEXT_MAX = 16 * 1024
+PARTS_MAX = 200
+_DEPTH_MAX = 12
+_NODES_MAX = 10_000
+_CHARACTERS_MAX = 512 * 1024
+# Of a message, what has a place of its own.
+_OWN_FIELDS = ("type", "role", "name", "id", "content", "tool_call_id", "status", "usage_metadata")
+_NOTHING: Sequence[Any] = (None, "", [], {})
+
+
+class Shower:
+    """Makes the nodes of one document."""
+
+    def __init__(
+        self,
+        *,
+        text_max: int = TEXT_MAX,
+        parts_max: int = PARTS_MAX,
+        depth_max: int = _DEPTH_MAX,
+        nodes_max: int = _NODES_MAX,
+        characters_max: int = _CHARACTERS_MAX,
+    ) -> None:
+        """Say how much there may be: characters of a text, parts of a list or object, and of all together."""
+        self._text_max = text_max
+        self._parts_max = parts_max
+        self._depth_max = depth_max
+        self._nodes_left = nodes_max
+        self._characters_left = characters_max
+
+    def node(self, value: Any, start: int = 0, depth: int = 0) -> Node:
+        """A value, from one of its characters, bytes, items or entries on."""
+        self._nodes_left -= 1
+        fields = message_fields(value)
+        if fields is not None:
+            return self._message(value, fields, depth)
+        if isinstance(value, Stored):
+            return self._instance(value, start, depth)
+        if isinstance(value, str):
+            return self._text("text", value, start)
+        if isinstance(value, BYTES):
+            return self._bytes(bytes(value), start)
+        if isinstance(value, Mapping):
+            return self._object(value, start, depth)
+        if isinstance(value, LISTS):
+            return self._list(value, start, depth)
+        return _scalar(value)
+
+    def _text(self, kind: Any, value: str, start: int) -> Node:
+        shown = value[start : start + self._room()]
+        self._characters_left -= len(shown)
+        return _part(Node(kind=kind, bytes=size_bytes(value), text=shown), start, len(shown), len(value))
+
+    def _bytes(self, value: bytes, start: int) -> Node:
+        shown = value[start : start + self._room() // 4 * 3]
+        self._characters_left -= len(shown) * 4 // 3
+        text = base64.b64encode(shown).decode()
+        return _part(Node(kind="bytes", bytes=len(value), text=text), start, len(shown), len(value))
+
+    def _room(self) -> int:
+        return max(0, min(self._text_max, self._characters_left))
+
+    def _parts(self, length: int, start: int, depth: int) -> range:
+        """Which parts of a list or object there is room for."""
+        room = min(self._parts_max, self._nodes_left) if depth < self._depth_max else 0
+        return range(start, min(length, start + max(0, room)))
+
+    def _object(self, value: Mapping[Any, Any], start: int, depth: int) -> Node:
+        entries = labelled(value)
+        shown = self._parts(len(entries), start, depth)
+        some = islice(entries.items(), shown.start, shown.stop)
+        node = Node(
+            kind="object",
+            bytes=size_bytes(value),
+            entries=[Entry(key=key, node=self.node(each, 0, depth + 1)) for key, each in some],
+        )
+        return _part(node, start, len(shown), len(entries))
+
+    def _list(self, value: Any, start: int, depth: int) -> Node:
+        shown = self._parts(len(value), start, depth)
+        some = islice(value, shown.start, shown.stop)
+        node = Node(
+            kind="list",
+            bytes=size_bytes(value),
+            items=[self.node(each, 0, depth + 1) for each in some],
+        )
+        return _part(node, start, len(shown), len(value))
+
+    def _instance(self, value: Stored, start: int, depth: int) -> Node:
+        if depth >= self._depth_max:
+            return _cut(Node(kind="instance", bytes=size_bytes(value), type=value.kind), is_cut=True)
+        content = self.node(value.content, start, depth + 1)
+        return Node(kind="instance", bytes=content["bytes"], type=value.kind, value=content)
+
+    def _message(self, value: Any, fields: Mapping[str, Any], depth: int) -> Node:
+        calls = _calls(value, fields)
+        others = {
+            key: each
+            for key, each in labelled(fields).items()
+            if key not in _OWN_FIELDS and each not in _NOTHING and not (key == "tool_calls" and calls)
+        }
+        room = self._parts(len(others), 0, depth)
+        node = Node(
+            kind="message",
+            bytes=size_bytes(fields),
+            role=str(fields.get("role", fields.get("type", "message"))),
+            name=_text_of(fields.get("name")),
+            id=_text_of(fields.get("id")),
+            content=self.node(fields.get("content"), 0, depth + 1),
+            calls=[
+                Call(
+                    id=_text_of(each.get("id")),
+                    name=str(each.get("name")),
+                    args=self.node(each.get("args"), 0, depth + 2),
+                )
+                for each in calls
+            ],
+            result_of=_text_of(fields.get("tool_call_id")),
+            status=_text_of(fields.get("status")),
+            usage=_usage(fields),
+            model=_model(fields),
+            entries=[
+                Entry(key=key, node=self.node(each, 0, depth + 1))
+                for key, each in islice(others.items(), room.stop)
+            ],
+        )
+        if isinstance(value, Stored):
+            node["type"] = value.kind
+        return _cut(node, is_cut=len(room) < len(others))
+
+
+def _part(node: Node, start: int, count: int, length: int) -> Node:
+    node["start"], node["end"], node["length"] = start, start + count, length
+    return _cut(node, is_cut=start + count < length)
+
+
+def _cut(node: Node, *, is_cut: bool) -> Node:
+    if is_cut:
+        node["cut"] = True
+    return node
+
+
+def _scalar(value: Any) -> Node:
+    if value is None:
+        return Node(kind="null", bytes=1)
+    if isinstance(value, bool):
+        return Node(kind="boolean", bytes=1, text="true" if value else "false")
+    if isinstance(value, (int, float)):
+        return Node(kind="number", bytes=size_bytes(value), text=_number(value))
+    # A serializer of somebody's own may give anything.
+    return Node(kind="instance", bytes=1, type=type(value).__name__, value=Node(kind="null", bytes=1))
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        # Python refuses to write very long ones out, and hexadecimal digits it never does.
+        return str(value) if value.bit_length() < 10_000 else hex(value)
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
+
+
+def _text_of(value: Any) -> str | None:
+    return None if value is None else str(inside(value))
+
+
+def _calls(value: Any, fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tools that a message calls; those of another form than LangChain's stay among the entries."""
+    calls = fields.get("tool_calls") if isinstance(value, Stored) else None
+    return list(calls) if isinstance(calls, list) and all(isinstance(each, Mapping) for each in calls) else []
+
+
+def _usage(fields: Mapping[str, Any]) -> Usage:
+    used = inside(fields.get("usage_metadata"))
+    if not isinstance(used, Mapping):
+        return Usage(input=None, output=None, total=None)
+    return Usage(
+        input=_text_of(used.get("input_tokens")),
+        output=_text_of(used.get("output_tokens")),
+        total=_text_of(used.get("total_tokens")),
+    )
+
+
+def _model(fields: Mapping[str, Any]) -> str | None:
+    said = inside(fields.get("response_metadata"))
+    return _text_of(said.get("model_name", said.get("model"))) if isinstance(said, Mapping) else None

@@ -1,0 +1,141 @@
+"""Values as the looking serializer gives them: what is inside, where, how much, and whether two are the same.
+
+They are plain data and `Stored`. Nothing here goes as deep in Python's stack as a value may be nested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import ormsgpack
+
+from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+# Everything that the serializer gives for a list.
+LISTS = (list, tuple, set, frozenset)
+BYTES = (bytes, bytearray, memoryview)
+_ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
+
+
+def inside(value: Any) -> Any:
+    """What an object is made from; anything else is itself."""
+    while isinstance(value, Stored):
+        value = value.content
+    return value
+
+
+def message_fields(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a message, LangChain's or one in the form of a model's service; None for what is none."""
+    if isinstance(value, Stored):
+        return value.content if value.is_message else None
+    is_message = isinstance(value, Mapping) and "content" in value and value.get("role") in _ROLES
+    return value if is_message else None
+
+
+def labelled(entries: Mapping[Any, Any]) -> dict[str, Any]:
+    """An object's entries by the text that leads to each: the key, or how a key that is no text is written."""
+    found = {key: each for key, each in entries.items() if isinstance(key, str)}
+    for key, each in entries.items():
+        if not isinstance(key, str):
+            label = str(key)
+            while label in found:
+                label += "'"
+            found[label] = each
+    return found
+
+
+def part_at(value: Any, path: Sequence[str | int]) -> Any:
+    """What is in a value at the end of a path.
+
+    Raises:
+        CheckpointNotFoundError: Nothing is.
+    """
+    for step in path:
+        content = inside(value)
+        if isinstance(step, int) and isinstance(content, LISTS) and 0 <= step < len(content):
+            value = list(content)[step]
+            continue
+        entries = labelled(content) if isinstance(content, Mapping) and isinstance(step, str) else {}
+        if step not in entries:
+            msg = f"there is nothing at {step!r} of the path"
+            raise CheckpointNotFoundError(msg)
+        value = entries[str(step)]
+    return value
+
+
+def has_part(value: Any, path: Sequence[str | int]) -> bool:
+    """Whether there is anything in a value at the end of a path."""
+    try:
+        part_at(value, path)
+    except CheckpointNotFoundError:
+        return False
+    return True
+
+
+def size_bytes(value: Any) -> int:
+    """About how much a value takes up."""
+    if isinstance(value, str):
+        return len(value.encode(errors="surrogatepass"))
+    if isinstance(value, BYTES):
+        return len(value)
+    packed = _packed(value)
+    return len(packed) if packed is not None else sum(len(each) for each in _tokens(value))
+
+
+def fingerprint(value: Any) -> bytes:
+    """What two values have in common only if they are the same, types included: 1, 1.0 and True are three."""
+    packed = _packed(value)
+    if packed is not None:
+        return blake2b(packed, digest_size=16).digest()
+    digest = blake2b(digest_size=16)
+    for each in _tokens(value):
+        digest.update(len(each).to_bytes(8, "big") + each)
+    return digest.digest()
+
+
+def _packed(value: Any) -> bytes | None:
+    """A value as MessagePack; None for what that has not: whole numbers over 64 bits, lone surrogates, great depth."""
+    try:
+        return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _tokens(value: Any) -> Iterator[bytes]:
+    """All that a value consists of, in one order."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Stored):
+            yield f"object {each.kind}".encode(errors="surrogatepass")
+            waiting.append(each.content)
+        elif isinstance(each, LISTS):
+            yield f"list {len(each)}".encode()
+            waiting += reversed(list(each))
+        elif isinstance(each, Mapping):
+            yield f"map {len(each)}".encode()
+            waiting += (part for entry in reversed(list(each.items())) for part in reversed(entry))
+        elif isinstance(each, str):
+            yield each.encode(errors="surrogatepass")
+        else:
+            yield f"{type(each).__name__} {each!r}".encode()
+
+
+def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every text in a value with the path to it; keys of entries count as texts of their entries."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [(path, value)]
+    while waiting:
+        at, each = waiting.pop()
+        content = inside(each)
+        if isinstance(content, str):
+            yield at, content
+        elif isinstance(content, Mapping):
+            entries = labelled(content)
+            for key in entries:
+                yield (*at, key), key
+            waiting += [((*at, key), part) for key, part in reversed(entries.items())]
+        elif isinstance(content, LISTS):
+            waiting += reversed([((*at, place), part) for place, part in enumerate(content)])

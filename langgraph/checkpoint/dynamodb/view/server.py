@@ -1,0 +1,204 @@
+"""The viewer's server: static files and documents, from this machine to this machine, to whoever has the token.
+
+A page of another origin may send requests here, and a name of its own may lead here (DNS rebinding). So the address has
+a random token in it, `Host` has to be this server's, and `Origin`, where a browser sends one, too.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from hmac import compare_digest
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+)
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+
+STATIC = Path(__file__).parent / "static"
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_BY_ADDRESS = "open the page by the address that the command printed"
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+
+class Gate:
+    """Lets through what this server's own page asks for, and refuses everything else in one way."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str) -> None:
+        """Guard an app that is reached by some hosts with their port, at paths that begin with the token."""
+        self._app = app
+        self._hosts = hosts
+        self._origins = frozenset(f"http://{each}" for each in hosts)
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        if self._is_own(Request(scope)):
+            rest = scope["path"].split("/", 2)[2]
+            await self._app({**scope, "path": f"/{rest}", "raw_path": b""}, receive, guarded)
+        else:
+            refused = problem(403, "This address is not served", _BY_ADDRESS)
+            await refused(scope, receive, guarded)
+
+    def _is_own(self, request: Request) -> bool:
+        headers = request.headers
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        parts = request.scope["path"].split("/", 2)
+        return (
+            headers.get("host", "").lower() in self._hosts
+            and (origin is None or origin.lower() in self._origins)
+            and (site is None or site in ("same-origin", "none"))
+            and len(parts) == 3
+            and compare_digest(parts[1].encode(), self._token.encode())
+        )
+
+
+def make_app(answers: Answers, *, port: int, token: str) -> ASGIApp:
+    """The app, as it is served at a port of 127.0.0.1 to who has the token."""
+    routes = [
+        Route("/api/{name}", _answering(answers), methods=["GET", "POST"]),
+        Route("/{name:path}", _file, methods=["GET"]),
+    ]
+    hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
+    return Gate(Starlette(routes=routes), hosts, token)
+
+
+def _answering(answers: Answers) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        name, parameters = request.path_params["name"], dict(request.query_params)
+        try:
+            document = await run_in_threadpool(answers.answer, request.method, name, parameters)
+        except Exception as error:
+            refused = refusal(error, answers.table_name)
+            if refused is None:
+                raise
+            return refused
+        return _json(document, 200, "application/json")
+
+    return answer
+
+
+async def _file(request: Request) -> Response:
+    """One of the page's own files, by its name alone: there is no way to any other."""
+    name = request.path_params["name"] or "index.html"
+    files = {each.name: each for each in STATIC.iterdir() if each.suffix in _TYPES}
+    if name not in files:
+        return problem(404, "There is no such file", _BY_ADDRESS)
+    return FileResponse(files[name], media_type=_TYPES[files[name].suffix])
+
+
+_STATUSES: Sequence[tuple[type[Exception], int, str]] = (
+    (CheckpointerInputError, 400, "This cannot be asked for"),
+    (CheckpointNotFoundError, 404, "There is no such thing"),
+    (CheckpointerConfigurationError, 502, "The table cannot be read as it is configured"),
+    (CheckpointCorruptionError, 502, "What is stored is damaged"),
+    (CheckpointFormatError, 502, "What is stored is of a newer release"),
+)
+
+
+def refusal(error: Exception, table_name: str) -> Response | None:
+    """What an error means to who looks at the page; None for one that nobody has foreseen."""
+    for kind, status, title in _STATUSES:
+        if isinstance(error, kind):
+            return problem(status, title, str(error))
+    remedy = account_remedy(table_name, error)
+    if remedy is not None:
+        return problem(502, "The table cannot be read", remedy)
+    if is_transient(error):
+        return problem(503, "The table does not answer", outage_remedy(table_name, error))
+    return problem(502, "The table cannot be read", str(error)) if hasattr(error, "response") else None
+
+
+def problem(status: int, title: str, detail: str) -> Response:
+    """An error as the page understands it."""
+    content = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return _json(content, status, "application/problem+json")
+
+
+def _json(document: Any, status: int, media_type: str) -> Response:
+    # In ASCII, so that lone surrogates can be written; without NaN, which is no JSON.
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Response(text, status, media_type=media_type)
+
+
+class PageServer:
+    """The server, as it is used: bound when it is made, closed with its context."""
+
+    def __init__(self, answers: Answers, port: int, token: str) -> None:
+        """Bind a port of this machine alone; 0 is one that is free.
+
+        Raises:
+            CheckpointerInputError: The port is taken, or may not be used.
+        """
+        self._socket = socket.socket()
+        # A server that has just ended may have left connections behind.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind(("127.0.0.1", port))
+        except OSError as error:
+            self._socket.close()
+            msg = f"port {port} cannot be used ({error.strerror}); give another --port, or none"
+            raise CheckpointerInputError(msg) from error
+        bound = self._socket.getsockname()[1]
+        self.address = f"http://127.0.0.1:{bound}/{token}/"
+        """Where the page is."""
+        app = make_app(answers, port=bound, token=token)
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none"))
+
+    def run(self) -> None:
+        """Serve until Ctrl-C, or until `end`."""
+        self._server.run(sockets=[self._socket])
+
+    def end(self) -> None:
+        """Let `run` end, from another thread."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        """Return the server itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the socket."""
+        self._socket.close()

@@ -1,0 +1,168 @@
+"""What one checkpoint holds: its channels' values, its pending writes, and more of a value that was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.content import Body, delta_counters
+from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+)
+from langgraph.checkpoint.dynamodb.view.documents import Channel, Node, Pending, State, Write
+from langgraph.checkpoint.dynamodb.view.lane import Lane
+from langgraph.checkpoint.dynamodb.view.nodes import Shower
+from langgraph.checkpoint.dynamodb.view.plain import part_at
+from langgraph.checkpoint.dynamodb.view.tree import (
+    Known,
+    know,
+    next_nodes,
+    node_of,
+    task_document,
+    versions,
+)
+
+_DELTA = "delta channel"
+
+
+def state(lane: Lane, group: Group, shower: Shower) -> Op[State]:
+    """A checkpoint, channel by channel. A channel that cannot be read says so, and the others are shown."""
+    body = yield from lane.body(group)
+    metadata = yield from lane.metadata(group)
+    parent = yield from lane.parent(group)
+    before = {} if parent is None else versions((yield from lane.body(parent)))
+    channels = []
+    for name in channels_of(body, delta_counters(metadata)):
+        version = versions(body).get(name)
+        stored = body.values.get(name)
+        node, problem = yield from _shown(lane, group, body, name, shower)
+        contents = {} if stored is None else (yield from lane.contents(stored.segments))
+        size = 0 if stored is None else len(stored.preamble) + len(stored.tail)
+        channels.append(
+            Channel(
+                name=name,
+                version=None if version is None else str(version),
+                changed=version != before.get(name),
+                stored_bytes=size + sum(map(len, contents.values())),
+                serialized_as=_DELTA if stored is None else stored.kind,
+                segments=0 if stored is None else len(stored.segments),
+                node=node,
+                problem=problem,
+            )
+        )
+    return State(
+        thread=lane.at.thread_id,
+        ns=lane.at.namespace,
+        checkpoint=group.checkpoint_id,
+        channels=channels,
+        metadata=shower.node(metadata),
+    )
+
+
+def _shown(
+    lane: Lane, group: Group, body: Body, name: str, shower: Shower
+) -> Op[tuple[Node | None, str | None]]:
+    try:
+        return shower.node((yield from channel_value(lane, group, body, name))), None
+    except CheckpointerError as error:
+        return None, str(error)
+
+
+def channels_of(body: Body, deltas: set[str]) -> list[str]:
+    """The channels that have a value in a checkpoint."""
+    return sorted(body.values.keys() | deltas)
+
+
+def channel_value(lane: Lane, group: Group, body: Body, name: str) -> Op[Any]:
+    """A channel's value; of a delta channel that is not stored here, what it is rebuilt from."""
+    stored = body.values.get(name)
+    if stored is not None:
+        return (yield from lane.value(group, stored))
+    seed, writes, passed = None, list[Any](), {group.checkpoint_id}
+    at = yield from lane.parent(group)
+    while at is not None and at.checkpoint_id not in passed:
+        passed.add(at.checkpoint_id)
+        tasks = yield from lane.tasks(at, whole=True)
+        found = [
+            lane.loads(each, task.item) for task in tasks for each in task.writes if each.channel == name
+        ]
+        writes = found + writes
+        earlier = yield from lane.body(at)
+        if name in earlier.values:
+            seed = yield from lane.value(at, earlier.values[name])
+            break
+        at = yield from lane.parent(at)
+    return Stored(_DELTA, {"from": seed, "writes": writes})
+
+
+def pending(lane: Lane, group: Group, shower: Shower) -> Op[Pending]:
+    """What the tasks of a checkpoint have stored, whole, and which nodes run next."""
+    known = yield from know(lane, group, whole=True)
+    return Pending(
+        thread=lane.at.thread_id,
+        ns=lane.at.namespace,
+        checkpoint=group.checkpoint_id,
+        tasks=[task_document(lane, each, known.sends) for each in known.tasks],
+        next=next_nodes(known),
+        writes=[_write(lane, known, place, shower) for place in range(len(_writes(known)))],
+        problem=known.problem,
+    )
+
+
+def _writes(known: Known) -> list[tuple[int, int]]:
+    """The places of all pending writes: those of tasks, and in them those of their writes."""
+    return [(task, write) for task, each in enumerate(known.tasks) for write in range(len(each.writes))]
+
+
+def _write(lane: Lane, known: Known, place: int, shower: Shower) -> Write:
+    at, within = _writes(known)[place]
+    task = known.tasks[at]
+    write = task.writes[within]
+    value, problem = None, None
+    try:
+        value = shower.node(lane.loads(write, task.item))
+    except CheckpointerError as error:
+        problem = str(error)
+    return Write(
+        task_id=items.task_id_of(task.item),
+        node=node_of(task, known.sends),
+        channel=write.channel,
+        value=value,
+        problem=problem,
+    )
+
+
+def value_at(lane: Lane, group: Group, path: Sequence[str | int]) -> Op[Any]:
+    """The value at the end of a path.
+
+    Raises:
+        CheckpointerInputError: The path does not begin as one does.
+        CheckpointNotFoundError: Nothing is there.
+    """
+    match list(path):
+        case ["values", str(name), *rest]:
+            body = yield from lane.body(group)
+            if name not in channels_of(body, delta_counters((yield from lane.metadata(group)))):
+                msg = f"checkpoint {group.checkpoint_id!r} has no value of channel {name!r}"
+                raise CheckpointNotFoundError(msg)
+            return part_at((yield from channel_value(lane, group, body, name)), rest)
+        case ["writes", int(place), *rest]:
+            known = yield from know(lane, group, whole=True)
+            places = _writes(known)
+            if not 0 <= place < len(places):
+                msg = f"checkpoint {group.checkpoint_id!r} has no pending write {place}"
+                raise CheckpointNotFoundError(msg)
+            task = known.tasks[places[place][0]]
+            return part_at(lane.loads(task.writes[places[place][1]], task.item), rest)
+        case ["metadata", *rest]:
+            return part_at((yield from lane.metadata(group)), rest)
+    msg = (
+        f"path {list(path)!r} has to begin with 'values' and a channel, 'writes' and a number, or 'metadata'"
+    )
+    raise CheckpointerInputError(msg)
