@@ -1,0 +1,103 @@
+// The page as a whole: which thread it shows is in the fragment of its address, so that going back works.
+
+import { el, fill } from "./dom.js";
+import { counted, moment, sized } from "./format.js";
+import { openSource } from "./source.js";
+import { ThreadPage } from "./thread.js";
+import { Recent, threadsView } from "./threads.js";
+
+/** The parts of the page that are always there. */
+const parts = Object.fromEntries(["title", "search", "main", "status", "notice", "home", "skip"].map((id) => [id, document.getElementById(id)]));
+let page = null;
+
+async function begin() {
+  const source = openSource();
+  const start = await source.get("start");
+  const recent = new Recent(start.table);
+  document.title = `${start.thread ?? start.table} - langgraph-dynamodb`;
+  if (source.exported !== null) {
+    fill(parts.notice, noticeOf(source.exported));
+    parts.notice.hidden = false;
+    parts.home.hidden = true;
+  }
+  const show = () => showPlace(source, start, recent, placeOf(location.hash));
+  window.addEventListener("hashchange", show);
+  parts.search.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = new FormData(parts.search).get("text");
+    if (page !== null && text) {
+      page.findings.search(text);
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !event.target.closest("input, select, textarea") && !parts.search.hidden) {
+      event.preventDefault();
+      parts.search.elements.text.focus();
+    }
+  });
+  parts.skip.addEventListener("click", (event) => {
+    // The fragment of the address says what is shown, so it may not be the main element's.
+    event.preventDefault();
+    parts.main.focus();
+  });
+  await show();
+}
+
+/** Where a fragment leads: a thread, and a checkpoint of it. */
+function placeOf(fragment) {
+  return Object.fromEntries(new URLSearchParams(fragment.slice(1)));
+}
+
+function fragmentOf(place) {
+  return `#${new URLSearchParams(place)}`;
+}
+
+async function showPlace(source, start, recent, place) {
+  const thread = place.thread ?? (place.find === undefined ? start.thread : null);
+  page?.close();
+  page = null;
+  say("");
+  parts.search.hidden = thread === null;
+  fill(parts.title, thread === null ? start.table : [el("span", { class: "kind" }, `${start.table} / `), thread]);
+  document.title = `${thread ?? start.table} - langgraph-dynamodb`;
+  if (thread === null) {
+    fill(parts.main, threadsView(source, start, recent, (id) => (location.hash = fragmentOf({ thread: id }))));
+    return;
+  }
+  const moved = (to) => history.replaceState(null, "", fragmentOf({ thread, ...to }));
+  page = new ThreadPage(source, thread, { progress: say, moved });
+  const mine = page;
+  fill(parts.main, page.element);
+  try {
+    await page.open(place);
+    recent.add(thread);
+  } catch (error) {
+    if (mine === page) {
+      fill(parts.main, el("p", { class: "problem", role: "alert" }, error.message));
+    }
+  }
+}
+
+function say(text) {
+  fill(parts.status, text);
+  parts.status.hidden = text === "";
+}
+
+/** What an exported file says of itself. */
+function noticeOf({ madeAt, masks, cutBytes }) {
+  const done = masks.map(({ rule, action, times }) => el("li", {}, el("code", {}, rule), `: ${action} ${counted(times, "time")}`));
+  return [
+    `Exported ${moment(madeAt)}. It needs no server and asks for nothing. `,
+    `Texts and bytes longer than ${sized(cutBytes)} are cut. `,
+    masks.length === 0 ? "Nothing was masked or left out." : el("details", {}, el("summary", {}, `Masked or left out by ${counted(masks.length, "rule")}`), el("ul", {}, done)),
+  ];
+}
+
+window.addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  if (event.reason?.name !== "AbortError") {
+    say(event.reason?.message ?? String(event.reason));
+  }
+});
+
+begin().catch((error) => fill(parts.main, el("p", { class: "problem", role: "alert" }, error.message)));

@@ -1,0 +1,44 @@
+// Numbers as people read them: bytes, units, dollars, times.
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+/** A count of things, with its noun. */
+export function counted(number, noun) {
+  return `${whole.format(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** A number with at most one digit behind the point. */
+export function number(value) {
+  return tenths.format(value);
+}
+
+/** A size in bytes. */
+export function sized(bytes) {
+  if (bytes < 1e3) {
+    return `${whole.format(bytes)} B`;
+  }
+  return bytes < 1e6 ? `${tenths.format(bytes / 1e3)} KB` : `${tenths.format(bytes / 1e6)} MB`;
+}
+
+/** Dollars, small as they may be, to two digits that count. */
+export function dollars(value) {
+  if (value === 0 || value >= 1) {
+    return `$${value.toFixed(2)}`;
+  }
+  return `$${value.toFixed(Math.min(12, 1 - Math.floor(Math.log10(value))))}`;
+}
+
+/** A time between two steps, from milliseconds. */
+export function lasted(milliseconds) {
+  const steps = [[1e3, 1, "ms"], [6e4, 1e3, "s"], [3.6e6, 6e4, "min"], [8.64e7, 3.6e6, "h"], [Infinity, 8.64e7, "d"]];
+  const [, unit, name] = steps.find(([end]) => milliseconds < end);
+  const value = milliseconds / unit;
+  return `${value < 10 && unit > 1 ? tenths.format(value) : whole.format(value)} ${name}`;
+}
+
+/** A moment, in UTC to the second. */
+export function moment(iso) {
+  const when = new Date(iso);
+  return Number.isNaN(when.getTime()) ? "at an unknown time" : `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}

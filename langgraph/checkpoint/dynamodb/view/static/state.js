@@ -1,0 +1,72 @@
+// What a checkpoint holds, channel by channel.
+
+import { el } from "./dom.js";
+import { counted, sized } from "./format.js";
+import { conversation, isConversation } from "./messages.js";
+import { blameButton, fold, kindOf, valueOf } from "./value.js";
+
+/** Channels that take up more are closed at first. */
+const OPEN_BYTES = 300_000;
+
+/** The channels of a checkpoint and its metadata. */
+export function stateView(state, view) {
+  const own = state.channels.filter((each) => !isInternal(each.name));
+  const internal = state.channels.filter((each) => isInternal(each.name));
+  const total = state.channels.reduce((sum, each) => sum + each.stored_bytes, 0);
+  return el(
+    "div",
+    { class: "state" },
+    summary(own, total),
+    own.map((each) => channelView(each, total, view)),
+    own.length === 0 && el("p", { class: "empty" }, "No channel of the graph has a value here."),
+    internal.length > 0 &&
+      fold(`LangGraph's own channels (${internal.length})`, () => internal.map((each) => channelView(each, total, view)), {
+        class: "internal",
+      }),
+    fold("Metadata", () => valueOf(state.metadata, ["metadata"], { ...view, blame: null }), { class: "internal" }),
+  );
+}
+
+
+/** Whether a channel is LangGraph's, and no part of the graph's own state. */
+export function isInternal(name) {
+  return name.startsWith("__") || name.startsWith("branch:") || name.startsWith("join:");
+}
+
+function summary(channels, total) {
+  const kinds = new Map();
+  for (const { node, stored_bytes: bytes } of channels) {
+    const kind = node === null ? "unreadable" : isConversation(node) ? "messages" : node.kind;
+    kinds.set(kind, (kinds.get(kind) ?? 0) + bytes);
+  }
+  const parts = [...kinds].sort(([, one], [, other]) => other - one).map(([kind, bytes]) => `${kind} ${sized(bytes)}`);
+  return el("p", { class: "state-summary" }, `${counted(channels.length, "channel")}, ${sized(total)}`, parts.length > 0 && `: ${parts.join(", ")}`);
+}
+
+function channelView(channel, total, view) {
+  const path = ["values", channel.name];
+  const meter = el("meter", { min: "0", max: String(Math.max(1, total)), value: String(channel.stored_bytes), "aria-label": `Share of ${channel.name} in all bytes` });
+  const label = [
+    el("span", { class: "channel-name" }, channel.name),
+    el("span", { class: "kind" }, channel.node === null ? "unreadable" : kindOf(channel.node)),
+    channel.changed && el("span", { class: "badge changed" }, "changed here"),
+    el("span", { class: "size" }, sized(channel.stored_bytes), channel.segments > 0 && `, ${counted(channel.segments, "segment")}`),
+    meter,
+  ];
+  const build = () => (channel.node === null ? el("p", { class: "problem" }, channel.problem) : contentOfChannel(channel.node, path, view));
+  return el(
+    "section",
+    { class: "channel", "aria-label": `Channel ${channel.name}`, "data-path": JSON.stringify(path), tabindex: "-1" },
+    fold(label, build, { open: channel.stored_bytes < OPEN_BYTES }),
+    view.blame && blameButton(path, view),
+  );
+}
+
+function contentOfChannel(node, path, view) {
+  if (isConversation(node)) {
+    return conversation(node, path, view);
+  }
+  const isPlain = ["text", "number", "boolean", "null", "bytes", "message"].includes(node.kind);
+  return isPlain ? el("div", { class: "leaf" }, valueOf(node, path, view)) : valueOf(node, path, view);
+}
+

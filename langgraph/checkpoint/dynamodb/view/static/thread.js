@@ -1,0 +1,273 @@
+// A thread: its tree above, and below it one checkpoint with all that it holds.
+
+import { changesView } from "./changes.js";
+import { costView } from "./cost.js";
+import { el, fill } from "./dom.js";
+import { Findings } from "./findings.js";
+import { messageCard } from "./messages.js";
+import { ThreadModel, keyOf } from "./model.js";
+import { pendingView } from "./pending.js";
+import { stateView } from "./state.js";
+import { summaryView } from "./summary.js";
+import { Tabs } from "./tabs.js";
+import { TreeView } from "./tree.js";
+import { reveal } from "./value.js";
+
+const TABS = { state: "State", changes: "What changed", pending: "Pending", cost: "Cost" };
+/** Who holds an arrow key down passes checkpoints by: they are read only where that stops. */
+const REST_MILLISECONDS = 80;
+
+/** The page of a thread. `told` has `progress(text)` and `moved(place)`. */
+export class ThreadPage {
+  #shown = null;
+  #against = null;
+  #tab = "state";
+  #stop = new AbortController();
+  #closed = new AbortController();
+  #timer = 0;
+
+  constructor(source, thread, told) {
+    Object.assign(this, { source, thread, told });
+    this.model = new ThreadModel(source, thread);
+    const tell = { select: (key) => this.select(key), compare: (key) => this.compare(key), toggle: (path) => this.toggle(path) };
+    this.tree = new TreeView(this.model, tell);
+    this.findings = new Findings(source, thread, (...place) => this.go(...place), (ns, id) => this.#viewOf(ns, id));
+    this.tabs = new Tabs(TABS, "The checkpoint", (name) => this.show(name));
+    this.summary = el("div", { class: "summary", role: "region", "aria-label": "Checkpoint", tabindex: "0" });
+    this.element = el(
+      "div",
+      { class: "thread-page" },
+      el("section", { class: "tree-panel", "aria-label": "Tree of checkpoints" }, this.tree.element, legend()),
+      el(
+        "div",
+        { class: "below" },
+        this.summary,
+        el("section", { class: "inspector", "aria-label": "What the checkpoint holds" }, this.tabs.list, this.tabs.panel),
+        this.findings.element,
+      ),
+    );
+  }
+
+  /** Reads the thread: the newest checkpoints first, so that there is something to see; `place` is where to begin. */
+  async open({ ns = "", checkpoint = null, tab = "state" }) {
+    const signal = this.#closed.signal;
+    this.#tab = Object.hasOwn(TABS, tab) ? tab : "state";
+    this.tabs.mark(this.#tab);
+    await this.model.open(signal);
+    for await (const page of this.model.read("", signal)) {
+      this.tree.refresh();
+      this.told.progress(page.done ? "" : `${page.read.toLocaleString("en-US")} checkpoints read…`);
+      if (this.#shown === null && checkpoint === null) {
+        this.#begin();
+      }
+    }
+    if (this.model.problems.length > 0) {
+      this.told.progress(this.model.problems.join(" "));
+    }
+    if (checkpoint !== null) {
+      await this.go(ns, checkpoint, null);
+    }
+    performance.mark("whole");
+  }
+
+  /** Ends all that is under way. */
+  close() {
+    this.#closed.abort();
+    this.#stop.abort();
+    this.findings.close();
+    clearTimeout(this.#timer);
+  }
+
+  /** Selects a checkpoint, and shows it once the selection rests. */
+  select(key) {
+    if (key === this.#shown?.key) {
+      return;
+    }
+    this.#shown = this.model.checkpoints.get(key);
+    this.#against = null;
+    this.tree.select(key);
+    this.tree.compare(null);
+    const view = this.#view();
+    const tell = { select: (each) => this.select(each), tab: (name) => this.show(name), toggle: (path) => this.toggle(path) };
+    fill(this.summary, summaryView(this.#shown, this.model, view, tell));
+    this.told.moved({ ns: this.#shown.ns, checkpoint: this.#shown.id, tab: this.#tab });
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.show(this.#tab), REST_MILLISECONDS);
+  }
+
+  /** Compares the shown checkpoint with another one of its namespace. */
+  compare(key) {
+    const other = this.model.checkpoints.get(key);
+    if (this.source.exported || other.ns !== this.#shown.ns || other.key === this.#shown.key) {
+      return;
+    }
+    this.#against = other;
+    this.tree.compare(key);
+    this.show("changes");
+  }
+
+  /** Opens a subgraph's lane, or closes it. */
+  async toggle(path) {
+    if (this.tree.isOpen(path)) {
+      this.tree.setOpen(path, false);
+      return;
+    }
+    await this.#openLane(path);
+  }
+
+  /** Shows a checkpoint wherever it is, and what a path leads to in it. */
+  async go(ns, checkpoint, path) {
+    const lane = this.model.lanes.get(ns);
+    const names = lane === undefined || lane.path === "" ? [] : lane.path.split("|");
+    for (let depth = 1; depth <= names.length; depth += 1) {
+      await this.#openLane(names.slice(0, depth).join("|"));
+    }
+    const key = keyOf(ns, checkpoint);
+    if (!this.model.checkpoints.has(key)) {
+      this.told.progress(`Checkpoint ${checkpoint} is not there any more.`);
+      this.#begin();
+      return;
+    }
+    this.select(key);
+    clearTimeout(this.#timer);
+    await this.show(path === null ? this.#tab : path[0] === "writes" ? "pending" : "state");
+    const found = path === null ? null : reveal(this.tabs.panel, path);
+    if (found !== null) {
+      found.scrollIntoView({ block: "center" });
+      found.classList.add("revealed");
+      found.focus({ preventScroll: true });
+    }
+  }
+
+  /** Shows a tab of the checkpoint. */
+  async show(tab) {
+    this.#stop.abort();
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    clearTimeout(this.#timer);
+    this.#tab = tab;
+    this.tabs.mark(tab);
+    this.told.moved({ ns: this.#shown.ns, checkpoint: this.#shown.id, tab });
+    this.tabs.panel.setAttribute("aria-busy", "true");
+    try {
+      const content = await this.#content(tab, signal);
+      if (!signal.aborted) {
+        fill(this.tabs.panel, content);
+        this.tabs.panel.scrollTop = 0;
+        performance.mark("useful");
+      }
+    } catch (error) {
+      if (!signal.aborted) {
+        fill(this.tabs.panel, el("p", { class: "problem", role: "alert" }, error.message));
+      }
+    } finally {
+      if (!signal.aborted) {
+        this.tabs.panel.setAttribute("aria-busy", "false");
+      }
+    }
+  }
+
+  #begin() {
+    const all = this.model.ordered();
+    const newest = all.find((each) => each.newest && each.ns === "") ?? all.at(-1);
+    if (newest === undefined) {
+      fill(this.tabs.panel, el("p", { class: "empty" }, "The thread has no checkpoint."));
+    } else {
+      this.select(newest.key);
+    }
+  }
+
+  async #openLane(path) {
+    const namespaces = this.model.namespacesOf(path);
+    for (const [position, ns] of namespaces.entries()) {
+      for await (const page of this.model.read(ns, this.#closed.signal)) {
+        this.told.progress(`Subgraph ${path.split("|").at(-1)}: call ${position + 1} of ${namespaces.length}, ${page.read} checkpoints read…`);
+      }
+    }
+    this.told.progress("");
+    this.tree.setOpen(path, true);
+  }
+
+  async #content(tab, signal) {
+    const asked = { thread: this.thread, ns: this.#shown.ns, checkpoint: this.#shown.id };
+    const view = this.#view();
+    switch (tab) {
+      case "changes": {
+        const against = this.#against?.id;
+        const read = this.source.exported ? asked : { ...asked, against };
+        return changesView(await this.source.stored("changes", read, signal), view, this.#choice());
+      }
+      case "pending":
+        return pendingView(await this.source.get("pending", asked, signal), view);
+      case "cost": {
+        const cost = await this.source.get("cost", { thread: this.thread, ns: this.#shown.ns }, signal);
+        const steps = new Map([...this.model.checkpoints.values()].filter((each) => each.ns === this.#shown.ns).map((each) => [each.id, each.step]));
+        const ns = this.#shown.ns;
+        return costView(cost, this.#shown.id, steps, (id) => this.select(keyOf(ns, id)));
+      }
+      default:
+        return stateView(await this.source.stored("state", asked, signal), view);
+    }
+  }
+
+  /** What the changes are against, and how to choose another one. */
+  #choice() {
+    const shown = this.#shown;
+    const others = this.model.ordered().filter((each) => each.ns === shown.ns && each.key !== shown.key);
+    const parent = this.model.checkpoints.get(shown.parent);
+    if (this.source.exported || others.length === 0) {
+      return el("p", { class: "against" }, parent === undefined ? "Against nothing: it is the first." : `Against its parent, ${named(parent)}.`);
+    }
+    const select = el(
+      "select",
+      { id: "against", change: (event) => this.#chosen(event.target.value) },
+      el("option", { value: "" }, parent === undefined ? "nothing (it is the first)" : `its parent, ${named(parent)}`),
+      others.map((each) => el("option", { value: each.id, selected: each === this.#against }, named(each))),
+    );
+    return el("p", { class: "against" }, el("label", { for: "against" }, "Against"), select);
+  }
+
+  #chosen(id) {
+    if (id !== "") {
+      this.compare(keyOf(this.#shown.ns, id));
+      return;
+    }
+    this.#against = null;
+    this.tree.compare(null);
+    this.show("changes");
+  }
+
+  #view() {
+    return this.#viewOf(this.#shown.ns, this.#shown.id);
+  }
+
+  /** How the values of a checkpoint are shown. */
+  #viewOf(ns, checkpoint) {
+    const view = {
+      exported: this.source.exported !== null,
+      part: (path, start) => this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
+      blame: (path) => this.findings.blame(ns, checkpoint, path),
+      message: (node, path) => messageCard(node, path, view),
+    };
+    return view;
+  }
+}
+
+function named(checkpoint) {
+  const made = checkpoint.ran.join(", ") || checkpoint.source || "";
+  return `step ${checkpoint.step ?? "?"} ${made} (${checkpoint.id.slice(0, 18)})`;
+}
+
+function legend() {
+  const signs = [
+    ["source-input", "input"],
+    ["source-loop", "step"],
+    ["source-fork", "update or fork"],
+    ["failed", "! failed"],
+    ["retried", "↻ tried again"],
+    ["waiting", "? asks a human"],
+    ["answered", "✓ answered"],
+    ["calls", "+ subgraph (O opens it)"],
+  ];
+  return el("p", { class: "legend-row", "aria-hidden": "true" }, signs.map(([name, text]) => el("span", { class: `sign ${name}` }, text)));
+}

@@ -1,0 +1,121 @@
+// The first page: finding a thread by its id, by a run, among the recent ones of this browser, or among all.
+
+import { el, fill } from "./dom.js";
+import { counted, dollars, number, sized } from "./format.js";
+
+const RECENT_MAX = 12;
+
+/** Threads that were opened in this browser lately, for each table. */
+export class Recent {
+  constructor(table) {
+    this.key = `langgraph-dynamodb view ${table}`;
+  }
+
+  all() {
+    try {
+      const found = JSON.parse(localStorage.getItem(this.key) ?? "[]");
+      return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];
+    } catch {
+      // The browser may keep nothing, or something else may have written there.
+      return [];
+    }
+  }
+
+  add(thread) {
+    const others = this.all().filter((each) => each !== thread);
+    try {
+      localStorage.setItem(this.key, JSON.stringify([thread, ...others].slice(0, RECENT_MAX)));
+    } catch {
+      // Then there are no recent ones.
+    }
+  }
+}
+
+/** The page; `open(thread)` shows a thread. */
+export function threadsView(source, start, recent, open) {
+  const results = el("div", { class: "results", "aria-live": "polite" });
+  return el(
+    "div",
+    { class: "finder" },
+    el("h1", {}, "Threads of ", el("code", {}, start.table)),
+    el(
+      "div",
+      { class: "finder-forms" },
+      form("Thread id", "thread", "Open", (id) => open(id)),
+      form("Run id", "run", "Find", async (run) => {
+        const { threads } = await source.get("threads", { run });
+        fill(results, listOf(threads, open, `Threads of run ${run}`, "No thread has a checkpoint of that run."));
+      }),
+    ),
+    results,
+    recent.all().length > 0 && listOf(recent.all(), open, "Recently opened in this browser"),
+    scanView(source, open),
+  );
+}
+
+function form(label, name, action, submit) {
+  const input = el("input", { id: `find-${name}`, name, type: "text", required: true, autocomplete: "off", spellcheck: "false" });
+  return el(
+    "form",
+    {
+      submit: (event) => {
+        event.preventDefault();
+        submit(input.value.trim());
+      },
+    },
+    el("label", { for: `find-${name}` }, label),
+    el("span", { class: "field" }, input, el("button", { type: "submit" }, action)),
+  );
+}
+
+function listOf(threads, open, title, none = "") {
+  return el(
+    "section",
+    { "aria-label": title },
+    el("h2", {}, title),
+    threads.length === 0 ? el("p", { class: "empty" }, none) : el("ul", { class: "threads" }, threads.map((each) => item(each, open))),
+  );
+}
+
+function item(thread, open) {
+  return el("li", {}, el("button", { type: "button", class: "thread", click: () => open(thread) }, thread));
+}
+
+/** Listing all threads reads the whole table, so its price stands before it. */
+function scanView(source, open) {
+  const body = el("div", {});
+  const ask = async () => {
+    const extent = await source.get("extent");
+    const price = extent.read_units === null ? null : `${number(extent.read_units)} read units, about ${dollars(extent.dollars)}`;
+    const size = extent.bytes === null ? null : `up to ${counted(extent.items, "item")}, ${sized(extent.bytes)}`;
+    fill(
+      body,
+      el("p", { class: "price" }, extent.detail),
+      price && el("p", { class: "price" }, el("strong", {}, price), ` for ${size}.`),
+      el("button", { type: "button", class: "go", click: () => scan(source, open, body, extent.items) }, "Scan the table"),
+    );
+  };
+  fill(body, el("button", { type: "button", click: ask }, "List all threads…"));
+  return el("section", { "aria-label": "All threads" }, el("h2", {}, "All threads"), body);
+}
+
+async function scan(source, open, body, items) {
+  const stop = new AbortController();
+  const bar = el("progress", items ? { max: String(items), value: "0", "aria-label": "Scanning" } : { "aria-label": "Scanning" });
+  const said = el("p", { role: "status" });
+  const list = el("ul", { class: "threads" });
+  const halt = el("button", { type: "button", click: () => stop.abort() }, "Stop");
+  fill(body, bar, said, halt, list);
+  let [scanned, count] = [undefined, 0];
+  do {
+    scanned = await source.post("scan", { scan: scanned?.scan }, stop.signal);
+    count += scanned.threads.length;
+    list.append(...scanned.threads.map((each) => item(each, open)));
+    if (items) {
+      bar.value = scanned.scanned_items;
+    }
+    fill(said, `${counted(count, "thread")} in ${counted(scanned.scanned_items, "item")}${scanned.done ? "" : " so far"}`);
+  } while (!scanned.done);
+  bar.hidden = true;
+  halt.hidden = true;
+}
