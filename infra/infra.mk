@@ -15,14 +15,18 @@ TENANT ?=
 TENANT_PARAMETERS ?=
 LAMBDA_PARAMETERS ?=
 ECS_PARAMETERS ?=
+GATEWAY_PARAMETERS ?=
 # Tags of every stack, as "Key=value Key=value"; CloudFormation hands them on to what the stack has.
 TAGS ?=
-# What the package of the Lambda example is made for; an arm64 function needs aarch64-manylinux_2_28.
+# What the packages for Lambda are made for; an arm64 function needs aarch64-manylinux_2_28.
 LAMBDA_PLATFORM ?= x86_64-manylinux_2_28
 LAMBDA_PYTHON ?= 3.13
+# For `call`, whose arguments commas divide.
+comma := ,
 # What compiles the package's modules, which it has to be of the function's version for; without it they stay sources.
 LAMBDA_COMPILER ?= python$(LAMBDA_PYTHON)
 LAMBDA_PACKAGE = build/lambda-agent-$(LAMBDA_PYTHON)-$(LAMBDA_PLATFORM)
+GATEWAY_PACKAGE = build/gateway-$(LAMBDA_PYTHON)-$(LAMBDA_PLATFORM)
 
 DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM \
 	$(if $(TAGS),--tags $(TAGS))
@@ -33,7 +37,8 @@ TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; na
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent destroy
+.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+	deploy-gateway deploy-gateway-ecs destroy
 
 infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
@@ -103,33 +108,57 @@ deploy-tenant:
 		--parameter-overrides TableStackName=$(STACK) Tenant=$(TENANT) $(TENANT_PARAMETERS)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(TENANT_STACK)
 
-$(LAMBDA_PACKAGE).zip: $(VENV)/.installed $(shell find langgraph -name '*.py') \
-		$(wildcard infra/examples/*.py infra/examples/lambda-agent/*.py) infra/examples/requirements.txt \
-		constraints/aioboto3.txt
-	rm -rf $(LAMBDA_PACKAGE) $@ build/wheels
+# The package's own code with one of its extras, and whatever else pip is told, as Lambda loads it.
+define INSTALL_FOR_LAMBDA
+	rm -rf $(1) $(1).zip build/wheels
 	$(BIN)/uv build --quiet --wheel --out-dir build/wheels
-	$(BIN)/uv pip install --quiet --target $(LAMBDA_PACKAGE) --python-version $(LAMBDA_PYTHON) \
+	$(BIN)/uv pip install --quiet --target $(1) --python-version $(LAMBDA_PYTHON) \
 		--python-platform $(LAMBDA_PLATFORM) --only-binary :all: --constraint constraints/aioboto3.txt \
-		--requirement infra/examples/requirements.txt "$$(echo build/wheels/*.whl)[aioboto3]"
-	cp infra/examples/agent.py infra/examples/lambda-agent/handler.py $(LAMBDA_PACKAGE)
+		"$$(echo build/wheels/*.whl)[$(2)]" $(3)
+endef
+define ZIP_FOR_LAMBDA
 	@# Never compared with the sources: those have other times once Lambda has unpacked them.
 	@if $(LAMBDA_COMPILER) -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(LAMBDA_PYTHON)")' 2>/dev/null; then \
-		$(LAMBDA_COMPILER) -m compileall -q --invalidation-mode unchecked-hash $(LAMBDA_PACKAGE); \
+		$(LAMBDA_COMPILER) -m compileall -q --invalidation-mode unchecked-hash $(1); \
 	else \
 		echo "There is no Python $(LAMBDA_PYTHON) here to compile modules with (LAMBDA_COMPILER): each cold start will."; \
 	fi
-	chmod -R a+rX $(LAMBDA_PACKAGE)
-	cd $(LAMBDA_PACKAGE) && $(abspath $(BIN))/python -m zipfile -c $(abspath $@) *
-
+	chmod -R a+rX $(1)
+	cd $(1) && $(abspath $(BIN))/python -m zipfile -c $(abspath $(1).zip) *
+endef
 # A key that follows from the package's content is what makes CloudFormation notice a new package.
-deploy-lambda-agent: $(LAMBDA_PACKAGE).zip
-	$(if $(BUCKET),,$(error Say where to upload the package: make deploy-lambda-agent BUCKET=name))
+define DEPLOY_ON_LAMBDA
+	$(if $(BUCKET),,$(error Say where to upload the package: make $@ BUCKET=name))
 	key=langgraph-dynamodb/$$($(BIN)/python -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())' \
-		< $<).zip && \
-	$(AWS) s3 cp $< s3://$(BUCKET)/$$key && \
-	$(DEPLOY) --stack-name $(STACK)-lambda-agent --template-file infra/examples/lambda-agent/template.yaml \
-		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key $(LAMBDA_PARAMETERS)
-	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-lambda-agent
+		< $(1)).zip && \
+	$(AWS) s3 cp $(1) s3://$(BUCKET)/$$key && \
+	$(DEPLOY) --stack-name $(2) --template-file $(3) \
+		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key $(4)
+	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
+endef
+LAMBDA_SOURCES = $(VENV)/.installed $(shell find langgraph -name '*.py') constraints/aioboto3.txt
+
+$(LAMBDA_PACKAGE).zip: $(LAMBDA_SOURCES) $(wildcard infra/examples/*.py infra/examples/lambda-agent/*.py) \
+		infra/examples/requirements.txt
+	$(call INSTALL_FOR_LAMBDA,$(LAMBDA_PACKAGE),aioboto3,--requirement infra/examples/requirements.txt)
+	cp infra/examples/agent.py infra/examples/lambda-agent/handler.py $(LAMBDA_PACKAGE)
+	$(call ZIP_FOR_LAMBDA,$(LAMBDA_PACKAGE))
+
+deploy-lambda-agent: $(LAMBDA_PACKAGE).zip
+	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-lambda-agent,infra/examples/lambda-agent/template.yaml,$(LAMBDA_PARAMETERS))
+
+$(GATEWAY_PACKAGE).zip: $(LAMBDA_SOURCES)
+	$(call INSTALL_FOR_LAMBDA,$(GATEWAY_PACKAGE),aioboto3$(comma)gateway-lambda)
+	$(call ZIP_FOR_LAMBDA,$(GATEWAY_PACKAGE))
+
+deploy-gateway: $(GATEWAY_PACKAGE).zip
+	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,$(GATEWAY_PARAMETERS))
+
+deploy-gateway-ecs:
+	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
+	$(DEPLOY) --stack-name $(STACK)-gateway-ecs --template-file infra/gateway-ecs.yaml \
+		--parameter-overrides TableStackName=$(STACK) $(GATEWAY_PARAMETERS)
+	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
 deploy-ecs-agent:
 	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/operations.md))

@@ -213,6 +213,7 @@ def _null(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
 
 
 _OPERATORS: dict[str, Callable[[Sequence[str] | None, list[str], Context], bool]] = {
+    "Bool": _equals,
     "ForAllValues:StringLike": _every_like,
     "ForAllValues:StringNotEquals": _every_not_equal,
     "ForAnyValue:StringNotLike": _any_not_like,

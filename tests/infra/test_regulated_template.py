@@ -6,6 +6,7 @@ import pytest
 
 from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import Node, StackRefusedError, load, render
+from tests.infra.test_gateway_templates import NETWORK, PACKAGE, TOKENS
 
 TEMPLATE = load("regulated.yaml")
 OPTIONS = {
@@ -13,7 +14,9 @@ OPTIONS = {
     "CopyVaultArn": "arn:aws:backup:us-west-2:123456789012:backup-vault:copies",
 }
 REGULATED = render(TEMPLATE, OPTIONS, stack_name="checkpoints-regulated")
-TEMPLATES = ("regulated", "table", "observability", "tenant")
+# A name that is no file's is a template with other parameters.
+FILES = {"gateway-http-api": "gateway"}
+TEMPLATES = ("regulated", "table", "observability", "tenant", "gateway", "gateway-http-api", "gateway-ecs")
 
 
 def words(output: str) -> dict[str, str]:
@@ -31,6 +34,9 @@ def parameters_of(name: str) -> dict[str, str]:
         "table": words("TableParameters"),
         "observability": words("ObservabilityParameters"),
         "tenant": {"Tenant": "acme"} | words("TenantParameters"),
+        "gateway": words("ObservabilityParameters") | PACKAGE,
+        "gateway-http-api": words("ObservabilityParameters") | PACKAGE | TOKENS,
+        "gateway-ecs": words("ObservabilityParameters") | NETWORK,
     }[name]
 
 
@@ -103,6 +109,8 @@ def test_vault_lock(lock: str, expected: Node) -> None:
     ("template", "parameters"),
     [
         ("regulated.yaml", {}),
+        ("gateway.yaml", PACKAGE),
+        ("gateway-ecs.yaml", NETWORK),
         ("observability.yaml", {}),
         ("examples/lambda-agent/template.yaml", {"CodeBucket": "packages", "CodeKey": "key"}),
         (
@@ -114,7 +122,7 @@ def test_vault_lock(lock: str, expected: Node) -> None:
 def test_every_role_has_the_boundary_and_every_log_its_key_and_retention(
     template: str, parameters: dict[str, str]
 ) -> None:
-    given = {"observability.yaml": words("ObservabilityParameters")}.get(template, words("AgentParameters"))
+    given = words("AgentParameters" if template.startswith("examples/") else "ObservabilityParameters")
     own = (
         REGULATED
         if template == "regulated.yaml"
@@ -154,6 +162,13 @@ def test_boundary_lets_through_what_the_policies_allow(policy: str) -> None:
             }
             request = Request(plain.get(action, action), statement["Resource"], {})
             assert is_allowed([boundary], request), action
+
+
+def test_boundary_lets_a_gateway_read_who_may_call() -> None:
+    boundary = REGULATED.properties("Boundary")["PolicyDocument"]
+    secret = NETWORK["PrincipalsSecretArn"]
+    assert is_allowed([boundary], Request("secretsmanager:GetSecretValue", secret, {}))
+    assert not is_allowed([boundary], Request("secretsmanager:PutSecretValue", secret, {}))
 
 
 def test_boundary_allows_no_other_table_and_no_administration() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.rendering import INFRA, Node, Template, load, resolve
-from tests.infra.test_regulated_template import TABLE, TEMPLATES, parameters_of
+from tests.infra.test_regulated_template import FILES, TABLE, TEMPLATES, parameters_of
 
 PACKAGES = INFRA.parent / ".venv-node" / "node_modules"
 GUARD = PACKAGES / "@cdklabs" / "cdk-validator-cfnguard"
@@ -56,7 +56,10 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def resolved(name: str) -> Template:
     """A template with the parameters of a regulated deployment."""
     return resolve(
-        load(f"{name}.yaml"), parameters_of(name), stack_name=f"checkpoints-{name}", exports=TABLE.exports
+        load(f"{FILES.get(name, name)}.yaml"),
+        parameters_of(name),
+        stack_name=f"checkpoints-{name}",
+        exports=TABLE.exports,
     )
 
 
