@@ -1,0 +1,220 @@
+"""The application: the endpoints of the endpoint table, and what operators and load balancers ask."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib import metadata
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.gateway import bodies, lists, metrics, wire
+from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
+from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
+from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
+from langgraph.checkpoint.dynamodb.gateway.description import (
+    SECURITY,
+    describe,
+    operation,
+    problem_responses,
+)
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.journal import Journal, answer, note
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.operations import Operations
+from langgraph.checkpoint.dynamodb.gateway.principals import check_right, check_threads
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
+from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+_DESCRIPTION = "/openapi.json"
+_OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
+_UNGUARDED = (
+    "the gateway needs authenticate=, or in its configuration one of bearer, jwt and iam; with insecure anybody on this"
+    " machine may do anything"
+)
+_Handler = Callable[[Request], Awaitable[Response]]
+
+
+def create_gateway(
+    saver: DynamoDBSaver,
+    *,
+    authenticate: Authenticate | None = None,
+    insecure: bool = False,
+    limits: Limits | None = None,
+    cursor_key: bytes | None = None,
+    open_metrics: bool = False,
+) -> FastAPI:
+    """Make the service that agents without AWS access keep their threads through.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import DynamoDBSaver
+        from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
+
+        async def authenticate(request):
+            return Principal("agents", tenant="acme") if request.headers.get("x-verified-by") == "proxy" else None
+
+        app = create_gateway(DynamoDBSaver("langgraph-checkpoints"), authenticate=authenticate)
+        ```
+
+    Args:
+        saver: The saver whose table is served. Its serializer is not used. It is closed when the application ends.
+        authenticate: An async function of the request that gives a `Principal`, or None, which is answered by 401.
+        insecure: Instead of that, let anybody do anything who asks from this machine; for development.
+        limits: What one request, and one principal, may ask for.
+        cursor_key: A secret of 16 bytes or more that signs cursors. All processes of one service need the same; without
+            one each makes its own, and a cursor is good for the process that gave it.
+        open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
+
+    Returns:
+        An ASGI application.
+
+    Raises:
+        CheckpointerConfigurationError: Nothing says who may do what, or both do; or the key is too short.
+    """
+    if (authenticate is None) is not insecure:
+        raise CheckpointerConfigurationError(
+            "give authenticate= or insecure, not both" if insecure else _UNGUARDED
+        )
+    if cursor_key is not None and len(cursor_key) < 16:
+        msg = "cursor_key is too short; give 16 random bytes or more"
+        raise CheckpointerConfigurationError(msg)
+    service = _Service(
+        saver, limits or Limits(), Cursors(cursor_key or secrets.token_bytes(32)), open_metrics=open_metrics
+    )
+    return service.application(authenticate or anybody_on_this_machine)
+
+
+class _Service:
+    """What the endpoints share."""
+
+    def __init__(self, saver: DynamoDBSaver, limits: Limits, cursors: Cursors, *, open_metrics: bool) -> None:
+        self._saver = saver
+        self._limits = limits
+        self._cursors = cursors
+        self._open_metrics = open_metrics
+        self._operations = Operations(saver)
+        self._readiness = Readiness(saver)
+        self._metrics = metrics.Metrics()
+
+    def application(self, authenticate: Authenticate) -> FastAPI:
+        own = [
+            ("/about", self._about, {"security": SECURITY}),
+            ("/health", self._health, {}),
+            ("/ready", self._ready, {}),
+            ("/metrics", self._metrics_text, {} if self._open_metrics else {"security": SECURITY}),
+        ]
+        posts = [(f"/checkpoints/{each.name}", each) for each in ENDPOINTS]
+        open_paths = (*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS
+        paths = [*_OPEN_PATHS, *(path for path, _, _ in own), *(path for path, _ in posts)]
+        app = FastAPI(
+            title="langgraph-dynamodb gateway",
+            version=metadata.version("langgraph-dynamodb"),
+            description="Keeps threads of LangGraph agents that have no access to the table.",
+            docs_url=None,
+            redoc_url=None,
+            lifespan=self._lifespan,
+            exception_handlers={HTTPException: _unknown},
+            middleware=[
+                Middleware(Journal, metrics=self._metrics, paths=paths),
+                Middleware(Admission, authenticate=authenticate, limits=self._limits, open_paths=open_paths),
+            ],
+        )
+        for path, handler, extra in own:
+            _add(app, path, handler, "GET", extra)
+        for path, endpoint in posts:
+            _add(app, path, self._handler(endpoint), "POST", operation(endpoint))
+        described: dict[str, Any] = {}
+
+        def openapi() -> dict[str, Any]:
+            if not described:
+                described.update(describe(app))
+            return described
+
+        # As FastAPI's documentation says to extend it.
+        app.__dict__["openapi"] = openapi
+        return app
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._saver.aclose()
+
+    def _handler(self, endpoint: Endpoint) -> _Handler:
+        async def serve(request: Request) -> Response:
+            return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
+
+        return serve
+
+    async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
+        principal = principal_of(request)
+        check_right(principal, endpoint.right)
+        message = await bodies.read_message(request, endpoint.model, self._limits)
+        check_threads(principal, endpoint, message)
+        run = getattr(self._operations, endpoint.attribute)
+        if isinstance(message, wire.List):
+            documents = run(lists.opened(message, principal, self._cursors))
+            seconds = self._limits.request_seconds_max
+            return await lists.answer_list(request, message, documents, self._cursors, seconds)
+        return await bodies.answer(request, await run(message))
+
+    async def _about(self, _request: Request) -> Response:
+        return _json(
+            {
+                "wire_version": wire.VERSION,
+                "table_name": self._saver._table.name,
+                "limits": self._limits.model_dump(),
+            }
+        )
+
+    async def _health(self, _request: Request) -> Response:
+        return _json({"status": "ok"})
+
+    async def _ready(self, _request: Request) -> Response:
+        await self._readiness.check()
+        return _json({"status": "ready"})
+
+    async def _metrics_text(self, request: Request) -> Response:
+        if not self._open_metrics:
+            principal = principal_of(request)
+            check_right(principal, "administer")
+            if principal.tenant is not None:
+                raise forbidden("metrics are of all tenants, and these credentials are for one")
+        return PlainTextResponse(self._metrics.text(), media_type=metrics.MEDIA_TYPE)
+
+
+def _add(app: FastAPI, path: str, handler: _Handler, method: str, extra: dict[str, Any]) -> None:
+    app.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        name=path.rpartition("/")[2],
+        operation_id=path.rpartition("/")[2],
+        response_model=None,
+        responses=problem_responses(),
+        openapi_extra=extra,
+    )
+
+
+def _json(document: dict[str, Any]) -> Response:
+    return JSONResponse(document, headers={"Cache-Control": "no-store"})
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    """Answer what the framework refuses: paths and methods that there are not."""
+    record = request.state.record
+    if isinstance(error, HTTPException):
+        says = f"there is no such endpoint, or it takes another method; see {_DESCRIPTION}"
+        error = ProblemError(error.status_code, says, headers=dict(error.headers or {}))
+    return answer(record, note(record, error))

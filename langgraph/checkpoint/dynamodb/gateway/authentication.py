@@ -1,0 +1,65 @@
+"""Authentication: from a request to the principal who makes it. Three ways come here; any function may be a fourth."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal
+from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, unauthenticated
+
+Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]]
+"""Gives the principal of a request by its headers and scope; None where it has no credentials of this kind."""
+
+_ANYBODY = Principal("anybody", rights=RIGHTS)
+
+
+def any_of(ways: Sequence[Authenticate]) -> Authenticate:
+    """Return what tries several ways, one after the other."""
+
+    async def authenticate(request: HTTPConnection) -> Principal | None:
+        for way in ways:
+            principal = await way(request)
+            if principal is not None:
+                return principal
+        return None
+
+    return authenticate
+
+
+async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
+    """Let anybody do anything who asks from this machine, by an address of this machine: for development.
+
+    Raises:
+        ProblemError: The request came from elsewhere, or by a name that a web page may have made up.
+    """
+    host = request.client.host if request.client else ""
+    if not (is_of_this_machine(host) and is_of_this_machine(request.url.hostname or "")):
+        raise forbidden(
+            "the gateway runs with insecure, which is for clients on its own machine, at localhost"
+        )
+    return _ANYBODY
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Whether a name or an address is always this machine's."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bearer_token(request: HTTPConnection) -> str | None:
+    """The token of an `Authorization: Bearer` header; None where there is none.
+
+    Raises:
+        ProblemError: There are several such headers.
+    """
+    headers = request.headers.getlist("authorization")
+    if len(headers) > 1:
+        raise unauthenticated()
+    scheme, _, token = headers[0].partition(" ") if headers else ("", "", "")
+    return token.strip() if scheme.lower() == "bearer" else None

@@ -1,0 +1,36 @@
+"""Bearer tokens: random texts of which the service knows the SHA-256 hashes, several for each principal."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb.gateway.authentication import bearer_token
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+
+
+class BearerTokens:
+    """Authenticates by bearer tokens.
+
+    Args:
+        hashes: For each principal the SHA-256 hashes of its tokens, in hexadecimal. With two of them a token can be
+            replaced while both hold. A token has to be random, of 128 bits or more, since a hash can be tried out:
+            `openssl rand -hex 32`.
+    """
+
+    def __init__(self, hashes: Mapping[Principal, Iterable[str]]) -> None:
+        """Keep the hashes; the tokens themselves are nowhere."""
+        self._known = [(bytes.fromhex(each), principal) for principal, own in hashes.items() for each in own]
+
+    async def __call__(self, request: HTTPConnection) -> Principal | None:
+        """Give the principal of a request's token; None where there is none, or it is unknown."""
+        token = bearer_token(request)
+        if token is None:
+            return None
+        digest = hashlib.sha256(token.encode()).digest()
+        # All are compared, so the time taken tells nothing of which one it is.
+        found = [principal for known, principal in self._known if hmac.compare_digest(known, digest)]
+        return found[0] if found else None

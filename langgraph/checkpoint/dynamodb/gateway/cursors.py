@@ -1,0 +1,55 @@
+"""Cursors: where a list goes on, in a text that only this service can have made, for this principal and this request.
+
+They are Fernet tokens: signed with HMAC, so that nobody makes one up, and encrypted, since a position may name threads.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.wire import Message
+
+_DIGEST_BYTES = 32
+# What does not change what is listed may change from page to page.
+_FREE = {"cursor", "limit"}
+
+
+class Cursors:
+    """Makes cursors, and opens those that it, or another process with the same key, has made."""
+
+    def __init__(self, key: bytes) -> None:
+        """Take the secret; any length of 16 bytes or more."""
+        own = hmac.digest(key, b"langgraph-dynamodb cursors", "sha256")
+        self._fernet = Fernet(base64.urlsafe_b64encode(own))
+
+    def seal(self, position: str, principal: Principal, request: Message) -> str:
+        """Return the cursor of a position."""
+        return self._fernet.encrypt(_binding(principal, request) + position.encode()).decode()
+
+    def open(self, cursor: str, principal: Principal, request: Message) -> str:
+        """Return the position of a cursor.
+
+        Raises:
+            ProblemError: It is none of this service's, or for somebody or something else.
+        """
+        try:
+            content = self._fernet.decrypt(cursor.encode("utf-8", "replace"))
+        except InvalidToken:
+            content = b""
+        binding, position = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if not hmac.compare_digest(binding, _binding(principal, request)):
+            raise ProblemError(400, "cursor is not one that was given for this request; list from the start")
+        return position.decode()
+
+
+def _binding(principal: Principal, request: Message) -> bytes:
+    whose = [principal.name, principal.tenant, type(request).__name__]
+    asked = request.model_dump(mode="json", exclude=_FREE)
+    return hashlib.sha256(json.dumps([whose, asked], sort_keys=True).encode()).digest()

@@ -1,0 +1,92 @@
+"""The description: what /openapi.json says beyond what the framework knows, since bodies are read by ourselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from langgraph.checkpoint.dynamodb.gateway import media, problems
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.wire import List
+
+_REFERENCES = "#/components/schemas/{model}"
+_PROBLEM: dict[str, Any] = {
+    "title": "Problem",
+    "description": "What went wrong, as RFC 9457 has it; type names the exception that the client raises.",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "pattern": f"^{problems.TYPE_PREFIX}"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "request_id": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "request_id"],
+}
+_STATUSES = {
+    "400": "The request cannot be used.",
+    "401": "Credentials are missing or not accepted.",
+    "403": "These credentials may not do this.",
+    "404": "A checkpoint that is needed is not there.",
+    "406": "Accept has no media type of this service.",
+    "409": "Somebody else has the thread, or what is stored of it is damaged.",
+    "413": "The body is too large.",
+    "415": "The body's media type, version or compression is unknown.",
+    "422": "A value cannot be written.",
+    "429": "Too many requests of this principal.",
+    "500": "The gateway failed; its log says why.",
+    "503": "The table, or the gateway, has too much to do.",
+    "504": "The request took too long.",
+}
+_SCHEMES: dict[str, Any] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A random token, or a JSON Web Token."},
+    "iam": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "AWS Signature Version 4, verified by a function URL or API Gateway.",
+        "x-amazon-apigateway-authtype": "awsSigv4",
+    },
+}
+# Either of them.
+SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
+
+
+def problem_responses() -> dict[int | str, dict[str, Any]]:
+    """The answers to requests that fail."""
+    content = {problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}}
+    return {status: {"description": says, "content": content} for status, says in _STATUSES.items()}
+
+
+def operation(endpoint: Endpoint) -> dict[str, Any]:
+    """What an endpoint's operation has beyond its path."""
+    schema = {"$ref": _REFERENCES.format(model=endpoint.model.__name__)}
+    is_stream = endpoint.model is List
+    names = [each.stream_name if is_stream else each.name for each in media.MEDIA]
+    answer = {"schema": {"type": "object"}}
+    return {
+        "description": f"Needs the right to {endpoint.right}.",
+        "security": SECURITY,
+        "requestBody": {
+            "required": True,
+            "content": {each.name: {"schema": schema} for each in media.MEDIA},
+        },
+        "responses": {"200": {"description": "Done.", "content": dict.fromkeys(names, answer)}},
+    }
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of an application."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    _, definitions = models_json_schema(
+        [(each.model, "validation") for each in ENDPOINTS], ref_template=_REFERENCES
+    )
+    components = document.setdefault("components", {})
+    components["schemas"] = {**components.get("schemas", {}), **definitions["$defs"], "Problem": _PROBLEM}
+    components["securitySchemes"] = _SCHEMES
+    return document

@@ -1,0 +1,152 @@
+"""Extents: how deep and how large a document is, told from its bytes, before anything is made of them.
+
+A byte of msgpack can become a list of 56 bytes in memory, so a small body can be a bomb without any compression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+
+# A backslash takes what follows with it, so a quotation mark that is found is one.
+_MARKS = re.compile(rb'\\.|["\[\]{},]', re.DOTALL)
+
+
+def check_json(body: bytes, limits: Limits) -> None:
+    """Refuse JSON text that is too deep or has too many values; whether it is JSON, its parser says.
+
+    Raises:
+        ProblemError: It is.
+    """
+    depth, values, in_text = 0, 1, False
+    for match in _MARKS.finditer(body):
+        mark = match[0]
+        if mark == b'"':
+            in_text = not in_text
+        elif in_text or mark[:1] == b"\\":
+            continue
+        elif mark in b"[{":
+            depth += 1
+            # Its first value is in it, where it has any.
+            values += 1
+        elif mark in b"]}":
+            depth -= 1
+        else:
+            values += 1
+        _check(depth, values, limits)
+
+
+def check_msgpack(body: bytes, limits: Limits) -> None:
+    """Refuse msgpack that is too deep or has too many values; whether it is msgpack, its parser says.
+
+    Raises:
+        ProblemError: It is.
+    """
+    # How many values are still to come in each of the containers that are open.
+    open_: list[int] = []
+    values, position = 0, 0
+    while position < len(body):
+        while open_ and not open_[-1]:
+            open_.pop()
+        if open_:
+            open_[-1] -= 1
+        elif values:
+            # The parser would pass over it in silence.
+            raise ProblemError(400, "something follows the end of the body's document")
+        values += 1
+        kind = body[position]
+        inner, size = _msgpack_extent(kind, body, position + 1)
+        position += 1 + size
+        if inner is not None:
+            open_.append(inner)
+        _check(len(open_), values, limits)
+
+
+def _msgpack_extent(kind: int, body: bytes, at: int) -> tuple[int | None, int]:
+    """How many values a container holds, None for what is none, and how many bytes follow before the next value."""
+    if kind < 0x80 or kind >= 0xE0:
+        return None, 0
+    if kind < 0x90:
+        return 2 * (kind & 0x0F), 0
+    if kind < 0xA0:
+        return kind & 0x0F, 0
+    if kind < 0xC0:
+        return None, kind & 0x1F
+    if kind in _COUNTED:
+        count_bytes, each = _COUNTED[kind]
+        return each * int.from_bytes(body[at : at + count_bytes], "big"), count_bytes
+    if kind in _MEASURED:
+        length_bytes, more = _MEASURED[kind]
+        return None, length_bytes + more + int.from_bytes(body[at : at + length_bytes], "big")
+    return None, _FIXED.get(kind, 0)
+
+
+# From msgpack's specification. Arrays and maps: bytes of the count, and values for each.
+_COUNTED = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
+# Bytes, extensions and texts: bytes of the length, and bytes beside it.
+_MEASURED = {
+    0xC4: (1, 0),
+    0xC5: (2, 0),
+    0xC6: (4, 0),
+    0xC7: (1, 1),
+    0xC8: (2, 1),
+    0xC9: (4, 1),
+    0xD9: (1, 0),
+    0xDA: (2, 0),
+    0xDB: (4, 0),
+}
+# Numbers, and extensions of a fixed length.
+_FIXED = {
+    0xCA: 4,
+    0xCB: 8,
+    0xCC: 1,
+    0xCD: 2,
+    0xCE: 4,
+    0xCF: 8,
+    0xD0: 1,
+    0xD1: 2,
+    0xD2: 4,
+    0xD3: 8,
+    0xD4: 2,
+    0xD5: 3,
+    0xD6: 5,
+    0xD7: 9,
+    0xD8: 17,
+}
+
+
+def check_items(document: Any, limits: Limits) -> None:
+    """Refuse a document in which a list, or a mapping, has too many items.
+
+    Raises:
+        ProblemError: It has; the message names the list.
+    """
+    for name, size in _sizes(document):
+        if size > limits.items_max:
+            msg = f"{name} has {size:,} items, and {limits.items_max:,} are allowed; send them in several requests"
+            raise ProblemError(413, msg)
+
+
+def _sizes(document: Any) -> Iterator[tuple[str, int]]:
+    found = [("the body", document)]
+    while found:
+        name, value = found.pop()
+        if isinstance(value, dict):
+            yield name, len(value)
+            found.extend((str(key), each) for key, each in value.items())
+        elif isinstance(value, list):
+            yield name, len(value)
+            found.extend((name, each) for each in value)
+
+
+def _check(depth: int, values: int, limits: Limits) -> None:
+    if depth > limits.nesting_max:
+        raise ProblemError(400, f"the body is nested deeper than {limits.nesting_max} lists and mappings")
+    if values > limits.values_max:
+        raise ProblemError(
+            413, f"the body has more than {limits.values_max:,} values; send it in several requests"
+        )

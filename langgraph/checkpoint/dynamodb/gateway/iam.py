@@ -1,0 +1,75 @@
+"""AWS IAM: the identity that a function URL or API Gateway has verified by the request's signature (SigV4).
+
+It stands in the event that AWS gives to the function, which Mangum puts into the ASGI scope. A header says nothing
+here: anybody can send one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+
+# The account is always written out, and a wildcard is for the name only. A role's name is unique in its account,
+# whatever its path, and its sessions do not say the path.
+IDENTITY_PATTERN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/([\w+=,.@-]+/)*[\w+=,.@*-]+$"
+
+_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::([0-9]{12}):assumed-role/([\w+=,.@-]+)/[^/]+", re.ASCII)
+_USER = re.compile(r"arn:(aws[a-z-]*):iam::([0-9]{12}):user/(?:[^/]+/)*([\w+=,.@-]+)", re.ASCII)
+
+
+class IamIdentities:
+    """Authenticates by the IAM role or user that has signed the request.
+
+    Args:
+        patterns: For each principal the ARNs of its roles or users, `arn:aws:iam::123456789012:role/agents-*`.
+    """
+
+    def __init__(self, patterns: Mapping[Principal, Iterable[str]]) -> None:
+        """Keep the patterns."""
+        self._known = [(_canonical(each), principal) for principal, own in patterns.items() for each in own]
+
+    async def __call__(self, request: HTTPConnection) -> Principal | None:
+        """Give the principal of the identity in a request's event; None where there is none, or it is unknown."""
+        arn = _verified_arn(request.scope.get("aws.event"))
+        identity = None if arn is None else _identity(arn)
+        if identity is None:
+            return None
+        return next((principal for known, principal in self._known if fnmatchcase(identity, known)), None)
+
+
+def _canonical(pattern: str) -> str:
+    """A pattern without the path."""
+    account, _, rest = pattern.partition("/")
+    return f"{account}/{rest.rpartition('/')[2]}"
+
+
+def _verified_arn(event: Any) -> str | None:
+    """The ARN in an event of a function URL or an HTTP API (version 2.0), or of a REST API (1.0)."""
+    context = event.get("requestContext") if isinstance(event, dict) else None
+    if not isinstance(context, dict):
+        return None
+    places = (("authorizer", "iam", "userArn"), ("identity", "userArn"))
+    found = (_at(context, place) for place in places)
+    return next((each for each in found if isinstance(each, str)), None)
+
+
+def _at(value: Any, place: Iterable[str]) -> Any:
+    for name in place:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _identity(arn: str) -> str | None:
+    """The ARN of a session's role, or of a user, without the path; None for any other identity."""
+    for kind, form in (("role", _SESSION), ("user", _USER)):
+        match = form.fullmatch(arn)
+        if match is not None:
+            partition, account, name = match.groups()
+            return f"arn:{partition}:iam::{account}:{kind}/{name}"
+    return None

@@ -1,0 +1,131 @@
+"""JSON Web Tokens: verified by PyJWT with the issuer's public keys; claims say who it is, and may what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+import jwt
+from pydantic import BeforeValidator, Field
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb.config.dynamodb import NotNegative
+from langgraph.checkpoint.dynamodb.config.types import Options
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway.authentication import bearer_token
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
+from langgraph.checkpoint.dynamodb.gateway.keys import KeySet, fetcher
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, TENANT_PATTERN, Principal
+
+logger = logging.getLogger(__name__)
+
+# With a secret on both sides, whoever verifies could also sign; and `none` is no signature.
+Algorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+def split(value: Any) -> Any:
+    """Take a text apart at its commas: the environment has no lists."""
+    return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
+
+
+class JwtOptions(Options):
+    """How JSON Web Tokens are verified, and which of their claims say what."""
+
+    jwks_url: str = Field(
+        # A key that came over an open line could be anybody's; this machine's own lines are not open.
+        pattern=r"^(https://[^/]|http://(localhost|127\.0\.0\.1)[:/])",
+        description="Where the issuer has its public keys, by https.",
+    )
+    issuer: str = Field(min_length=1, description="The claim `iss` that a token has to have.")
+    audience: str = Field(min_length=1, description="The claim `aud` that a token has to have.")
+    algorithms: Annotated[list[Algorithm], BeforeValidator(split), Field(min_length=1)] = Field(
+        default=["RS256"], description="By which algorithms a token may be signed; asymmetric ones only."
+    )
+    leeway_seconds: Annotated[NotNegative, Field(le=300)] = Field(
+        default=10, description="By how much clocks may differ, in seconds."
+    )
+    name_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
+    tenant_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The claim that names the tenant; a token without it is refused.",
+    )
+    tenant: str | None = Field(
+        default=None, pattern=TENANT_PATTERN, description="The tenant of all tokens, where no claim names it."
+    )
+    rights_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The claim with the rights, a list or a text with spaces, such as scope; others are passed over.",
+    )
+    rights_prefix: str = Field(
+        default="",
+        description="What stands before a right in that claim, such as checkpoints: in checkpoints:read.",
+    )
+    rights: Annotated[list[Right], BeforeValidator(split)] = Field(
+        default=["read", "write"], description="The rights of all tokens, where no claim has them."
+    )
+
+
+class JsonWebTokens:
+    """Authenticates by JSON Web Tokens."""
+
+    def __init__(self, options: JwtOptions, fetch: Callable[[], Mapping[str, Any]] | None = None) -> None:
+        """Take what to verify, and what fetches the key set, where it is not the options' address."""
+        self._options = options
+        self._keys = KeySet(fetch or fetcher(options.jwks_url))
+
+    async def __call__(self, request: HTTPConnection) -> Principal | None:
+        """Give the principal of a request's token; None where there is none, or it is not valid.
+
+        Raises:
+            ProblemError: The issuer's keys cannot be had.
+        """
+        token = bearer_token(request)
+        # Random tokens have no dots, and are none of ours.
+        if token is None or token.count(".") != 2:
+            return None
+        try:
+            claims = await self._verified(token)
+            return None if claims is None else self._principal(claims)
+        except (jwt.PyJWTError, CheckpointerInputError) as error:
+            # The reason is for the operator: a stranger is not told how near they were.
+            logger.info("a token was refused: %s", type(error).__name__)
+            return None
+
+    async def _verified(self, token: str) -> Mapping[str, Any] | None:
+        key = await self._keys.key(jwt.get_unverified_header(token).get("kid"))
+        if key is None:
+            logger.info("a token was refused: its key is none of the issuer's")
+            return None
+        options = self._options
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=list(options.algorithms),
+            issuer=options.issuer,
+            audience=options.audience,
+            leeway=options.leeway_seconds,
+            options={"require": ["exp", "iss", "aud", options.name_claim]},
+        )
+        return claims
+
+    def _principal(self, claims: Mapping[str, Any]) -> Principal:
+        options = self._options
+        tenant = options.tenant
+        if options.tenant_claim is not None:
+            # Whose tenant is not said may reach no thread at all, instead of all.
+            tenant = str(claims.get(options.tenant_claim, ""))
+        rights = frozenset(options.rights)
+        if options.rights_claim is not None:
+            named = _words(claims.get(options.rights_claim))
+            rights = frozenset(each for each in RIGHTS if f"{options.rights_prefix}{each}" in named)
+        return Principal(str(claims[options.name_claim]), tenant, rights)
+
+
+def _words(claim: Any) -> set[str]:
+    words = claim.split() if isinstance(claim, str) else claim
+    return {each for each in words if isinstance(each, str)} if isinstance(words, list) else set()

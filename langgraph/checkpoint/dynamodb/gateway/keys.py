@@ -1,0 +1,76 @@
+"""The public keys of an issuer of tokens: fetched off the event loop, and never as often as a stranger likes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jwt
+from anyio import to_thread
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway.problems import RETRY_AFTER_SECONDS, ProblemError
+
+logger = logging.getLogger(__name__)
+
+# A key that the issuer has withdrawn is accepted for so long.
+_FRESH_SECONDS = 300
+# Fetched again for a key that is not known, or after it failed, once in this time.
+_PAUSE_SECONDS = 30
+# While the issuer does not answer, what was fetched last goes on to count, for a day.
+_KEPT_SECONDS = 24 * 60 * 60
+_TIMEOUT_SECONDS = 5
+
+
+def fetcher(url: str) -> Callable[[], Mapping[str, Any]]:
+    """Return what fetches a key set from an address, blocking."""
+    return jwt.PyJWKClient(url, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS).fetch_data
+
+
+class KeySet:
+    """The keys of one issuer, by their ids."""
+
+    def __init__(
+        self, fetch: Callable[[], Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take what fetches the JSON Web Key Set, and a clock in seconds."""
+        self._fetch = fetch
+        self._clock = clock
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._fetched_at = self._tried_at = float("-inf")
+        self._fetching = asyncio.Lock()
+
+    async def key(self, key_id: str | None) -> jwt.PyJWK | None:
+        """Return the key of an id; None where the issuer has none.
+
+        Raises:
+            ProblemError: The keys cannot be had; a 503.
+        """
+        # Whoever has a key that was good a moment ago does not wait for others.
+        if self._is_due(key_id) and not (key_id in self._keys and self._fetching.locked()):
+            async with self._fetching:
+                if self._is_due(key_id):
+                    await self._refresh()
+        if self._clock() - self._fetched_at > _KEPT_SECONDS:
+            msg = "the keys that tokens are verified with cannot be fetched; send the request again"
+            raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+        return self._keys.get(key_id)
+
+    def _is_due(self, key_id: str | None) -> bool:
+        now = self._clock()
+        is_wanted = key_id not in self._keys or now - self._fetched_at > _FRESH_SECONDS
+        return is_wanted and now - self._tried_at >= _PAUSE_SECONDS
+
+    async def _refresh(self) -> None:
+        self._tried_at = self._clock()
+        try:
+            found = await to_thread.run_sync(self._fetch)
+            keys = jwt.PyJWKSet.from_dict(dict(found)).keys
+        except (jwt.PyJWTError, OSError, ValueError) as error:
+            logger.warning("the keys that tokens are verified with cannot be fetched: %s", error)
+            return
+        self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
+        self._fetched_at = self._clock()

@@ -1,0 +1,45 @@
+"""Limits: what one request may ask of the service, and what one principal may."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from langgraph.checkpoint.dynamodb.config.dynamodb import Positive, Seconds
+from langgraph.checkpoint.dynamodb.config.types import Options
+
+
+class Limits(Options):
+    """What one request may ask of the service, and what one principal may; `GET /about` tells it to clients."""
+
+    body_bytes_max: Positive = Field(
+        default=8 << 20, description="How large a body may be as it is sent, in bytes."
+    )
+    decompressed_bytes_max: Positive = Field(
+        default=16 << 20, description="How large a body may be once it is decompressed, in bytes."
+    )
+    nesting_max: Positive = Field(
+        default=32, le=100, description="How deep lists and mappings may be in each other."
+    )
+    items_max: Positive = Field(
+        default=10_000, description="How many writes, segments, ids or other items one list may have."
+    )
+    values_max: Positive = Field(
+        default=100_000, description="How many values, lists, mappings and their keys a body may have in all."
+    )
+    request_seconds_max: Seconds = Field(
+        default=50,
+        description="How long a request may take, and how long each part of an answer may wait for its reader.",
+    )
+    requests_per_second: Seconds = Field(
+        default=500,
+        description="How many requests a principal may make per second, on average, of each process.",
+    )
+    burst_requests: Positive = Field(
+        default=1000, description="How many requests a principal that was idle may make at once."
+    )
+    in_flight_max: Positive = Field(
+        default=64, description="How many requests a process serves at a time; others wait for their turn."
+    )
+    waiting_max: Positive = Field(
+        default=1000, description="How many requests may wait; those who have most of them are refused first."
+    )

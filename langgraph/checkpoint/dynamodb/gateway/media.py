@@ -1,0 +1,127 @@
+"""Media types: the two encodings of a document, alone and as one of a stream."""
+
+from __future__ import annotations
+
+import json
+import struct
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ormsgpack
+from pydantic_core import from_json
+
+from langgraph.checkpoint.dynamodb.gateway.extents import check_json, check_msgpack
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
+
+
+@dataclass(frozen=True)
+class Media:
+    """An encoding of documents.
+
+    Args:
+        name: The media type of one document.
+        stream_name: That of a stream of them.
+        decode: Makes a document of bytes; a `ValueError` says that they are none.
+        encode: Makes bytes of a document.
+        framed: Makes bytes of a document that others follow.
+        check: Refuses what is too deep or too large to be decoded.
+    """
+
+    name: str
+    stream_name: str
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes]
+    framed: Callable[[bytes], bytes]
+    check: Callable[[bytes, Limits], None]
+
+    def document(self, body: bytes, limits: Limits) -> Any:
+        """Decode a body.
+
+        Raises:
+            ProblemError: It is too deep or too large, or not what its Content-Type says.
+        """
+        self.check(body, limits)
+        try:
+            return self.decode(body)
+        except ValueError as error:
+            raise ProblemError(400, f"the body is not {self.name}: {_reason(error)}") from None
+
+
+def _reason(error: ValueError) -> str:
+    # Parsers quote nothing but a character; a body may hold anything.
+    return str(error)[:200]
+
+
+def _encoded_bytes(value: object) -> str:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return b64encode(value).decode()
+    msg = f"{type(value).__name__} is in no document"
+    raise TypeError(msg)
+
+
+def _encode_json(document: Any) -> bytes:
+    # In ASCII: half a surrogate pair, which some item may hold, is no UTF-8.
+    return json.dumps(document, default=_encoded_bytes, separators=(",", ":")).encode()
+
+
+def _framed_msgpack(document: bytes) -> bytes:
+    return struct.pack(">I", len(document)) + document
+
+
+JSON = Media(
+    "application/json",
+    "application/x-ndjson",
+    # NaN and the infinities are no JSON, and no DynamoDB either.
+    lambda body: from_json(body, allow_inf_nan=False),
+    _encode_json,
+    lambda document: document + b"\n",
+    check_json,
+)
+MSGPACK = Media(
+    f"application/vnd.langgraph-dynamodb.v{VERSION}+msgpack",
+    f"application/vnd.langgraph-dynamodb.v{VERSION}+msgpack-seq",
+    ormsgpack.unpackb,
+    ormsgpack.packb,
+    _framed_msgpack,
+    check_msgpack,
+)
+MEDIA = (JSON, MSGPACK)
+_WANTED = f"{JSON.name} or {MSGPACK.name}"
+
+
+def media_of_body(content_type: str) -> Media:
+    """The encoding that a Content-Type names.
+
+    Raises:
+        ProblemError: None of ours, or of another version; a 415.
+    """
+    name, _, parameters = content_type.lower().partition(";")
+    charset = parameters.replace(" ", "").replace('"', "").partition("charset=")[2]
+    found = next((each for each in MEDIA if each.name == name.strip()), None)
+    if found is None or charset not in ("", "utf-8"):
+        raise ProblemError(
+            415,
+            f"Content-Type has to be {_WANTED}, in UTF-8",
+            headers={"Accept-Post": _WANTED.replace(" or ", ", ")},
+        )
+    return found
+
+
+def media_of_answer(accept: str, body: Media) -> Media:
+    """The encoding that an Accept header asks for; where it leaves that open, the body's.
+
+    Raises:
+        ProblemError: It takes neither; a 406.
+    """
+    names = [part.partition(";")[0].strip() for part in accept.lower().split(",")]
+    if not accept.strip() or "*/*" in names or "application/*" in names:
+        return body
+    for name in names:
+        for each in MEDIA:
+            if name in (each.name, each.stream_name):
+                return each
+    raise ProblemError(406, f"Accept has to have {_WANTED}, or a stream of one of them")

@@ -1,0 +1,106 @@
+"""Places: how many requests are served at a time, and whose turn it is next.
+
+Who finds no place waits. A place that is free goes to the principal that has the fewest, and of that one to whoever has
+waited longest; so a principal with a thousand requests keeps another one's single request waiting for one place only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway.problems import RETRY_AFTER_SECONDS, ProblemError
+
+
+class Places:
+    """The places of one process."""
+
+    def __init__(self, in_flight_max: int, waiting_max: int, waiting_seconds_max: float) -> None:
+        """Take how many are served, how many may wait, and for how long."""
+        self._free = in_flight_max
+        self._waiting_max = waiting_max
+        self._waiting_seconds_max = waiting_seconds_max
+        self._served: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def place(self, name: str) -> AsyncIterator[None]:
+        """Have a place of a principal's while the block runs.
+
+        Raises:
+            ProblemError: Too many wait already, or it waited for too long; a 503.
+        """
+        await self._enter(name)
+        try:
+            yield
+        finally:
+            self._leave(name)
+
+    async def _enter(self, name: str) -> None:
+        if self._free and not self._waiting:
+            self._seat(name)
+            return
+        self._make_room_for(name)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, deque()).append(turn)
+        try:
+            await asyncio.wait_for(turn, self._waiting_seconds_max)
+        except asyncio.TimeoutError:
+            self._forget(name, turn)
+            raise _overloaded() from None
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._forget(name, turn)
+            elif turn.exception() is None:
+                # The turn came just when its request was given up.
+                self._leave(name)
+            raise
+
+    def _make_room_for(self, name: str) -> None:
+        """Where too many wait, send away the last one of who has most; that may be the one who comes."""
+        if sum(map(len, self._waiting.values())) < self._waiting_max:
+            return
+        greediest = max(self._waiting, key=lambda each: len(self._waiting[each]))
+        if len(self._waiting[greediest]) <= len(self._waiting.get(name, ())) + 1:
+            raise _overloaded()
+        last = self._waiting[greediest][-1]
+        self._forget(greediest, last)
+        if not last.done():
+            last.set_exception(_overloaded())
+
+    def _seat(self, name: str) -> None:
+        self._free -= 1
+        self._served[name] += 1
+
+    def _leave(self, name: str) -> None:
+        self._free += 1
+        self._served[name] -= 1
+        if not self._served[name]:
+            del self._served[name]
+        while self._waiting and self._free:
+            # Of those who have equally few, the one who began to wait first: a dict keeps that order.
+            fewest = min(self._waiting, key=lambda each: self._served[each])
+            turn = self._waiting[fewest][0]
+            self._forget(fewest, turn)
+            if fewest in self._waiting:
+                # Behind those who have had no turn meanwhile.
+                self._waiting[fewest] = self._waiting.pop(fewest)
+            # One that is done already was given up a moment ago.
+            if not turn.done():
+                self._seat(fewest)
+                turn.set_result(None)
+
+    def _forget(self, name: str, turn: asyncio.Future[None]) -> None:
+        turns = self._waiting.get(name, deque())
+        if turn in turns:
+            turns.remove(turn)
+        if not turns:
+            self._waiting.pop(name, None)
+
+
+def _overloaded() -> ProblemError:
+    msg = "the gateway has as many requests as it can take; send it again"
+    return ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)

@@ -1,0 +1,95 @@
+"""Principals: who makes a request, which threads are theirs, and what they may do with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import get_args
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, Right
+from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
+from langgraph.checkpoint.dynamodb.gateway.wire import List, Message
+
+RIGHTS: frozenset[Right] = frozenset(get_args(Right))
+# As infra/tenant.yaml has it: none of these means anything in a key or a policy, and the slash ends the prefix.
+TENANT_PATTERN = r"^[a-zA-Z0-9._-]{1,128}$"
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who makes a request.
+
+    Args:
+        name: What the log calls them, and whose requests are counted together.
+        tenant: The tenant whose threads are theirs: those whose ids begin with its name and a slash. None: all threads.
+        rights: Any of `read`, `write` and `administer` (delete, prune, copy, list all); none contains another.
+
+    Raises:
+        CheckpointerInputError: The tenant is no name of a tenant, or a right is unknown.
+    """
+
+    name: str
+    tenant: str | None = None
+    rights: frozenset[Right] = frozenset(("read", "write"))
+
+    def __post_init__(self) -> None:
+        """Refuse a tenant that would be another one's prefix, or all threads."""
+        if self.tenant is not None and not re.fullmatch(TENANT_PATTERN, self.tenant):
+            msg = (
+                "tenant has to be letters, digits, dots, underscores and hyphens, without the slash after it"
+            )
+            raise CheckpointerInputError(msg)
+        unknown = set(self.rights) - RIGHTS
+        if unknown:
+            msg = f"rights are {', '.join(sorted(RIGHTS))}; {len(unknown)} of those given are none"
+            raise CheckpointerInputError(msg)
+
+    def owns(self, thread_id: str) -> bool:
+        """Whether a thread is theirs."""
+        return self.tenant is None or thread_id.startswith(f"{self.tenant}/")
+
+
+def check_right(principal: Principal, right: Right) -> None:
+    """Refuse what a principal has no right to.
+
+    Raises:
+        ProblemError: They have not.
+    """
+    if right not in principal.rights:
+        raise forbidden(f"this needs the right to {right}, which these credentials do not have")
+
+
+def check_threads(principal: Principal, endpoint: Endpoint, request: Message) -> None:
+    """Refuse a request that names a thread of another tenant, or all threads.
+
+    Raises:
+        ProblemError: It does.
+    """
+    named = list(endpoint.threads(request))
+    if isinstance(request, List) and request.thread_id is None:
+        _check_list_without_thread(principal, request)
+        named.remove(None)
+    _check_named(principal, named)
+
+
+def names_runs_only(request: List) -> bool:
+    """Whether a list without a thread goes by a run's id, which the index answers."""
+    return isinstance(request.filter.get("run_id"), str)
+
+
+def _check_list_without_thread(principal: Principal, request: List) -> None:
+    # By run id a tenant's principal is shown its own threads, in bodies.py; anything else is a scan of the table.
+    if names_runs_only(request):
+        return
+    check_right(principal, "administer")
+    _check_named(principal, [None])
+
+
+def _check_named(principal: Principal, named: Iterable[str | None]) -> None:
+    for thread_id in named:
+        if thread_id is None and principal.tenant is not None:
+            raise forbidden("this reaches all threads, and these credentials are for those of one tenant")
+        if thread_id is not None and not principal.owns(thread_id):
+            raise forbidden("this names a thread that is not of the tenant of these credentials")

@@ -1,0 +1,133 @@
+"""Problems: what a request that fails is answered, as RFC 9457 has it.
+
+`type` names the class of errors.py that the client raises again; `detail` is that error's message, which names no
+state. What nobody has foreseen has no detail: the log has where it came from, under the request's id, and never a body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+    CheckpointNotFoundError,
+    CheckpointSerializationError,
+    ThreadBusyError,
+    ThreadLockLostError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
+# Long enough for what is throttled to pass, and short enough for a turn of a conversation.
+RETRY_AFTER_SECONDS = 2
+# Where the gateway cannot use its table, the message names the account's roles: that is for the log.
+_UNUSABLE = "the gateway cannot use its table; its log says why, under this request_id"
+
+_TITLES: dict[type[CheckpointerError], str] = {
+    CheckpointerError: "The gateway could not do it now",
+    CheckpointerInputError: "The request cannot be used",
+    CheckpointerConfigurationError: "Credentials, rights or configuration are not what is needed",
+    CheckpointSerializationError: "A value cannot be written",
+    CheckpointNotFoundError: "A checkpoint that is needed is not there",
+    CheckpointCorruptionError: "Stored data is damaged or incomplete",
+    CheckpointFormatError: "Stored data is of a newer release",
+    ThreadBusyError: "Somebody else has the thread",
+    ThreadLockLostError: "The thread's lock was lost",
+}
+# What is wrong with a thread is no failure of the service: it answers for all others, so none of these is a 5xx.
+_STATUSES: dict[type[CheckpointerError], HTTPStatus] = {
+    CheckpointerInputError: HTTPStatus.BAD_REQUEST,
+    CheckpointSerializationError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    CheckpointNotFoundError: HTTPStatus.NOT_FOUND,
+    CheckpointCorruptionError: HTTPStatus.CONFLICT,
+    CheckpointFormatError: HTTPStatus.CONFLICT,
+    ThreadBusyError: HTTPStatus.CONFLICT,
+    ThreadLockLostError: HTTPStatus.CONFLICT,
+}
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem.
+
+    Args:
+        status: The status of the answer.
+        detail: What is wrong and what mends it, without anything of a thread's state.
+        kind: The class of errors.py that the client raises.
+        retry_seconds: After how many seconds trying again may help.
+        headers: Headers that the status asks for.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str | None,
+        kind: type[CheckpointerError] = CheckpointerInputError,
+        *,
+        retry_seconds: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """Keep what the answer will say."""
+        super().__init__(detail)
+        self.status = int(status)
+        self.detail = detail
+        self.kind = kind
+        self.headers = dict(headers or {})
+        if retry_seconds is not None:
+            self.headers["Retry-After"] = str(max(1, -int(-retry_seconds // 1)))
+
+    def document(self, request_id: str) -> dict[str, Any]:
+        """The body of the answer."""
+        document = {
+            "type": TYPE_PREFIX + self.kind.__name__,
+            "title": _TITLES[self.kind],
+            "status": self.status,
+            "request_id": request_id,
+        }
+        if self.detail is not None:
+            # What a client sent may be quoted, and half a surrogate pair is no text in UTF-8.
+            document["detail"] = self.detail.encode("utf-8", "replace").decode()
+        return document
+
+
+def problem_of(error: Exception) -> ProblemError:
+    """Return the problem that an error is answered by."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, CheckpointerConfigurationError):
+        return ProblemError(500, _UNUSABLE, CheckpointerConfigurationError)
+    for kind, status in _STATUSES.items():
+        if isinstance(error, kind):
+            return ProblemError(status, str(error), kind)
+    if isinstance(error, CheckpointerError):
+        return _unavailable(str(error))
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return ProblemError(504, "the request took too long; it may be sent again", CheckpointerError)
+    if is_transient(error):
+        return _unavailable("the table throttles or does not answer; send the request again")
+    return ProblemError(500, None, CheckpointerError)
+
+
+def _unavailable(detail: str) -> ProblemError:
+    return ProblemError(503, detail, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+
+
+def unauthenticated() -> ProblemError:
+    """The problem of a request whose credentials are missing or not accepted; which of the two is for the log."""
+    return ProblemError(
+        401,
+        "credentials are missing, expired or not accepted",
+        CheckpointerConfigurationError,
+        headers={"WWW-Authenticate": "Bearer"},
+    )
+
+
+def forbidden(detail: str) -> ProblemError:
+    """The problem of a request that its principal may not make."""
+    return ProblemError(403, detail, CheckpointerConfigurationError)

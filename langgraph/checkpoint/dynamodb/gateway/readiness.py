@@ -1,0 +1,58 @@
+"""Readiness: whether the table answers, as a load balancer asks every few seconds, of many services at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+
+from langchain_core.runnables import RunnableConfig
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway.problems import RETRY_AFTER_SECONDS, ProblemError
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+logger = logging.getLogger(__name__)
+
+_KEPT_SECONDS = 1
+# A load balancer waits no longer; the saver itself would try for a minute.
+_ANSWER_SECONDS = 4
+
+
+class Readiness:
+    """Asks the table, once for all who want to know within a second."""
+
+    def __init__(self, saver: DynamoDBSaver, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the saver, and a clock in seconds."""
+        self._saver = saver
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._asked_at = float("-inf")
+        self._is_ready = False
+
+    async def check(self) -> None:
+        """Return where the table has answered.
+
+        Raises:
+            ProblemError: It has not; a 503.
+        """
+        async with self._asking:
+            if self._clock() - self._asked_at >= _KEPT_SECONDS:
+                self._is_ready = await self._ask()
+                self._asked_at = self._clock()
+        if not self._is_ready:
+            msg = "the table does not answer, or cannot be used; the gateway's log says why"
+            raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+
+    async def _ask(self) -> bool:
+        """Look for a checkpoint that nobody can have: one query that finds nothing."""
+        config: RunnableConfig = {"configurable": {"thread_id": f"gateway-ready-{uuid.uuid4().hex}"}}
+        try:
+            await asyncio.wait_for(self._saver.aget_tuple(config), _ANSWER_SECONDS)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the table cannot be used.
+            # Asking names no thread, so the message has nothing of anybody's.
+            logger.warning("the table cannot be used: %s: %s", type(error).__name__, error)
+            return False
+        return True

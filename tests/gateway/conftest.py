@@ -1,0 +1,98 @@
+"""The gateway in this process, on operations that a test has in hand, and clients of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import Principal, app, create_gateway
+
+MakeClient = Callable[..., httpx.AsyncClient]
+
+
+class Script:
+    """Operations that note what they are asked, and answer what a test has given them."""
+
+    def __init__(self) -> None:
+        """Begin with answers that have nothing in them."""
+        self.asked: list[Any] = []
+        self.answer: dict[str, Any] = {}
+        self.error: Exception | None = None
+        self.listed: list[dict[str, Any]] = []
+        self.made = 0
+
+    def __call__(self, saver: DynamoDBSaver) -> Script:
+        """Take the place of the class."""
+        del saver
+        return self
+
+    def __getattr__(self, name: str) -> Callable[[Any], Any]:
+        """Give the method of an endpoint."""
+        return self._list if name == "list" else self._run
+
+    async def _run(self, request: Any) -> dict[str, Any]:
+        self.asked.append(request)
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+    async def _list(self, request: Any) -> AsyncIterator[dict[str, Any]]:
+        self.asked.append(request)
+        for each in self.listed:
+            self.made += 1
+            yield each
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Give the operations of all gateways that the test makes."""
+    made = Script()
+    monkeypatch.setattr(app, "Operations", made)
+    return made
+
+
+@pytest.fixture
+def make_app(script: Script) -> Callable[..., FastAPI]:
+    """Give a factory of gateways that need no table."""
+    del script
+
+    def make(**options: Any) -> FastAPI:
+        if "principal" in options:
+            options["authenticate"] = always(options.pop("principal"))
+        return create_gateway(DynamoDBSaver("threads"), **(options or {"insecure": True}))
+
+    return make
+
+
+@pytest.fixture
+def client_of() -> Callable[[FastAPI], httpx.AsyncClient]:
+    """Give what makes a client of a gateway, without a network."""
+    return lambda gateway: httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=gateway), base_url="http://localhost"
+    )
+
+
+@pytest.fixture
+def make_client(
+    make_app: Callable[..., FastAPI], client_of: Callable[[FastAPI], httpx.AsyncClient]
+) -> MakeClient:
+    """Give a factory of clients, each of a gateway of its own that is made with the options given."""
+    return lambda **options: client_of(make_app(**options))
+
+
+def always(principal: Principal | None) -> Callable[[HTTPConnection], Any]:
+    """Authenticate everybody as one principal, or nobody."""
+
+    async def authenticate(request: HTTPConnection) -> Principal | None:
+        del request
+        return principal
+
+    return authenticate

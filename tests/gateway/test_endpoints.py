@@ -1,0 +1,63 @@
+"""The endpoints: that each is served, what it is answered, and what is said of what there is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from langgraph.checkpoint.dynamodb.gateway import Limits, wire
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from tests.gateway.conftest import MakeClient, Script
+from tests.gateway.requests import example
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
+    endpoint: Endpoint, make_client: MakeClient, script: Script
+) -> None:
+    script.answer = {"epoch": b"\xff\x00"}
+    answer = await make_client().post(f"/checkpoints/{endpoint.name}", json=example(endpoint.model))
+    assert answer.status_code == 200, answer.text
+    assert [type(each) for each in script.asked] == [endpoint.model]
+    if endpoint.model is not wire.List:
+        assert answer.json() == {"epoch": "/wA="}
+
+
+async def test_about_tells_the_version_the_table_and_the_limits(make_client: MakeClient) -> None:
+    about = (await make_client().get("/about")).json()
+    assert about == {
+        "wire_version": wire.VERSION,
+        "table_name": "threads",
+        "limits": Limits().model_dump(),
+    }
+
+
+async def test_health_is_for_everybody_and_needs_no_table(make_client: MakeClient) -> None:
+    answer = await make_client(principal=None).get("/health")
+    assert answer.json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/checkpoints/put", 405), ("GET", "/", 404), ("POST", "/checkpoints/drop", 404)],
+)
+async def test_what_is_not_there_is_a_problem(
+    method: str, path: str, status: int, make_client: MakeClient
+) -> None:
+    answer = await make_client().request(method, path)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "see /openapi.json" in answer.json()["detail"]
+    assert answer.headers.get("allow") == ("POST" if status == 405 else None)
+
+
+async def test_the_description_has_every_endpoint_with_its_model(make_client: MakeClient) -> None:
+    client = make_client(principal=None)
+    described = (await client.get("/openapi.json")).json()
+    assert described == (await client.get("/openapi.json")).json()
+    for endpoint in ENDPOINTS:
+        post = described["paths"][f"/checkpoints/{endpoint.name}"]["post"]
+        schemas = {each["schema"]["$ref"] for each in post["requestBody"]["content"].values()}
+        assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
+        assert endpoint.model.__name__ in described["components"]["schemas"]
+        assert {"200", "400", "401", "403", "413", "415", "429", "503"} <= post["responses"].keys()
+        assert post["security"] == [{"bearer": []}, {"iam": []}]
