@@ -47,6 +47,10 @@ class Step:
     namespace: str
     write_units: int
     read_units: float
+    stored: Sum
+    """Its head and pending writes."""
+    new: Sum
+    """The segments that no earlier checkpoint has."""
 
 
 @dataclass
@@ -131,7 +135,8 @@ def steps_of(inventory: Inventory) -> Iterator[Step]:
             read_units(sizes[items.segment_sk(each)]) for each in named
         )
         indexed = _INDEX_UNITS if RUN_ID in inventory.heads[name] else 0
-        yield Step(name, inventory.at.namespace, written + indexed, read)
+        at = inventory.at.namespace
+        yield Step(name, at, written + indexed, read, Sum(len(own), sum(own)), Sum(len(new), sum(new)))
 
 
 @dataclass

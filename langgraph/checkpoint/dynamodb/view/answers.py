@@ -19,8 +19,12 @@ from langgraph.checkpoint.dynamodb._operations.survey import (
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import documents
+from langgraph.checkpoint.dynamodb.view.blame import blame
+from langgraph.checkpoint.dynamodb.view.changes import changes
+from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.record import Record, Session
+from langgraph.checkpoint.dynamodb.view.search import search
 from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 
@@ -179,6 +183,29 @@ def _pending(record: Record, parameters: Parameters) -> Op[documents.Pending]:
     return (yield from pending(lane, group, Shower()))
 
 
+def _changes(record: Record, parameters: Parameters) -> Op[documents.Changes]:
+    lane, group = yield from _checkpoint(record, parameters)
+    against = parameters.get("against")
+    if against is None:
+        other = yield from lane.parent(group)
+    else:
+        _, other = yield from record.checkpoint(lane.at.namespace, against)
+    return (yield from changes(lane, group, other, Shower()))
+
+
+def _blame(record: Record, parameters: Parameters) -> Op[documents.Blame]:
+    lane, group = yield from _checkpoint(record, parameters)
+    return (yield from blame(lane, group, _path(parameters), parameters.get("cursor")))
+
+
+def _search(record: Record, parameters: Parameters) -> Op[documents.Search]:
+    return (yield from search(record, _text(parameters, "text"), parameters.get("cursor")))
+
+
+def _cost(record: Record, parameters: Parameters) -> Op[documents.Cost]:
+    return (yield from cost((yield from record.lane(_text(parameters, "ns")))))
+
+
 def _checkpoint(record: Record, parameters: Parameters) -> Any:
     return record.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
 
@@ -188,6 +215,10 @@ _OF_THREADS: Mapping[str, Callable[[Record, Parameters], Op[Any]]] = {
     "state": _state,
     "part": _part,
     "pending": _pending,
+    "changes": _changes,
+    "blame": _blame,
+    "search": _search,
+    "cost": _cost,
 }
 _PART_TEXT_MAX = 256 * 1024
 

@@ -294,6 +294,6 @@ class Lane:
     # The way back
 
     def parent(self, group: Group) -> Op[Group | None]:
-        """A checkpoint's parent, if it is in the table."""
+        """A checkpoint's parent, if it is in the table; one that has expired may be what others are rebuilt from."""
         parent_id = items.text(group.head, items.PARENT)
         return None if parent_id is None else (yield from self.find(parent_id))

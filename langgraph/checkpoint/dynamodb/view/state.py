@@ -38,7 +38,7 @@ def state(lane: Lane, group: Group, shower: Shower) -> Op[State]:
     parent = yield from lane.parent(group)
     before = {} if parent is None else versions((yield from lane.body(parent)))
     channels = []
-    for name in channels_of(body, delta_counters(metadata)):
+    for name in (yield from channels_of(lane, group)):
         version = versions(body).get(name)
         stored = body.values.get(name)
         node, problem = yield from _shown(lane, group, body, name, shower)
@@ -74,9 +74,10 @@ def _shown(
         return None, str(error)
 
 
-def channels_of(body: Body, deltas: set[str]) -> list[str]:
-    """The channels that have a value in a checkpoint."""
-    return sorted(body.values.keys() | deltas)
+def channels_of(lane: Lane, group: Group) -> Op[list[str]]:
+    """The channels that have a value in a checkpoint, by their names."""
+    body, metadata = (yield from lane.body(group)), (yield from lane.metadata(group))
+    return sorted(body.values.keys() | delta_counters(metadata))
 
 
 def channel_value(lane: Lane, group: Group, body: Body, name: str) -> Op[Any]:
@@ -148,7 +149,7 @@ def value_at(lane: Lane, group: Group, path: Sequence[str | int]) -> Op[Any]:
     match list(path):
         case ["values", str(name), *rest]:
             body = yield from lane.body(group)
-            if name not in channels_of(body, delta_counters((yield from lane.metadata(group)))):
+            if name not in (yield from channels_of(lane, group)):
                 msg = f"checkpoint {group.checkpoint_id!r} has no value of channel {name!r}"
                 raise CheckpointNotFoundError(msg)
             return part_at((yield from channel_value(lane, group, body, name)), rest)

@@ -1,0 +1,253 @@
+"""What changed between two values, exactly, and between two checkpoints, channel by channel."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format.content import Body
+from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.view import documents
+from langgraph.checkpoint.dynamodb.view.documents import Change, Changes, ChannelChanges
+from langgraph.checkpoint.dynamodb.view.lane import Lane
+from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.plain import (
+    LISTS,
+    fingerprint,
+    inside,
+    labelled,
+    message_fields,
+    size_bytes,
+)
+from langgraph.checkpoint.dynamodb.view.state import channel_value, channels_of
+from langgraph.checkpoint.dynamodb.view.tree import versions
+
+_CHANGES_MAX = 200
+# Deeper differences are told as one.
+_DEPTH_MAX = 64
+# Lists with more pairs than this to compare, between what both begin and end with, are told as gone and added.
+_PAIRS_MAX = 4_000_000
+# How much is shown in front of the first difference of long texts.
+_CONTEXT = 200
+
+Steps: TypeAlias = "tuple[str | int, ...]"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is another in one of two values."""
+
+    kind: Literal["added", "changed", "gone", "moved"]
+    before_path: Steps | None
+    path: Steps | None
+    before: Any = None
+    after: Any = None
+
+
+def differences(before: Any, after: Any, before_path: Steps = (), path: Steps = ()) -> Iterator[Difference]:
+    """What makes one value of another, as deep as it can be told."""
+    if fingerprint(before) == fingerprint(after):
+        return
+    inner, outer = inside(before), inside(after)
+    if _are_alike(before, after) and len(path) < _DEPTH_MAX:
+        if isinstance(inner, Mapping) and isinstance(outer, Mapping):
+            yield from _of_objects(labelled(inner), labelled(outer), before_path, path)
+            return
+        if isinstance(inner, LISTS) and isinstance(outer, LISTS):
+            yield from _of_lists(list(inner), list(outer), before_path, path)
+            return
+    yield Difference("changed", before_path, path, before, after)
+
+
+def _are_alike(before: Any, after: Any) -> bool:
+    """Whether two values are of one class, so that it is their parts that differ."""
+    kinds = [each.kind if isinstance(each, Stored) else None for each in (before, after)]
+    return kinds[0] == kinds[1]
+
+
+def _of_objects(
+    before: Mapping[str, Any], after: Mapping[str, Any], before_path: Steps, path: Steps
+) -> Iterator[Difference]:
+    for key in dict.fromkeys([*before, *after]):
+        if key not in before:
+            yield Difference("added", None, (*path, key), after=after[key])
+        elif key not in after:
+            yield Difference("gone", (*before_path, key), None, before=before[key])
+        else:
+            yield from differences(before[key], after[key], (*before_path, key), (*path, key))
+
+
+def identity(value: Any) -> bytes:
+    """What makes a part of a list the same part later on: a message's id, or all that it is."""
+    fields = message_fields(value)
+    message_id = None if fields is None else fields.get("id")
+    return fingerprint(value) if message_id is None else b"id " + fingerprint(message_id)
+
+
+def _of_lists(
+    before: Sequence[Any], after: Sequence[Any], before_path: Steps, path: Steps
+) -> Iterator[Difference]:
+    old, new = [identity(each) for each in before], [identity(each) for each in after]
+    gone, added = list[int](), list[int]()
+    for operation, start, stop, new_start, new_stop in _opcodes(old, new):
+        if operation == "equal":
+            for at, now in zip(range(start, stop), range(new_start, new_stop), strict=True):
+                # A message with the same id may be another one.
+                yield from differences(before[at], after[now], (*before_path, at), (*path, now))
+            continue
+        pairs = stop - start if stop - start == new_stop - new_start else 0
+        for at, now in zip(range(start, start + pairs), range(new_start, new_start + pairs), strict=True):
+            if message_fields(before[at]) is None and message_fields(after[now]) is None:
+                yield from differences(before[at], after[now], (*before_path, at), (*path, now))
+            else:
+                gone.append(at)
+                added.append(now)
+        gone += range(start + pairs, stop)
+        added += range(new_start + pairs, new_stop)
+    places: dict[bytes, list[int]] = {}
+    for now in added:
+        places.setdefault(new[now], []).append(now)
+    for at in gone:
+        there = places.get(old[at])
+        if there:
+            now = there.pop(0)
+            added.remove(now)
+            yield Difference("moved", (*before_path, at), (*path, now))
+            yield from differences(before[at], after[now], (*before_path, at), (*path, now))
+        else:
+            yield Difference("gone", (*before_path, at), None, before=before[at])
+    for now in added:
+        yield Difference("added", None, (*path, now), after=after[now])
+
+
+def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
+    """How one list becomes the other. What both begin and end with is not compared any further."""
+    front = _common(old, new)
+    limit = min(len(old), len(new)) - front
+    back = min(limit, _common(old[::-1], new[::-1]))
+    yield "equal", 0, front, 0, front
+    within, now_within = old[front : len(old) - back], new[front : len(new) - back]
+    if len(within) * len(now_within) > _PAIRS_MAX:
+        yield "replace", front, len(old) - back, front, len(new) - back
+    else:
+        matcher = SequenceMatcher(None, within, now_within, autojunk=False)
+        for operation, start, stop, new_start, new_stop in matcher.get_opcodes():
+            yield operation, start + front, stop + front, new_start + front, new_stop + front
+    yield "equal", len(old) - back, len(old), len(new) - back, len(new)
+
+
+def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """With how many parts both begin."""
+    lengths = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
+
+
+# Checkpoints
+
+
+def changes(lane: Lane, group: Group, other: Group | None, shower: Shower) -> Op[Changes]:
+    """What changed in a checkpoint against another one of its namespace; against none everything is added."""
+    body = yield from lane.body(group)
+    names = yield from channels_of(lane, group)
+    earlier: Body | None = None
+    earlier_names: list[str] = []
+    if other is not None:
+        earlier = yield from lane.body(other)
+        earlier_names = yield from channels_of(lane, other)
+    parent = yield from lane.parent(group)
+    of_parent = parent is not None and parent is other
+    found, unchanged = list[ChannelChanges](), list[str]()
+    for name in sorted({*names, *earlier_names}):
+        if earlier is not None and name in names and name in earlier_names:
+            # Of any two checkpoints only a child's version tells: forks count on from the same one.
+            same_version = of_parent and versions(body).get(name) == versions(earlier).get(name)
+            if same_version or (name in body.values and body.values[name] == earlier.values.get(name)):
+                unchanged.append(name)
+                continue
+        sides = _Side(other, earlier, name in earlier_names), _Side(group, body, name in names)
+        told = yield from _of_channel(lane, name, *sides, shower)
+        if told["changes"] or told["problem"]:
+            found.append(told)
+        else:
+            unchanged.append(name)
+    return Changes(
+        thread=lane.at.thread_id,
+        ns=lane.at.namespace,
+        checkpoint=group.checkpoint_id,
+        against=None if other is None else other.checkpoint_id,
+        channels=found,
+        unchanged=unchanged,
+    )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two checkpoints, and whether it has a channel."""
+
+    group: Group | None
+    body: Body | None
+    has: bool
+
+    def value(self, lane: Lane, name: str) -> Op[Any]:
+        """The channel's value; None where it has none."""
+        if self.group is None or self.body is None or not self.has:
+            return None
+        return (yield from channel_value(lane, self.group, self.body, name))
+
+
+def _of_channel(lane: Lane, name: str, before: _Side, after: _Side, shower: Shower) -> Op[ChannelChanges]:
+    kind: Literal["added", "changed", "gone"] = (
+        "changed" if before.has and after.has else "added" if after.has else "gone"
+    )
+    told = ChannelChanges(
+        channel=name, kind=kind, before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
+    )
+    try:
+        old = yield from before.value(lane, name)
+        new = yield from after.value(lane, name)
+    except CheckpointerError as error:
+        told["problem"] = str(error)
+        return told
+    told["before_bytes"] = size_bytes(old) if before.has else None
+    told["after_bytes"] = size_bytes(new) if after.has else None
+    root: Steps = ("values", name)
+    found: Iterator[Difference]
+    if kind == "changed":
+        found = differences(old, new, root, root)
+    elif kind == "added":
+        found = iter([Difference("added", None, root, after=new)])
+    else:
+        found = iter([Difference("gone", root, None, before=old)])
+    told["changes"] = [_change(each, shower) for each in islice(found, _CHANGES_MAX)]
+    told["more"] = sum(1 for _ in found)
+    return told
+
+
+def _change(difference: Difference, shower: Shower) -> Change:
+    start = _first_difference(difference.before, difference.after)
+    has_before, has_after = difference.kind in ("gone", "changed"), difference.kind in ("added", "changed")
+    return Change(
+        kind=difference.kind,
+        before_path=_path(difference.before_path),
+        path=_path(difference.path),
+        before=shower.node(difference.before, start) if has_before else None,
+        after=shower.node(difference.after, start) if has_after else None,
+    )
+
+
+def _first_difference(before: Any, after: Any) -> int:
+    """Where to begin to show two texts, so that what differs is seen."""
+    if not (isinstance(before, str) and isinstance(after, str)) or max(len(before), len(after)) <= TEXT_MAX:
+        return 0
+    return max(0, _common(before, after) - _CONTEXT)
+
+
+def _path(path: Steps | None) -> documents.Path | None:
+    return None if path is None else list(path)
