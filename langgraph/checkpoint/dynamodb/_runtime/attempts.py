@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Callable
 
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_FIRST,
@@ -16,8 +17,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS_QUIET,
     RETRY_WORDS_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
 logger = logging.getLogger(__name__)
 
@@ -35,36 +34,46 @@ def backoff_seconds(attempt: int, rng: random.Random) -> float:
 class Attempts:
     """The attempts of one request."""
 
-    def __init__(self, call: Call, retry_seconds: float) -> None:
-        """Begin with the first attempt; others begin within so many seconds."""
-        self._call = call
+    def __init__(
+        self,
+        retry_seconds: float,
+        is_transient: Callable[[Exception], bool],
+        remedy: Callable[[Exception], str],
+    ) -> None:
+        """Begin with the first attempt.
+
+        Args:
+            retry_seconds: Within how many seconds others begin.
+            is_transient: Whether the same request may succeed a moment after an error.
+            remedy: What to do about an error that does not pass, for the log.
+        """
         self._retry_seconds = retry_seconds
+        self._is_transient = is_transient
+        self._remedy = remedy
         self._number = 0
         self._began = time.monotonic()
 
-    def seconds_to_next(self, error: Exception) -> float | None:
-        """Seconds to wait after an attempt that failed; None where it was the last one."""
-        if not is_transient(error):
+    def seconds_to_next(self, error: Exception, at_least: float = 0.0) -> float | None:
+        """Seconds to wait after an attempt that failed, no fewer than it asks for; None where it was the last one."""
+        if not self._is_transient(error):
             return None
         self._number += 1
-        wait = backoff_seconds(self._number, _rng)
+        wait = max(at_least, backoff_seconds(self._number, _rng))
         passed = time.monotonic() - self._began
         if passed + wait > self._retry_seconds:
             return None
         if passed > RETRY_SECONDS_QUIET:
-            _warn(self._call, error, self._retry_seconds - passed)
+            self._warn(error, self._retry_seconds - passed)
         return wait
+
+    def _warn(self, error: Exception, seconds_left: float) -> None:
+        """Say what is wrong while it is being tried again: once in a while, however many requests it befalls."""
+        global _silent_until
+        now = time.monotonic()
+        if now < _silent_until:
+            return
+        _silent_until = now + RETRY_WORDS_SECONDS
+        logger.warning("%s. Trying again for %.0f s", self._remedy(error), seconds_left)
 
 
 _silent_until = 0.0
-
-
-def _warn(call: Call, error: Exception, seconds_left: float) -> None:
-    """Say what is wrong while it is being tried again: once in a while, however many requests it befalls."""
-    global _silent_until
-    now = time.monotonic()
-    if now < _silent_until:
-        return
-    _silent_until = now + RETRY_WORDS_SECONDS
-    table_name = call.params.get("TableName") or next(iter(call.params["RequestItems"]))
-    logger.warning("%s. Trying again for %.0f s", outage_remedy(table_name, error), seconds_left)

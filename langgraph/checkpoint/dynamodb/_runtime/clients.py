@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -95,7 +96,7 @@ class Clients:
 
     def send(self, call: Call) -> Any:
         """Make a request, again where that may help, and wait for its response."""
-        attempts = Attempts(call, self._options.retry_seconds)
+        attempts = self._attempts(call)
         while True:
             try:
                 return self._send(call)
@@ -107,6 +108,13 @@ class Clients:
 
     def _send(self, call: Call) -> Any:
         return getattr(self._blocking_client(), call.method)(**call.params)
+
+    def _attempts(self, call: Call) -> Attempts:
+        def remedy(error: Exception) -> str:
+            table_name = call.params.get("TableName") or next(iter(call.params["RequestItems"]))
+            return outage_remedy(table_name, error)
+
+        return Attempts(self._options.retry_seconds, is_transient, remedy)
 
     def _has_own_retries(self, *, native: bool) -> bool:
         """Whether a client retries by itself: one that was given, or was made with a configuration that was."""
@@ -153,7 +161,7 @@ class Clients:
 
     async def asend(self, call: Call) -> Any:
         """Make a request on the running event loop, again where that may help."""
-        attempts = Attempts(call, self._options.retry_seconds)
+        attempts = self._attempts(call)
         while True:
             try:
                 return await self._asend(call)

@@ -1,0 +1,138 @@
+"""One request and what comes of it: what is sent, what its answer means, and when it is sent again.
+
+It decides and waits for nothing: the transport performs, blocking or on an event loop.
+"""
+
+from __future__ import annotations
+
+import ssl
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.http.documents import (
+    MEDIA_TYPE,
+    BadDocumentError,
+    Frames,
+    packed,
+    unpacked,
+)
+from langgraph.checkpoint.dynamodb.http.problems import (
+    REQUEST_ID,
+    TurnedAwayError,
+    failure_in,
+    failure_of,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+ABOUT = "about"
+
+# What is stored is compressed already, or encrypted.
+_HEADERS = {"Accept": MEDIA_TYPE, "Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
+
+
+class Exchange:
+    """A call of an endpoint."""
+
+    def __init__(self, url: str, call: Call, retry_seconds: float) -> None:
+        """Take the gateway's address, the call, and for how long attempts are begun."""
+        self._url = url
+        self._attempts = Attempts(retry_seconds, _is_transient, lambda error: str(self._told(error)))
+        # One id for all attempts, by which they are found in the logs of what is on the way.
+        headers = {**_HEADERS, REQUEST_ID: uuid.uuid4().hex}
+        self.request: dict[str, Any] = {"method": "GET", "url": f"{url}/{ABOUT}", "headers": headers}
+        """The keyword arguments of httpx's `build_request`."""
+        if call.method != ABOUT:
+            self.request = {
+                "method": "POST",
+                "url": f"{url}/checkpoints/{call.method}",
+                "headers": {**headers, "Content-Type": MEDIA_TYPE},
+                "content": packed(call.params),
+            }
+
+    def document(self, response: httpx.Response) -> Any:
+        """Return the document of an answer, or raise what the answer stands for."""
+        self.check(response)
+        return unpacked(response.content)
+
+    def check(self, response: httpx.Response) -> None:
+        """Raise what an answer stands for, unless it has documents; one without success has been read."""
+        if response.status_code != HTTPStatus.OK:
+            raise failure_of(response, self._url)
+        media_type = response.headers.get("Content-Type", "")
+        if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
+            msg = (
+                f"what answers at {self._url} is no gateway of this release: it sent {media_type or 'no media type'};"
+                " check url, and what is in front of the gateway"
+            )
+            raise CheckpointerConfigurationError(msg)
+
+    def seconds_to_next(self, error: Exception) -> float:
+        """Return how long to wait after an attempt that failed, or raise what the caller gets."""
+        after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
+        wait = self._attempts.seconds_to_next(error, after_seconds)
+        if wait is None:
+            told = self._told(error)
+            raise told from (None if told is error else error)
+        return wait
+
+    @contextmanager
+    def reading(self, frames: Frames) -> Iterator[None]:
+        """Say so where a stream breaks off before its end; behind that nothing is of use any more."""
+        try:
+            yield
+        except Exception as error:
+            if not frames.has_ended:
+                msg = f"the answer of the gateway at {self._url} broke off ({type(error).__name__}: {error}); ask again"
+                raise CheckpointerError(msg) from error
+
+    def checked(self, document: Any) -> Any:
+        """Return a document of a stream, or raise the problem that it tells."""
+        if "problem" in document:
+            raise failure_in(document["problem"], self._url)
+        return document
+
+    def _told(self, error: Exception) -> Exception:
+        """The exception that the caller gets for one of ours, or of httpx."""
+        import httpx  # noqa: PLC0415 - it is loaded by now.
+
+        if isinstance(error, TurnedAwayError):
+            return error.failure
+        if isinstance(error, BadDocumentError):
+            return CheckpointerError(f"the answer of the gateway at {self._url} cannot be read: {error}")
+        if isinstance(error, httpx.RequestError):
+            return CheckpointerError(
+                f"no answer from the gateway at {self._url} ({type(error).__name__}: {error}); check url, that the"
+                " gateway runs and lets this machine in (DNS, security groups, TLS certificate), and the proxies in"
+                " the environment"
+            )
+        return error
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether the same request may succeed a moment later."""
+    import httpx  # noqa: PLC0415 - it is loaded by now.
+
+    if isinstance(error, TurnedAwayError):
+        return True
+    ours = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+    return (
+        isinstance(error, httpx.TransportError)
+        and not isinstance(error, ours)
+        and not _is_of_certificate(error)
+    )
+
+
+def _is_of_certificate(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

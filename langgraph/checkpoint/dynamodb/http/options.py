@@ -1,0 +1,100 @@
+"""The client's options: each is checked before anything is opened, and what to give instead is said, but no secret."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import SplitResult, urlsplit
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.http.signing import SigV4
+
+if TYPE_CHECKING:
+    import httpx
+
+Auth: TypeAlias = "str | Callable[[], str] | SigV4 | httpx.Auth | None"
+"""A bearer token, a function that gives one, AWS's signature, or an authorization of httpx."""
+
+# What httpx's clients may be told besides; the rest is decided here.
+_CLIENT_OPTIONS = ("headers", "http2", "proxy", "trust_env", "verify")
+
+
+def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
+    """Return the gateway's address without a slash at its end; refuse what is none, or would show a secret."""
+    parts = _parts(value)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise CheckpointerInputError(
+            'url is no address of a gateway; give one such as "https://gateway.example"'
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        msg = "url has a user, a password, a query or a fragment in it; give the address alone, and who asks as auth="
+        raise CheckpointerInputError(msg)
+    if has_auth and parts.scheme == "http" and not allow_http and not _is_here(parts.hostname):
+        msg = (
+            f"url is {value}, where everybody on the way could read what auth= gives; use https, or pass"
+            " allow_http=True where the network is your own"
+        )
+        raise CheckpointerInputError(msg)
+    return str(value).rstrip("/")
+
+
+def _parts(value: Any) -> SplitResult | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        parts = urlsplit(value)
+        # It is read when it is asked for.
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_auth(value: Any) -> None:
+    """Refuse what says nothing of who asks."""
+    if isinstance(value, str):
+        checked_token(value)
+        return
+    httpx_auth = getattr(sys.modules.get("httpx"), "Auth", ())
+    if value is None or isinstance(value, (SigV4, httpx_auth)):
+        return
+    if isinstance(value, type) or not callable(value):
+        msg = f"auth is a {type(value).__name__}; give a token, a function that gives one, SigV4(...) or an httpx.Auth"
+        raise CheckpointerInputError(msg)
+
+
+def checked_token(value: Any) -> str:
+    """Return a token; refuse what cannot stand in a header, without showing it."""
+    if not isinstance(value, str) or not value or not all("!" <= each <= "~" for each in value):
+        msg = (
+            "the token of auth= is none: it has to be a text of ASCII characters without spaces or line breaks;"
+            " strip it where it is read from a file"
+        )
+        raise CheckpointerInputError(msg)
+    return value
+
+
+def checked_client_options(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what httpx's clients are told besides; refuse what is not known, or decided elsewhere."""
+    options = dict(value or {})
+    for name in options:
+        if name not in _CLIENT_OPTIONS:
+            msg = f"client_options has {name!r}; there may be {', '.join(_CLIENT_OPTIONS)}"
+            raise CheckpointerInputError(msg)
+    for name, text in dict(options.get("headers") or {}).items():
+        # httpx would show it in its own error.
+        if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
+            msg = f"client_options has a header {name!r} with what cannot stand in one; give printable ASCII characters"
+            raise CheckpointerInputError(msg)
+    return options

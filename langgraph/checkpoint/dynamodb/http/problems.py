@@ -1,0 +1,122 @@
+"""What an answer means that is not what was asked for: which exception the agent gets, and what it says.
+
+The gateway describes what went wrong by RFC 9457, with a type that ends in the name of a class of `errors.py`. What is
+in front of it, such as a load balancer, answers in its own words, of which the status is all that is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.dynamodb import errors
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.http.documents import BadDocumentError, unpacked
+
+if TYPE_CHECKING:
+    import httpx
+
+REQUEST_ID = "X-Request-Id"
+
+# What the gateway, or what is in front of it, cannot serve for the moment.
+_PASSING = frozenset({429, 502, 503, 504})
+_WORDS_MAX = 1000
+
+
+class TurnedAwayError(Exception):
+    """A request is not served for the moment."""
+
+    def __init__(self, failure: CheckpointerError, after_seconds: float) -> None:
+        """Take what it is if it does not pass, and how long the gateway asks to wait."""
+        super().__init__(str(failure))
+        self.failure = failure
+        self.after_seconds = after_seconds
+
+
+def failure_of(response: httpx.Response, url: str) -> Exception:
+    """Return the exception that an answer stands for which is no success; it has been read.
+
+    Args:
+        response: The answer.
+        url: The gateway's.
+    """
+    failure = _failure(response, url)
+    if response.status_code in _PASSING:
+        return TurnedAwayError(failure, _after_seconds(response))
+    return failure
+
+
+def failure_in(problem: Any, url: str) -> CheckpointerError:
+    """Return the exception that a problem within a stream stands for."""
+    return _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
+
+
+def _failure(response: httpx.Response, url: str) -> CheckpointerError:
+    problem, status = _problem(response), response.status_code
+    says = f"{status} {_words(problem) or _phrase(status)}"
+    if status == HTTPStatus.UNAUTHORIZED:
+        msg = f"the gateway at {url} does not know who asks ({says}); pass auth=, or a token that has not expired"
+        return CheckpointerConfigurationError(msg)
+    if status == HTTPStatus.FORBIDDEN:
+        msg = f"the gateway at {url} does not allow this ({says}); check auth=, or ask its operator for the right"
+        return CheckpointerConfigurationError(msg)
+    if 300 <= status < 400:
+        msg = f"the gateway at {url} answers from elsewhere ({says}), where no request is sent to; check url"
+        return CheckpointerConfigurationError(msg)
+    named = _named(problem)
+    if named is not None:
+        return named
+    request_id = response.headers.get(REQUEST_ID) or response.request.headers[REQUEST_ID]
+    remedy = (
+        "" if problem else "; it is no answer of the gateway's own: check url, and what is in front of it"
+    )
+    return CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
+
+
+def _problem(response: httpx.Response) -> Mapping[str, Any]:
+    """The problem body; empty where there is none."""
+    media_type = response.headers.get("Content-Type", "")
+    try:
+        if "msgpack" in media_type:
+            problem = unpacked(response.content)
+        else:
+            problem = json.loads(response.content) if "problem+json" in media_type else {}
+    except (BadDocumentError, ValueError):
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _named(problem: Mapping[str, Any]) -> CheckpointerError | None:
+    """The exception that a problem's type names, with its message."""
+    name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, CheckpointerError):
+        return kind(_words(problem) or name)
+    return None
+
+
+def _words(problem: Mapping[str, Any]) -> str:
+    return str(problem.get("detail") or problem.get("title") or "")[:_WORDS_MAX]
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "(an unknown status)"
+
+
+def _after_seconds(response: httpx.Response) -> float:
+    """How long to wait before the next attempt, by the header: seconds, or a date."""
+    text = response.headers.get("Retry-After", "")
+    if text.isdecimal():
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (until.astimezone(timezone.utc) - datetime.now(timezone.utc)).total_seconds())

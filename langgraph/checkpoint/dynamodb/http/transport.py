@@ -1,0 +1,202 @@
+"""The client's side of HTTP: documents go to endpoints of the gateway, and come back. It knows nothing of checkpoints.
+
+The drivers run operations over it as they do over boto3: an operation's `Call` names an endpoint and has its document.
+Operations are idempotent, so a request may be sent again whose answer was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http.connections import Connections
+from langgraph.checkpoint.dynamodb.http.documents import Frames
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange
+from langgraph.checkpoint.dynamodb.http.options import (
+    Auth,
+    check_auth,
+    checked_client_options,
+    checked_url,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+# A function URL answers within a minute or so, API Gateway within half of one.
+TIMEOUT_SECONDS = 30.0
+
+
+class Transport:
+    """Sends documents to a gateway, for blocking callers and for any number of event loops.
+
+    Args:
+        url: The gateway's address, such as `https://gateway.example`; endpoints are below it.
+        auth: Who asks: a bearer token, a function that gives one and is asked again when the gateway does not take it
+            any more, `SigV4(...)`, or an `httpx.Auth`.
+        timeout: Seconds to wait for the next piece of an answer.
+        retry_seconds: For how long a request is sent again that gets no answer, or 429, 502, 503 or 504; 0 sends each
+            once.
+        allow_http: Whether `auth` may go over http:// to another machine, which everybody on the way can read.
+        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
+
+    Raises:
+        CheckpointerInputError: An option has a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        auth: Auth = None,
+        timeout: float = TIMEOUT_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+        allow_http: bool = False,
+        client_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Check the options; nothing is opened before the first request."""
+        check_flag("allow_http", allow_http)
+        check_auth(auth)
+        self._url = checked_url(url, has_auth=auth is not None, allow_http=allow_http)
+        check_seconds("timeout", timeout, at_least=0.001)
+        check_seconds("retry_seconds", retry_seconds, at_least=0)
+        self._retry_seconds = retry_seconds
+        self._auth = auth
+        self._connections = Connections(timeout, checked_client_options(client_options), self._authorization)
+
+    def _authorization(self) -> httpx.Auth | None:
+        # The module loads httpx.
+        from langgraph.checkpoint.dynamodb.http.authorization import authorization  # noqa: PLC0415
+
+        return authorization(self._auth)
+
+    # Blocking
+
+    def send(self, call: Call) -> Any:
+        """Call an endpoint and wait for its document.
+
+        Args:
+            call: The endpoint's name, and the document that it is sent.
+
+        Returns:
+            The document that it answers.
+
+        Raises:
+            CheckpointerConfigurationError: The gateway does not know who asks, or does not allow it; or what answers is
+                none.
+            CheckpointerError: There was no answer, or one that says what is wrong, by its own class.
+        """
+        exchange = self._exchange(call)
+        while True:
+            try:
+                return exchange.document(self._connections.send(exchange.request))
+            except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
+                wait = exchange.seconds_to_next(error)
+            time.sleep(wait)
+
+    def stream(self, call: Call) -> Iterator[Any]:
+        """Call an endpoint that answers with a stream of documents, and give them as they come; the last is the last.
+
+        Raises:
+            CheckpointerError: As for `send`; and where the stream breaks off, which is not begun again.
+        """
+        exchange, frames = self._exchange(call), Frames()
+        response = self._opened(exchange)
+        try:
+            pieces = response.iter_bytes()
+            while True:
+                piece, documents = b"", []
+                with exchange.reading(frames):
+                    piece = next(pieces, b"")
+                    documents = list(frames.feed(piece))
+                yield from map(exchange.checked, documents)
+                if not piece:
+                    return
+        finally:
+            response.close()
+
+    def _opened(self, exchange: Exchange) -> httpx.Response:
+        while True:
+            try:
+                response = self._connections.send(exchange.request, stream=True)
+                try:
+                    if not response.is_success:
+                        response.read()
+                    exchange.check(response)
+                except BaseException:
+                    response.close()
+                    raise
+                return response
+            except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
+                wait = exchange.seconds_to_next(error)
+            time.sleep(wait)
+
+    def pool(self) -> Executor:
+        """The pool for requests that go out side by side."""
+        return self._connections.pool()
+
+    def close(self) -> None:
+        """Close the blocking client. The transport may be used again, with a new one."""
+        self._connections.close()
+
+    # Async
+
+    async def asend(self, call: Call) -> Any:
+        """Do as `send` does, on the running event loop."""
+        exchange = self._exchange(call)
+        while True:
+            try:
+                return exchange.document(await self._connections.asend(exchange.request))
+            except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
+                wait = exchange.seconds_to_next(error)
+            await asyncio.sleep(wait)
+
+    async def astream(self, call: Call) -> AsyncIterator[Any]:
+        """Do as `stream` does, on the running event loop."""
+        exchange, frames = self._exchange(call), Frames()
+        response = await self._aopened(exchange)
+        try:
+            # It is a generator, though httpx says less of it.
+            pieces: Any = response.aiter_bytes()
+            async with aclosing(pieces):
+                while True:
+                    piece, documents = b"", []
+                    with exchange.reading(frames):
+                        piece = await anext(pieces, b"")
+                        documents = list(frames.feed(piece))
+                    for document in documents:
+                        yield exchange.checked(document)
+                    if not piece:
+                        return
+        finally:
+            await response.aclose()
+
+    async def _aopened(self, exchange: Exchange) -> httpx.Response:
+        while True:
+            try:
+                response = await self._connections.asend(exchange.request, stream=True)
+                try:
+                    if not response.is_success:
+                        await response.aread()
+                    exchange.check(response)
+                except BaseException:
+                    await response.aclose()
+                    raise
+                return response
+            except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
+                wait = exchange.seconds_to_next(error)
+            await asyncio.sleep(wait)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop, and the blocking client."""
+        await self._connections.aclose()
+        self._connections.close()
+
+    def _exchange(self, call: Call) -> Exchange:
+        return Exchange(self._url, call, self._retry_seconds)

@@ -1,0 +1,102 @@
+"""A server in place of the gateway, and transports to it on either side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format import limits
+from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http.transport import Transport
+from tests.support.http_stand_in import StandIn, http_stand_in
+from tests.support.operations import Side
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    """Give a server in place of the gateway."""
+    with http_stand_in() as stand_in:
+        yield stand_in
+
+
+@pytest.fixture(autouse=True)
+def _moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let attempts wait for moments only."""
+    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a clock by which every attempt takes seconds decide how long to go on."""
+    clock = SimpleNamespace(monotonic=count(step=limits.RETRY_SECONDS_QUIET + 1).__next__)
+    monkeypatch.setattr(attempts, "time", clock)
+    monkeypatch.setattr(attempts, "_silent_until", 0.0)
+
+
+@pytest.fixture(params=["sync", "async"])
+def side(request: pytest.FixtureRequest) -> Side:
+    """Give either side."""
+    found: Side = request.param
+    return found
+
+
+@pytest.fixture
+def ask(side: Side) -> Callable[..., Any]:
+    """Give a function that makes one call on a side, over a transport that is closed after it."""
+
+    def ask(url: str, method: str = "put", params: Any = None, **options: Any) -> Any:
+        call = Call(method, params or {})
+        transport = Transport(url, **options)
+        if side == "sync":
+            try:
+                return transport.send(call)
+            finally:
+                transport.close()
+
+        async def asked() -> Any:
+            try:
+                return await transport.asend(call)
+            finally:
+                await transport.aclose()
+
+        return asyncio.run(asked())
+
+    return ask
+
+
+@pytest.fixture
+def read(side: Side) -> Callable[..., list[Any]]:
+    """Give a function that reads a stream on a side, as far as it is told, over a transport that is closed after it."""
+
+    def read(url: str, seen: list[Any], at_most: int | None = None, **options: Any) -> list[Any]:
+        call = Call("list", {})
+        transport = Transport(url, **options)
+        if side == "sync":
+            try:
+                for each in transport.stream(call):
+                    seen.append(each)
+                    if len(seen) == at_most:
+                        break
+            finally:
+                transport.close()
+            return seen
+
+        async def asked() -> None:
+            try:
+                async for each in transport.astream(call):
+                    seen.append(each)
+                    if len(seen) == at_most:
+                        break
+            finally:
+                await transport.aclose()
+
+        asyncio.run(asked())
+        return seen
+
+    return read

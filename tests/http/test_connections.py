@@ -1,0 +1,252 @@
+"""Connections: kept between requests, opened anew after a fork and on every loop, and none left open in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
+from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb.http.transport import Transport
+from tests.support.http_stand_in import StandIn, document, stream
+from tests.support.operations import Side
+
+PROJECT_FOLDER = Path(__file__).parents[2]
+CALL = Call("put", {"a": 1})
+
+
+def _operation(count: int) -> Op[list[Any]]:
+    """Ask for many documents side by side, and again."""
+    answers: list[Any] = []
+    for _ in range(2):
+        outcomes = yield [Call("put", {"number": number}) for number in range(count)]
+        answers += [result(each)["number"] for each in outcomes]
+    return answers
+
+
+def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> None:
+    transport = Transport(gateway.address)
+    if side == "sync":
+        answers = BlockingDriver(transport.send, transport.pool).run(_operation(10))
+        transport.close()
+    else:
+
+        async def main() -> list[Any]:
+            try:
+                return await AsyncDriver(transport.asend).run(_operation(10))
+            finally:
+                await transport.aclose()
+
+        answers = asyncio.run(main())
+    assert answers == [*range(10)] * 2
+    assert gateway.connections <= 10
+
+
+def test_a_connection_is_used_again_also_after_an_error_and_a_stream(gateway: StandIn) -> None:
+    transport = Transport(gateway.address)
+    gateway.script = [document({}), stream({"number": 1}, {"cursor": None})]
+    transport.send(CALL)
+    assert len(list(transport.stream(CALL))) == 2
+    transport.send(CALL)
+    transport.close()
+    assert gateway.connections == 1
+
+
+def test_no_more_requests_at_once_than_connections_on_a_loop_but_for_streams(gateway: StandIn) -> None:
+    gateway.script = [stream({"number": 1}, {"cursor": None})] * 2
+
+    async def main() -> None:
+        transport = Transport(gateway.address)
+        streams = [transport.astream(CALL) for _ in range(2)]
+        assert [await anext(each) for each in streams] == [{"number": 1}] * 2
+        # While streams stand still, others go on.
+        answers = await asyncio.gather(*(transport.asend(CALL) for _ in range(3 * POOL_CONNECTIONS)))
+        assert answers == [{"a": 1}] * len(answers)
+        assert [await anext(each) for each in streams] == [{"cursor": None}] * 2
+        assert [await anext(each, None) for each in streams] == [None, None]
+        await transport.aclose()
+
+    asyncio.run(main())
+    assert gateway.connections <= POOL_CONNECTIONS + 2
+
+
+def test_loops_side_by_side_and_one_after_another(gateway: StandIn) -> None:
+    transport = Transport(gateway.address)
+    together = threading.Barrier(3)
+
+    async def main() -> Any:
+        await asyncio.to_thread(together.wait)
+        return await transport.asend(CALL)
+
+    for _ in range(2):
+        with ThreadPoolExecutor(3) as pool:
+            assert list(pool.map(lambda _: asyncio.run(main()), range(3))) == [{"a": 1}] * 3
+
+
+def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
+    async def main() -> None:
+        transport = Transport(gateway.address)
+        for _ in range(2):
+            assert transport.send(CALL) == await transport.asend(CALL) == {"a": 1}
+            assert len(BlockingDriver(transport.send, transport.pool).run(_operation(2))) == 4
+            await transport.aclose()
+            await transport.aclose()
+
+    asyncio.run(main())
+
+
+def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
+    gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = Transport(gateway.address)
+    closings = [1]
+    build = httpx.Client.build_request if side == "sync" else httpx.AsyncClient.build_request
+
+    def build_and_close(client: Any, *args: Any, **options: Any) -> httpx.Request:
+        if closings:
+            closings.pop()
+            # Another thread, or task, comes in between.
+            if side == "sync":
+                transport.close()
+            else:
+                client._state = httpx._client.ClientState.CLOSED
+        return build(client, *args, **options)
+
+    monkeypatch.setattr(
+        httpx.Client if side == "sync" else httpx.AsyncClient, "build_request", build_and_close
+    )
+    if side == "sync":
+        assert transport.send(CALL) == {"a": 1}
+        transport.close()
+    else:
+        assert asyncio.run(transport.asend(CALL)) == {"a": 1}
+    assert closings == []
+
+
+def test_other_errors_of_the_kind_pass_through(
+    gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("as it is")
+
+    for kind in (httpx.Client, httpx.AsyncClient):
+        monkeypatch.setattr(kind, "build_request", fail)
+    transport = Transport(gateway.address)
+    send = transport.send if side == "sync" else lambda call: asyncio.run(transport.asend(call))
+    with pytest.raises(RuntimeError, match="as it is"):
+        send(CALL)
+    transport.close()
+
+
+USE = """
+import asyncio, atexit, gc, os, sys
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http.transport import Transport
+
+def transport():
+    return Transport(sys.argv[1])
+
+def use(transport, number):
+    print(transport.send(Call("put", {"number": number}))["number"], end=" ", flush=True)
+
+async def ause(transport, number):
+    print((await transport.asend(Call("put", {"number": number})))["number"], end=" ", flush=True)
+"""
+ENDS = {
+    "a process that closes nothing": """
+kept = transport()
+use(kept, 1)
+use(kept, 2)
+""",
+    "a transport that is dropped": """
+for number in range(1, 3):
+    use(transport(), number)
+    gc.collect()
+""",
+    "a loop that is closed without notice": """
+kept = transport()
+for number in range(1, 3):
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(ause(kept, number))
+    loop.close()
+""",
+    "a loop that is open until the process ends": """
+kept = transport()
+loop = asyncio.new_event_loop()
+for number in range(1, 3):
+    loop.run_until_complete(ause(kept, number))
+atexit.register(loop.close)
+""",
+    "a transport that is dropped while its loop runs": """
+async def main():
+    for number in range(1, 3):
+        await ause(transport(), number)
+        gc.collect()
+        await asyncio.sleep(0.1)
+asyncio.run(main())
+""",
+    "a transport that is dropped by another thread": """
+async def main():
+    for number in range(1, 3):
+        kept = [transport()]
+        await ause(kept[0], number)
+        def drop():
+            kept.clear()
+            gc.collect()
+        await asyncio.to_thread(drop)
+asyncio.run(main())
+""",
+    "a fork": """
+kept = transport()
+loop = asyncio.new_event_loop()
+use(kept, 1)
+loop.run_until_complete(ause(kept, 2))
+child = os.fork()
+if not child:
+    use(kept, 3)
+    asyncio.run(ause(kept, 4))
+    gc.collect()
+    sys.exit()
+os.waitpid(child, 0)
+use(kept, 5)
+loop.run_until_complete(ause(kept, 6))
+loop.close()
+""",
+    "a stream that is dropped": """
+async def main():
+    kept = transport()
+    async for each in kept.astream(Call("list", {"number": 1})):
+        print(each["number"], end=" ", flush=True)
+        break
+    await ause(kept, 2)
+asyncio.run(main())
+""",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_left_open_after(gateway: StandIn, end: str) -> None:
+    if end == "a fork" and not hasattr(os, "fork"):
+        pytest.skip("this platform has no fork")
+    if end == "a stream that is dropped":
+        gateway.script = [stream({"number": 1}, {"number": 2}, {"cursor": None})]
+    # A child has its parent's sockets, which it may not close; nobody is told by default.
+    warnings = [] if end == "a fork" else ["-W", "always::ResourceWarning"]
+    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
+        [sys.executable, *warnings, "-c", USE + ENDS[end], gateway.address],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT_FOLDER,
+        check=True,
+    )
+    assert (done.stdout.split(), done.stderr) == ([*"123456"[: 6 if end == "a fork" else 2]], "")

@@ -1,0 +1,85 @@
+"""The client's options: what cannot be used is refused before anything is opened, without a secret in the words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.http import SigV4
+from langgraph.checkpoint.dynamodb.http.transport import Transport
+from tests.support.http_stand_in import StandIn
+
+URL = "https://gateway.example"
+PRIVATE = "that-nobody-may-see"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"url": None}, "url is no address"),
+        ({"url": "gateway.example"}, "url is no address"),
+        ({"url": "ftp://gateway.example"}, "url is no address"),
+        ({"url": "https://"}, "url is no address"),
+        ({"url": "https://gateway.example:port"}, "url is no address"),
+        ({"url": f"https://me:{PRIVATE}@gateway.example"}, "give the address alone, and who asks as auth="),
+        ({"url": f"https://gateway.example/?key={PRIVATE}"}, "give the address alone"),
+        ({"url": f"https://gateway.example/#{PRIVATE}"}, "give the address alone"),
+        (
+            {"url": "http://gateway.example", "auth": PRIVATE},
+            "url is http://gateway.example, where everybody",
+        ),
+        (
+            {"url": "http://10.0.0.1", "auth": SigV4("lambda", "us-east-1")},
+            "use https, or pass allow_http=True",
+        ),
+        ({"auth": ""}, "the token of auth= is none"),
+        ({"auth": f"{PRIVATE}\n"}, "strip it where it is read from a file"),
+        ({"auth": f"{PRIVATE} ä"}, "the token of auth= is none"),
+        ({"auth": 7}, "auth is a int; give a token"),
+        ({"auth": SigV4}, "auth is a type; give a token"),
+        ({"timeout": 0}, "timeout is 0; give a number of seconds"),
+        ({"timeout": "5"}, "timeout is '5'"),
+        ({"retry_seconds": -1}, "retry_seconds is -1"),
+        ({"allow_http": "no"}, "allow_http is 'no'"),
+        ({"client_options": {"auth": PRIVATE}}, "client_options has 'auth'; there may be headers, http2"),
+        (
+            {"client_options": {"headers": {"X-Key": f"{PRIVATE}\n"}}},
+            "has a header 'X-Key' with what cannot stand",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(CheckpointerInputError, match=re.escape(says)) as caught:
+        Transport(**{"url": URL, **options})
+    assert PRIVATE not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["localhost", "agent.localhost", "127.0.0.1:8080", "[::1]:8080"])
+def test_a_token_may_go_to_this_machine(host: str) -> None:
+    Transport(f"http://{host}", auth=PRIVATE).close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"allow_http": True, "auth": PRIVATE}, {"auth": None}, {"url": URL, "auth": httpx.BasicAuth("a", "b")}],
+)
+def test_other_things_that_are_allowed(options: dict[str, Any]) -> None:
+    Transport(**{"url": "http://gateway.internal", **options}).close()
+
+
+def test_what_httpx_is_told_besides(gateway: StandIn, ask: Callable[..., Any]) -> None:
+    ask(gateway.address, client_options={"headers": {"X-Team": "support"}, "trust_env": False})
+    assert gateway.asked[0].headers["X-Team"] == "support"
+
+
+def test_a_proxy_of_the_environment_is_used(
+    gateway: StandIn, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", gateway.address)
+    ask("http://gateway.example")
+    assert [each.path for each in gateway.asked] == ["http://gateway.example/checkpoints/put"]

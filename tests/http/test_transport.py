@@ -1,0 +1,328 @@
+"""What is sent to the gateway, what is sent again, and what comes of answers that are none."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import logging
+import socket
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerError, errors
+from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb.http import transport as module
+from tests.support.http_stand_in import (
+    DROPPED,
+    MEDIA_TYPE,
+    UNREAD,
+    Answer,
+    StandIn,
+    document,
+    problem,
+    stream,
+)
+
+Ask = Callable[..., Any]
+
+DOCUMENT = {
+    "text": "ä",
+    "count": 1 << 40,
+    "share": 0.5,
+    "flag": True,
+    "none": None,
+    "bytes": b"\0\xff",
+    "list": [[1], {}],
+}
+PRIVATE = "that-nobody-may-see"
+TRANSIENT = {
+    "cut before the request is read": UNREAD,
+    "cut after it took effect": DROPPED,
+    "cut within the answer": document(DOCUMENT, cut_after=5),
+    **{
+        str(status): Answer(status, b"<html>", {"Content-Type": "text/html"})
+        for status in (429, 502, 503, 504)
+    },
+    "a problem that passes": problem(503, "ThreadBusyError", "Somebody has the thread."),
+}
+
+
+# What is sent
+
+
+def test_a_document_goes_to_its_endpoint_and_another_comes_back(gateway: StandIn, ask: Ask) -> None:
+    gateway.script = [document({"answer": [b"\1", None]})]
+    assert ask(gateway.address + "/", "put-writes", DOCUMENT) == {"answer": [b"\1", None]}
+    (asked,) = gateway.asked
+    assert (asked.method, asked.path, asked.document) == ("POST", "/checkpoints/put-writes", DOCUMENT)
+    assert asked.headers["Content-Type"] == asked.headers["Accept"] == MEDIA_TYPE
+    assert "Authorization" not in asked.headers
+
+
+def test_about_is_asked_for(gateway: StandIn, ask: Ask) -> None:
+    gateway.script = [document({"version": 1})]
+    assert ask(gateway.address + "/below", "about") == {"version": 1}
+    assert [(each.method, each.path, each.body) for each in gateway.asked] == [("GET", "/below/about", b"")]
+
+
+def test_attempts_of_a_request_have_one_id_and_requests_have_different_ones(
+    gateway: StandIn, ask: Ask
+) -> None:
+    gateway.script = [DROPPED]
+    ask(gateway.address)
+    ask(gateway.address)
+    first, again, other = (each.headers["X-Request-Id"] for each in gateway.asked)
+    assert first == again != other
+    assert first.isalnum()
+
+
+# What is sent again
+
+
+@pytest.mark.parametrize("failure", TRANSIENT)
+def test_what_fails_for_the_moment_is_sent_again(gateway: StandIn, ask: Ask, failure: str) -> None:
+    gateway.script = [TRANSIENT[failure]] * 3
+    assert ask(gateway.address, params=DOCUMENT) == DOCUMENT
+    assert gateway.script == []
+    assert [each.document for each in gateway.asked if each.document != DOCUMENT] == []
+
+
+def test_an_answer_that_does_not_come_in_time_is_asked_for_again(gateway: StandIn, ask: Ask) -> None:
+    gateway.script = [document({}, delay_seconds=1.0)]
+    assert ask(gateway.address, params=DOCUMENT, timeout=0.2) == DOCUMENT
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("failure", TRANSIENT)
+def test_what_goes_on_failing_is_an_error(gateway: StandIn, ask: Ask, failure: str) -> None:
+    gateway.always = TRANSIENT[failure]
+    with pytest.raises(CheckpointerError) as caught:
+        ask(gateway.address)
+    if failure == "a problem that passes":
+        assert (type(caught.value), str(caught.value)) == (errors.ThreadBusyError, "Somebody has the thread.")
+    else:
+        assert gateway.address in str(caught.value)
+        assert "check url" in str(caught.value)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_who_cannot_be_reached_is_named(ask: Ask) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(
+        CheckpointerError, match=rf"no answer from the gateway at {url} \(ConnectError: .*check url"
+    ):
+        ask(url)
+
+
+def test_nothing_is_sent_again_where_that_is_not_wanted(gateway: StandIn, ask: Ask) -> None:
+    gateway.always = DROPPED
+    with pytest.raises(CheckpointerError, match="no answer"):
+        ask(gateway.address, retry_seconds=0)
+    assert len(gateway.asked) == 1
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Give the seconds that were waited, which are not."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
+    return waits
+
+
+def test_the_gateway_says_how_long_to_wait(gateway: StandIn, ask: Ask, waits: list[float]) -> None:
+    date = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=50)
+    for says in ("7", email.utils.format_datetime(date, usegmt=True), "nonsense"):
+        gateway.script.append(Answer(429, headers={"Retry-After": says}))
+        ask(gateway.address)
+    seconds, until, unknown = waits
+    assert (seconds, 40 < until <= 50, unknown < 1) == (7.0, True, True)
+
+
+def test_what_would_have_to_wait_for_too_long_is_not_waited_for(
+    gateway: StandIn, ask: Ask, waits: list[float]
+) -> None:
+    gateway.always = problem(429, "TooManyRequests", "Forty requests a second.", Retry_After="3600")
+    with pytest.raises(CheckpointerError, match="answered 429 Forty requests a second"):
+        ask(gateway.address)
+    assert waits == []
+
+
+@pytest.mark.usefixtures("hurried")
+def test_what_is_tried_again_for_long_is_spoken_of(
+    gateway: StandIn, ask: Ask, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway.script = [DROPPED] * 3
+    with caplog.at_level(logging.WARNING, attempts.__name__):
+        ask(gateway.address, params={"state": PRIVATE}, auth=PRIVATE)
+    assert f"no answer from the gateway at {gateway.address}" in caplog.text
+    assert PRIVATE not in caplog.text
+
+
+# What is an error at once
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["json", "msgpack"])
+@pytest.mark.parametrize("kind", [name for name in vars(errors) if name.endswith("Error")])
+def test_an_error_keeps_its_class_and_its_words(
+    gateway: StandIn, ask: Ask, kind: str, *, binary: bool
+) -> None:
+    gateway.always = problem(409, kind, "What is wrong.", binary=binary)
+    with pytest.raises(CheckpointerError) as caught:
+        ask(gateway.address)
+    assert (type(caught.value).__name__, str(caught.value)) == (kind, "What is wrong.")
+    assert len(gateway.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["about:blank", "https://gateway.example/problems/annotations", "urn:x:TYPE_CHECKING"]
+)
+def test_other_problems_are_told_with_their_status_and_request(gateway: StandIn, ask: Ask, kind: str) -> None:
+    gateway.always = problem(413, kind, "", X_Request_Id="request-7")
+    with pytest.raises(CheckpointerError) as caught:
+        ask(gateway.address)
+    assert type(caught.value) is CheckpointerError
+    assert (
+        str(caught.value) == f"the gateway at {gateway.address} answered 413 A title (request id request-7)"
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(500, b"", {}),
+        Answer(500, b"{", {"Content-Type": "application/problem+json"}),
+        Answer(500, b"[]", {"Content-Type": "application/problem+json"}),
+        Answer(500, b"\xc1", {"Content-Type": MEDIA_TYPE}),
+        Answer(599, PRIVATE.encode(), {"Content-Type": "text/html"}),
+    ],
+)
+def test_what_is_not_the_gateways_own_answer(gateway: StandIn, ask: Ask, answer: Answer) -> None:
+    gateway.always = answer
+    with pytest.raises(CheckpointerError) as caught:
+        ask(gateway.address)
+    message, request_id = str(caught.value), gateway.asked[0].headers["X-Request-Id"]
+    phrase = {500: "Internal Server Error", 599: "(an unknown status)"}[answer.status]
+    assert message.startswith(f"the gateway at {gateway.address} answered {answer.status} {phrase} ")
+    assert f"(request id {request_id}); it is no answer of the gateway's own: check url" in message
+    assert PRIVATE not in message
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (Answer(401, b"", {}), r"does not know who asks \(401 Unauthorized\); pass auth="),
+        (
+            problem(403, "CheckpointerError", "Only your own."),
+            r"does not allow this \(403 Only your own.\); check auth=",
+        ),
+        (
+            Answer(307, b"", {"Location": f"http://x/{PRIVATE}"}),
+            r"from elsewhere \(307 Temporary Redirect\).*check url",
+        ),
+        (
+            Answer(200, b"<p>", {"Content-Type": "text/html"}),
+            "is no gateway of this release: it sent text/html; check",
+        ),
+        (Answer(200, b"", {}), "is no gateway of this release: it sent no media type; check"),
+    ],
+)
+def test_what_the_configuration_is_to_blame_for(
+    gateway: StandIn, ask: Ask, answer: Answer, says: str
+) -> None:
+    gateway.always = answer
+    with pytest.raises(CheckpointerConfigurationError, match=says) as caught:
+        ask(gateway.address)
+    assert gateway.address in str(caught.value)
+    assert PRIVATE not in str(caught.value)
+    assert len(gateway.asked) == 1
+
+
+def test_an_answer_that_cannot_be_decoded(gateway: StandIn, ask: Ask) -> None:
+    gateway.always = Answer(body=b"\xc1")
+    with pytest.raises(CheckpointerError, match="cannot be read: it is no msgpack"):
+        ask(gateway.address)
+
+
+# Streams
+
+LAST = {"cursor": None}
+PARTS = [{"number": number, "data": bytes(100_000)} for number in range(3)]
+
+
+def test_documents_come_as_they_are_sent(gateway: StandIn, read: Ask) -> None:
+    gateway.script = [DROPPED, Answer(503, b"", {}), stream(*PARTS, LAST)]
+    assert read(gateway.address, []) == [*PARTS, LAST]
+    assert [each.path for each in gateway.asked] == ["/checkpoints/list"] * 3
+
+
+def test_who_wants_no_more_reads_no_more(gateway: StandIn, read: Ask) -> None:
+    gateway.script = [stream(*PARTS, LAST)]
+    assert read(gateway.address, [], at_most=2) == PARTS[:2]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        stream(*PARTS, LAST, cut_after=100_200),
+        stream(*PARTS, LAST, cut_after=100_010),
+        stream(*PARTS, LAST, cut_after=0),
+        stream(*PARTS),
+        stream(
+            *PARTS, LAST, delay_seconds=0.0, headers={"Content-Type": MEDIA_TYPE, "Content-Encoding": "gzip"}
+        ),
+        stream(PARTS[0], "no document"),
+        Answer(body=b"\0\0\0\1\xc1"),
+        Answer(body=b"\0\0"),
+        Answer(body=b"\0\0\0\0\0"),
+        Answer(),
+    ],
+)
+def test_a_stream_that_breaks_off_never_passes_for_complete(
+    gateway: StandIn, read: Ask, broken: Answer
+) -> None:
+    gateway.always = broken
+    seen: list[Any] = []
+    with pytest.raises(CheckpointerError, match=f"the answer of the gateway at {gateway.address} broke off"):
+        read(gateway.address, seen)
+    assert seen == PARTS[: len(seen)]
+    assert len(gateway.asked) == 1
+
+
+def test_a_problem_on_the_way_is_an_error(gateway: StandIn, read: Ask) -> None:
+    told = {"type": "urn:gateway:problem:CheckpointCorruptionError", "detail": "An item is damaged."}
+    for last, kind, says in (
+        (told, errors.CheckpointCorruptionError, "^An item is damaged.$"),
+        ({"title": "Something"}, CheckpointerError, "the gateway at .* failed: Something"),
+    ):
+        gateway.always = stream(PARTS[0], {"problem": last})
+        seen: list[Any] = []
+        with pytest.raises(kind, match=says):
+            read(gateway.address, seen)
+        assert seen == PARTS[:1]
+
+
+def test_what_comes_after_the_last_document_is_of_no_use(gateway: StandIn, read: Ask) -> None:
+    gateway.always = stream(*PARTS, LAST, PARTS[0], cut_after=-10)
+    assert read(gateway.address, []) == [*PARTS, LAST]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (problem(409, "ThreadBusyError", "Somebody has it."), "^Somebody has it.$"),
+        (Answer(200, b"<p>", {"Content-Type": "text/html"}), "is no gateway of this release"),
+    ],
+)
+def test_a_stream_that_does_not_begin(gateway: StandIn, read: Ask, answer: Answer, says: str) -> None:
+    gateway.always = answer
+    with pytest.raises(CheckpointerError, match=says):
+        read(gateway.address, [])

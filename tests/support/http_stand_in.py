@@ -1,0 +1,159 @@
+"""A server in place of the gateway, whose answers are said beforehand: for what the client makes of bad ones."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import ormsgpack
+
+MEDIA_TYPE = "application/vnd.langgraph-dynamodb.v1+msgpack"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server does with one request."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": MEDIA_TYPE})
+    # What is sent of the body before the connection is cut; None is all of it, and no cut.
+    cut_after: int | None = None
+    delay_seconds: float = 0.0
+
+
+# The connection is cut without a word, before the request is read or after.
+UNREAD = Answer(status=0)
+DROPPED = Answer(status=-1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that came."""
+
+    method: str
+    path: str
+    headers: Message
+    body: bytes
+
+    @property
+    def document(self) -> Any:
+        """What it says."""
+        return ormsgpack.unpackb(self.body)
+
+
+@dataclass
+class StandIn:
+    """What the server answers, and what it was asked."""
+
+    address: str
+    # For each request to come, in turn; then each gets its own document back.
+    script: list[Answer] = field(default_factory=list)
+    always: Answer | None = None
+    asked: list[Asked] = field(default_factory=list)
+    connections: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def next_answer(self) -> Answer | None:
+        """Say how to answer the next request; None is with its own document."""
+        with self._lock:
+            return self.always or (self.script.pop(0) if self.script else None)
+
+
+def document(content: Any, **options: Any) -> Answer:
+    """Answer with a document."""
+    return Answer(body=ormsgpack.packb(content), **options)
+
+
+def stream(*contents: Any, **options: Any) -> Answer:
+    """Answer with a stream of documents."""
+    packed = [ormsgpack.packb(each) for each in contents]
+    return Answer(body=b"".join(len(each).to_bytes(4, "big") + each for each in packed), **options)
+
+
+def problem(status: int, kind: str, detail: str, *, binary: bool = False, **headers: str) -> Answer:
+    """Answer with a problem body, as JSON or as msgpack."""
+    content = {"type": f"urn:gateway:problem:{kind}", "title": "A title", "status": status, "detail": detail}
+    body, media_type = (
+        (ormsgpack.packb(content), MEDIA_TYPE)
+        if binary
+        else (json.dumps(content).encode(), "application/problem+json")
+    )
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status, body, {"Content-Type": media_type, **named})
+
+
+class _Server(ThreadingHTTPServer):
+    """The server, which does not wait for clients that keep their connections."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.stand_in = StandIn(f"http://127.0.0.1:{self.server_address[1]}")
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that has gone away."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            raise
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def setup(self) -> None:
+        self.server.stand_in.connections += 1
+        super().setup()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        stand_in = self.server.stand_in
+        answer = stand_in.next_answer()
+        self.close_connection = answer in (UNREAD, DROPPED)
+        if answer == UNREAD:
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        stand_in.asked.append(Asked(self.command, self.path, self.headers, body))
+        if answer != DROPPED:
+            self._send(answer or Answer(body=body or ormsgpack.packb({})))
+
+    def _send(self, answer: Answer) -> None:
+        if answer.delay_seconds:
+            time.sleep(answer.delay_seconds)
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body[: answer.cut_after])
+        self.close_connection = answer.cut_after is not None
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def http_stand_in() -> Iterator[StandIn]:
+    """Run such a server."""
+    with _Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.stand_in
+        finally:
+            server.shutdown()
+            thread.join()
