@@ -5,7 +5,6 @@ import { counted, sized } from "./format.js";
 import { isInternal } from "./state.js";
 import { blameButton, fold, valueOf } from "./value.js";
 
-const WORDS = { added: "added", changed: "changed", gone: "gone", moved: "moved" };
 /** Longer texts are shown whole beside each other and not compared character by character. */
 const COMPARED_CHARACTERS = 20_000;
 const CONTEXT = 80;
@@ -36,7 +35,7 @@ function channelChanges(channel, view) {
       "h3",
       {},
       el("span", { class: "channel-name" }, channel.channel),
-      el("span", { class: `badge ${channel.kind}` }, WORDS[channel.kind]),
+      el("span", { class: `badge ${channel.kind}` }, channel.kind),
       el("span", { class: "size" }, `${sizes[0]} → ${sizes[1]}`),
     ),
     channel.problem && el("p", { class: "problem" }, channel.problem),
@@ -49,15 +48,15 @@ function changeView(change, view) {
   const path = change.path ?? change.before_path;
   const place = path.slice(2).join(" › ");
   const [before, after] = isTextual(change) ? compared(change) : [side(change.before, change.before_path, view), side(change.after, change.path, view)];
+  const moved = change.kind === "moved" ? ` from ${change.before_path.slice(2).join(" › ")}` : "";
   return el(
     "div",
     { class: `change ${change.kind}` },
     el(
       "div",
       { class: "change-place" },
-      el("span", { class: "kind" }, WORDS[change.kind]),
+      el("span", { class: "kind" }, place ? `${change.kind}${moved}` : "the whole channel"),
       place && el("span", { class: "key" }, place),
-      change.kind === "moved" && el("span", { class: "kind" }, `from ${change.before_path.slice(2).join(" › ")}`),
       view.blame && change.path && blameButton(change.path, view),
     ),
     before && el("div", { class: "side before" }, el("span", { class: "sign", "aria-label": "before" }, "−"), before),

@@ -6,6 +6,7 @@ import { fold } from "./value.js";
 
 const WIDTH = 1000;
 const HEIGHT = 120;
+const BAR_WIDTH_MAX = 28;
 const TABLE_ROWS = 200;
 
 /** The cost of a namespace; `select` takes a checkpoint's id. */
@@ -41,7 +42,7 @@ function total(name, value, detail) {
 
 /** Bars, stacked; one path for each series, so that thousands of them are one element. */
 function chart(title, values, series, written, at, show, select) {
-  const width = WIDTH / Math.max(1, values.length);
+  const width = Math.min(BAR_WIDTH_MAX, WIDTH / Math.max(1, values.length));
   const highest = Math.max(1, ...values.map((each) => each.reduce((sum, value) => sum + value, 0)));
   const cursor = svg("rect", { class: "cursor", width: Math.max(width, 2), height: HEIGHT, y: 0, visibility: "hidden" });
   let place = at;
@@ -55,7 +56,7 @@ function chart(title, values, series, written, at, show, select) {
   };
   const positionOf = (event) => {
     const box = drawing.getBoundingClientRect();
-    return Math.floor(((event.clientX - box.left) / box.width) * values.length);
+    return Math.floor((((event.clientX - box.left) / box.width) * WIDTH) / width);
   };
   const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -values.length, End: values.length };
   const drawing = svg(

@@ -49,8 +49,8 @@ export class Findings {
   async search(text) {
     const list = el("ol", { class: "hits" });
     let count = 0;
-    fill(this.body, list);
     await this.#follow("search", { thread: this.thread, text }, `Where “${text}” appeared`, (found) => {
+      fill(this.body, list);
       for (const hit of found.hits) {
         count += 1;
         if (count <= HITS_MAX) {

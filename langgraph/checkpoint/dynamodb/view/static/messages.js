@@ -6,11 +6,6 @@ import { blameButton, entry, fold, more, textOf, valueOf } from "./value.js";
 const ROLES = { human: "human", ai: "model", tool: "tool", system: "system" };
 const tokens = new Intl.NumberFormat("en-US");
 
-/** Whether a value is a list of messages. */
-export function isConversation(node) {
-  return node.kind === "list" && node.items?.length > 0 && node.items.every((each) => each.kind === "message");
-}
-
 /** A list of messages. A result stands beneath the call that it answers. */
 export function conversation(node, path, view) {
   const list = el("ol", { class: "conversation" });

@@ -115,7 +115,7 @@ export class ThreadModel {
       lane: lane.path,
       parent: row.parent === null ? null : keyOf(lane.ns, row.parent),
       at: row.stored_at === null ? null : Date.parse(row.stored_at),
-      newest: row.checkpoint === newest,
+      newest: lane.ns === "" && row.checkpoint === newest,
       failed: row.tasks.some((each) => each.error !== null && !each.finished),
       retried: row.tasks.some((each) => each.error !== null && each.finished),
       waiting: row.tasks.some((each) => each.waiting),

@@ -2,15 +2,14 @@
 
 import { el } from "./dom.js";
 import { counted, sized } from "./format.js";
-import { conversation, isConversation } from "./messages.js";
-import { blameButton, fold, kindOf, valueOf } from "./value.js";
+import { blameButton, fold, isConversation, kindOf, valueOf } from "./value.js";
 
 /** Channels that take up more are closed at first. */
 const OPEN_BYTES = 300_000;
 
 /** The channels of a checkpoint and its metadata. */
 export function stateView(state, view) {
-  const own = state.channels.filter((each) => !isInternal(each.name));
+  const own = ordered(state.channels.filter((each) => !isInternal(each.name)));
   const internal = state.channels.filter((each) => isInternal(each.name));
   const total = state.channels.reduce((sum, each) => sum + each.stored_bytes, 0);
   return el(
@@ -31,6 +30,12 @@ export function stateView(state, view) {
 /** Whether a channel is LangGraph's, and no part of the graph's own state. */
 export function isInternal(name) {
   return name.startsWith("__") || name.startsWith("branch:") || name.startsWith("join:");
+}
+
+/** Conversations come first: they are what most people look for. */
+function ordered(channels) {
+  const talks = ({ node }) => node !== null && isConversation(node);
+  return [...channels.filter(talks), ...channels.filter((each) => !talks(each))];
 }
 
 function summary(channels, total) {
@@ -63,10 +68,6 @@ function channelView(channel, total, view) {
 }
 
 function contentOfChannel(node, path, view) {
-  if (isConversation(node)) {
-    return conversation(node, path, view);
-  }
   const isPlain = ["text", "number", "boolean", "null", "bytes", "message"].includes(node.kind);
   return isPlain ? el("div", { class: "leaf" }, valueOf(node, path, view)) : valueOf(node, path, view);
 }
-

@@ -4,7 +4,7 @@ import { changesView } from "./changes.js";
 import { costView } from "./cost.js";
 import { el, fill } from "./dom.js";
 import { Findings } from "./findings.js";
-import { messageCard } from "./messages.js";
+import { conversation, messageCard } from "./messages.js";
 import { ThreadModel, keyOf } from "./model.js";
 import { pendingView } from "./pending.js";
 import { stateView } from "./state.js";
@@ -169,7 +169,7 @@ export class ThreadPage {
 
   #begin() {
     const all = this.model.ordered();
-    const newest = all.find((each) => each.newest && each.ns === "") ?? all.at(-1);
+    const newest = all.find((each) => each.newest) ?? all.at(-1);
     if (newest === undefined) {
       fill(this.tabs.panel, el("p", { class: "empty" }, "The thread has no checkpoint."));
     } else {
@@ -248,6 +248,7 @@ export class ThreadPage {
       part: (path, start) => this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
       blame: (path) => this.findings.blame(ns, checkpoint, path),
       message: (node, path) => messageCard(node, path, view),
+      conversation: (node, path) => conversation(node, path, view),
     };
     return view;
   }

@@ -5,7 +5,7 @@ import { counted, lasted } from "./format.js";
 import { layOut } from "./layout.js";
 
 const COLUMN = 92;
-const ROW = 78;
+const ROW = 82;
 const MIDDLE = 32;
 const RADIUS = 13;
 /** How many columns are drawn beyond each end of what can be seen. */
@@ -73,8 +73,6 @@ export class TreeView {
       this.#rows[place.row].push(place);
       this.#byColumn[place.column] = place;
     }
-    this.drawing.setAttribute("width", String(Math.max(1, this.#layout.columns) * COLUMN));
-    this.drawing.setAttribute("height", String(this.#layout.rows * ROW));
     this.#drawLanes();
     const after = this.#layout.places.get(this.#selected);
     if (before !== undefined && after !== undefined) {
@@ -140,6 +138,8 @@ export class TreeView {
 
   #draw() {
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.element;
+    this.drawing.setAttribute("width", String(Math.max(this.#layout.columns * COLUMN, clientWidth - this.lanes.offsetWidth)));
+    this.drawing.setAttribute("height", String(this.#layout.rows * ROW));
     const first = Math.max(0, Math.floor(scrollLeft / COLUMN) - MARGIN);
     const last = Math.ceil((scrollLeft + clientWidth) / COLUMN) + MARGIN;
     const [top, bottom] = [Math.floor(scrollTop / ROW) - 1, Math.ceil((scrollTop + clientHeight) / ROW) + 1];
@@ -152,7 +152,8 @@ export class TreeView {
     const crossing = this.#layout.long.filter(({ from, to }) => from.column <= last && to.column >= first);
     const near = seen.map((to) => ({ from: this.#layout.places.get(to.checkpoint.parent), to }));
     const short = near.filter(({ from, to }) => from !== undefined && to.column - from.column === 1 && to.row === from.row);
-    fill(this.edges, [...short, ...crossing].map(edge), seen.map((each) => this.#callEdge(each)));
+    const lines = this.#layout.lanes.slice(1).map(({ row }) => laneLine(row));
+    fill(this.edges, lines, [...short, ...crossing].map(edge), seen.map((each) => this.#callEdge(each)));
     fill(this.nodes, seen.map((each) => this.#node(each)));
     this.drawing.setAttribute("aria-activedescendant", selected === undefined ? "" : nodeId(selected));
   }
@@ -275,6 +276,10 @@ function nearest(rows, column) {
   const row = rows.find((each) => each.length > 0);
   const distance = (place) => Math.abs(place.column - column);
   return row?.reduce((best, each) => (distance(each) < distance(best) ? each : best));
+}
+
+function laneLine(row) {
+  return svg("line", { class: "lane-line", x1: 0, x2: "100%", y1: row * ROW + 0.5, y2: row * ROW + 0.5 });
 }
 
 function edge({ from, to, called = false }) {

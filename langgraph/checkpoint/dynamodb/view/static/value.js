@@ -35,10 +35,8 @@ export function unfold(details) {
 /** What a value is, in a word or two. */
 export function kindOf(node) {
   switch (node.kind) {
-    case "list": {
-      const messages = node.items?.length > 0 && node.items.every((each) => each.kind === "message");
-      return counted(node.length, messages ? "message" : "item");
-    }
+    case "list":
+      return counted(node.length, isConversation(node) ? "message" : "item");
     case "object":
       return `${node.length === 1 ? "1 entry" : `${node.length} entries`}`;
     case "instance":
@@ -50,18 +48,23 @@ export function kindOf(node) {
   }
 }
 
+/** Whether a value is a list of messages. */
+export function isConversation(node) {
+  return node.kind === "list" && node.items?.length > 0 && node.items.every((each) => each.kind === "message");
+}
+
 /**
  * An entry: its name, its value, and what leads to who made it.
  *
  * The view has `part(path, start)`, which reads more of a value that was cut, `blame(path)` or null, `exported`, and
- * `message(node, path)`, which shows a message.
+ * `message(node, path)` and `conversation(node, path)`, which show messages.
  */
 export function entry(key, node, path, view) {
   const name = key === null ? null : el("span", { class: "key" }, key);
   const element = el("div", { class: "entry", "data-path": JSON.stringify(path) });
   const label = [name, el("span", { class: "kind" }, `${kindOf(node)}, ${sized(node.bytes)}`), maskOf(node)];
   if (isContainer(node) && node.kind !== "message") {
-    element.append(fold(label, () => contentOf(node, path, view), { open: node.bytes < OPEN_BYTES }));
+    element.append(fold(label, () => valueOf(node, path, view), { open: node.bytes < OPEN_BYTES }));
   } else {
     const value = valueOf(node, path, view);
     element.append(el("div", { class: "leaf" }, name, " ", maskOf(node), value));
@@ -88,6 +91,8 @@ export function valueOf(node, path, view) {
       return fold(`${sized(node.length)} of bytes, in base 64`, () => textOf(node, path, view));
     case "message":
       return view.message(node, path);
+    case "list":
+      return isConversation(node) ? view.conversation(node, path) : contentOf(node, path, view);
     case "null":
       return el("span", { class: "scalar" }, "null");
     case "boolean":
