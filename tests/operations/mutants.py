@@ -12,7 +12,17 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations import commit, copy, draft, put, put_writes, reads, threads
+from langgraph.checkpoint.dynamodb._operations import (
+    commit,
+    commit_writes,
+    copy,
+    draft,
+    put,
+    put_writes,
+    reads,
+    threads,
+)
+from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -107,14 +117,14 @@ def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
 
 def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
     """Each call gives the item of its task a new expiry, whatever that needs."""
-    store_parts = put_writes._store_parts
+    store_parts = commit_writes._store_parts
 
-    def prolong(table: Table, key: Item, *rest: Any) -> Op[Any]:
-        found = yield from store_parts(table, key, *rest)
-        yield from threads.renew(table, key, table.expires_at(2))
+    def prolong(table: Table, writes: TaskWrites, epoch: bytes | None) -> Op[Any]:
+        found = yield from store_parts(table, writes, epoch)
+        yield from threads.renew(table, items.key(writes.at.pk, writes.sk), table.expires_at(2))
         return found
 
-    patch.setattr(put_writes, "_store_parts", prolong)
+    patch.setattr(commit_writes, "_store_parts", prolong)
 
 
 def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:

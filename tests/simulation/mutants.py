@@ -9,7 +9,13 @@ from typing import Any, TypeAlias
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._operations import collect, commit, draft, put_writes, threads
+from langgraph.checkpoint.dynamodb._operations import (
+    collect,
+    commit,
+    commit_writes,
+    draft,
+    threads,
+)
 from langgraph.checkpoint.dynamodb._operations.collect import Choice
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
 from langgraph.checkpoint.dynamodb._operations.threads import Claim
@@ -52,7 +58,7 @@ def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
 
 def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
     """Nor do writes that need segments."""
-    patch.setattr(put_writes, "look_at_thread", _look_away)
+    patch.setattr(commit_writes, "look_at_thread", _look_away)
 
 
 def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:

@@ -42,13 +42,32 @@ class Head:
     """A head that is ready to be committed."""
 
     at: Partition
-    # Without its epoch and its expiry.
+    # Without its epoch.
     item: Item
     # What it names: new segments, and what is known of all.
     needs: Needs
     has_delta_channels: bool
     # That of the checkpoint of which it is made; None where that was not stored.
     parent: Lifetime | None
+    # The table with the ttl that it is to have.
+    lasts: Table
+
+    @classmethod
+    def expiring(
+        cls,
+        table: Table,
+        at: Partition,
+        item: Item,
+        needs: Needs,
+        *,
+        has_delta_channels: bool,
+        parent: Lifetime | None,
+    ) -> Head:
+        """A head that was made now, with its expiry. What it names was given its own just before."""
+        item = items.with_expiry(item, table.expires_at())
+        if has_delta_channels:
+            item = items.kept_for_descendants(item, _last_expiry(table, needs))
+        return cls(at, item, needs, has_delta_channels, parent, table)
 
 
 @dataclass(frozen=True)
@@ -68,7 +87,6 @@ class Committed:
 
 def commit(
     table: Table,
-    lasts: Table,
     head: Head,
     epoch: bytes | None,
     started_at: float,
@@ -77,29 +95,25 @@ def commit(
     """Store what a head names, and then the head.
 
     Args:
-        table: The table.
-        lasts: The table with the ttl that the head is to have.
+        table: The table, with the ttl that the thread is to have.
         head: The head.
         epoch: The epoch under which what is reused is safe; None for the thread's, where nothing is.
         started_at: When its segments began to be stored, in epoch seconds.
         store_writes: Stores what is to be there when the checkpoint is.
     """
-    at = head.at
-    item = items.with_expiry(head.item, lasts.expires_at())
-    if head.has_delta_channels:
-        item = items.kept_for_descendants(item, _last_expiry(lasts, head.needs))
+    at, lasts = head.at, head.lasts
     if epoch is None:
         epoch = (yield from take_epoch(table, at)).epoch
-    ends_at = items.ends_at(item)
+    ends_at = items.ends_at(head.item)
     if not (yield from store_needs(lasts, at, head.needs, epoch, ends_at)):
         return Committed(epoch, None, Lifetime(ends_at))
     if store_writes is not None:
         yield from store_writes()
-    lifetime = Lifetime(ends_at, (yield from _renew_history(lasts, head, item)))
+    lifetime = Lifetime(ends_at, (yield from _renew_history(lasts, head)))
     if table.clock() - started_at > UPLOAD_SECONDS_MAX:
         # What was uploaded may count as orphaned by now.
         return Committed(epoch, None, lifetime)
-    yield from _put_head(table, {**item, items.EPOCH: {"B": epoch}})
+    yield from _put_head(table, {**head.item, items.EPOCH: {"B": epoch}})
     seen = yield from look_at_thread(table, at, epoch)
     committed = Committed(epoch, seen, lifetime)
     if committed.counts:
@@ -145,14 +159,14 @@ def _last_expiry(table: Table, needs: Needs) -> int | None:
     return last
 
 
-def _renew_history(table: Table, head: Head, item: Item) -> Op[int | None]:
+def _renew_history(table: Table, head: Head) -> Op[int | None]:
     """Keep what the checkpoint's delta channels are rebuilt from alive; return when the first of it expires."""
-    ends_at, own = items.ends_at(item), items.number(item, TTL_ATTRIBUTE)
+    ends_at, own = items.ends_at(head.item), items.number(head.item, TTL_ATTRIBUTE)
     if head.parent is None or not head.has_delta_channels:
         return own
     if not lives_shorter(head.parent.history_expires_at, ends_at):
         return _earlier(head.parent.history_expires_at, own)
-    path = yield from _ancestors(table, head.at, item)
+    path = yield from _ancestors(table, head.at, head.item)
     members = [each for group in path for each in group.members]
     oldest: int | None = None
     for each in path:

@@ -67,7 +67,19 @@ def _tuple(
 
 def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
-    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    at = target(config)
+    read = yield from read_checkpoint(table, codec, at, checkpoint_id_in(config))
+    if read is None:
+        return None
+    found, entry = yield from work(partial(decode, at, codec, *read), read_bytes(*read))
+    table.memory.remember_checkpoint(at.pk, read[0].checkpoint_id, entry)
+    return found
+
+
+def read_checkpoint(
+    table: Table, codec: Codec, at: Partition, checkpoint_id: str | None
+) -> Op[tuple[Group, Segments] | None]:
+    """The items of a checkpoint, or of the newest one that counts, and every segment that they name."""
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
         group = yield from _one(table, at, checkpoint_id, below)
@@ -85,12 +97,7 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
         if loaded is None:
             below = group.checkpoint_id
             continue
-        found, entry = yield from work(
-            partial(_decode, at, codec, loaded, known),
-            sum(map(len, known.contents.values())) + loaded.sealed_bytes(),
-        )
-        table.memory.remember_checkpoint(at.pk, group.checkpoint_id, entry)
-        return found
+        return loaded, known
     msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
     raise CheckpointNotFoundError(msg)
 
@@ -102,7 +109,13 @@ def _one(table: Table, at: Partition, checkpoint_id: str | None, below: str | No
     return groups[0] if groups else None
 
 
-def _decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple[CheckpointTuple, Entry]:
+def read_bytes(group: Group, known: Segments) -> int:
+    """About how many bytes a checkpoint has that was read."""
+    return sum(map(len, known.contents.values())) + group.sealed_bytes()
+
+
+def decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple[CheckpointTuple, Entry]:
+    """A checkpoint as LangGraph wants it, and what a child needs to know of it, given its segments."""
     body = read_body(codec, group.head, known.contents)
     return _tuple(at, codec, group, body, known.contents), _entry(group, body, known)
 

@@ -39,12 +39,11 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
+from langgraph.checkpoint.dynamodb._operations.access import Access, DirectAccess
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, id_of, target
-from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head, commit
+from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.draft import Draft
-from langgraph.checkpoint.dynamodb._operations.get import read_entry
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import History, config_of
+from langgraph.checkpoint.dynamodb._operations.reads import config_of
 from langgraph.checkpoint.dynamodb._operations.threads import (
     lasting,
     outliving,
@@ -119,7 +118,7 @@ def put(
 ) -> Op[RunnableConfig]:
     """Store a checkpoint; when this returns, it is whole and stays so until it is deleted."""
     request = take(table, codec, config, checkpoint, metadata, new_versions)
-    return (yield from store(table, codec, request))
+    return (yield from store(DirectAccess(table, codec), request))
 
 
 def take(
@@ -151,8 +150,9 @@ def take(
     )
 
 
-def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
+def store(access: Access, request: _Put) -> Op[RunnableConfig]:
     """Store what a call of `put` was given; what its `store_writes` stores is there when the checkpoint is."""
+    table, codec = access.table, access.codec
     at, checkpoint_id = request.at, request.checkpoint_id
     thread, parent = table.memory.thread(at.root), None
     if request.parent_id is not None:
@@ -161,19 +161,19 @@ def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
         # Requests come before the head is composed.
         yield from work(partial(request.dumps_all, codec), rough_bytes(request.values))
     if parent is None and request.parent_id is not None:
-        parent = yield from read_entry(table, codec, at, request.parent_id)
-        parent = parent or (yield from _newest_parts(table, codec, at))
+        parent = yield from access.entry(at, request.parent_id)
+        parent = parent or (yield from _newest_parts(access, at))
     remembered = parent or thread
     epoch = None if remembered is None else remembered.epoch
     if epoch is None:
-        yield from look_for_other_savers(table, at)
+        yield from access.look_for_other_savers(at)
     for _ in range(ATTEMPTS_MAX):
         lasts = lasting(table, thread)
-        committed = yield from _attempt(lasts, codec, request, parent, epoch)
+        committed = yield from _attempt(access, lasts, request, parent, epoch)
         thread, epoch = committed.thread, committed.epoch
         if not committed.counts:
             epoch = None if thread is None else thread.epoch
-            request, parent = yield from _read_again(table, codec, request)
+            request, parent = yield from _read_again(access, request)
         elif lasting(table, thread) == lasts:
             return config_of(at, checkpoint_id)
     msg = (
@@ -183,18 +183,13 @@ def store(table: Table, codec: Codec, request: _Put) -> Op[RunnableConfig]:
     raise ThreadBusyError(msg)
 
 
-def _newest_parts(table: Table, codec: Codec, at: Partition) -> Op[Entry | None]:
+def _newest_parts(access: Access, at: Partition) -> Op[Entry | None]:
     """What the newest checkpoint has that can be reused, where the parent was never stored; nothing is inherited."""
-    groups = yield from History(table, at).page()
-    if not groups:
-        return None
-    checkpoint_id = groups[0].checkpoint_id
-    entry = table.memory.checkpoint(at.pk, checkpoint_id)
-    entry = entry or (yield from read_entry(table, codec, at, checkpoint_id))
+    entry = yield from access.newest_entry(at)
     return entry and replace(entry, versions={}, sources={})
 
 
-def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Entry | None]]:
+def _read_again(access: Access, request: _Put) -> Op[tuple[_Put, Entry | None]]:
     """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
 
     Where the parent has gone and the head that was committed has stayed, that head may be all that still
@@ -202,26 +197,24 @@ def _read_again(table: Table, codec: Codec, request: _Put) -> Op[tuple[_Put, Ent
     """
     if request.parent_id is None:
         return request, None
-    table.memory.forget((request.at.pk, request.parent_id))
-    parent = yield from read_entry(table, codec, request.at, request.parent_id)
+    access.table.memory.forget((request.at.pk, request.parent_id))
+    parent = yield from access.entry(request.at, request.parent_id)
     if parent is not None:
         return request, parent
     if not request.delta_channels:
         request = replace(request, parent_id=None)
-    return request, (yield from read_entry(table, codec, request.at, request.checkpoint_id))
+    return request, (yield from access.entry(request.at, request.checkpoint_id))
 
 
 def _attempt(
-    table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
+    access: Access, table: Table, request: _Put, parent: Entry | None, epoch: bytes | None
 ) -> Op[Committed]:
     """Store the checkpoint under an epoch, or under the thread's if that is not known."""
     started_at = table.clock()
-    # The ttl of a longer-lived parent is not that of the thread: clocks differ, and it would grow with each checkpoint.
-    outlives = table if parent is None else outliving(table, parent.lifetime.ends_at)
     # What cannot be serialized fails here, before anything is stored.
-    compose = partial(_compose, outlives, codec, request, parent, epoch)
+    compose = partial(_compose, table, access.codec, request, parent, epoch)
     composed = yield from work(compose, _size(request, parent))
-    committed = yield from commit(table, outlives, composed.head, epoch, started_at, request.store_writes)
+    committed = yield from access.commit(table, composed.head, epoch, started_at, request.store_writes)
     if committed.counts:
         entry = composed.entry(request, committed)
         table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
@@ -241,7 +234,9 @@ def _compose(
     """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
     base = parent if parent is not None and parent.epoch == epoch else None
     sk = items.checkpoint_prefix(request.checkpoint_id)
-    draft = Draft(table, codec, request.at, sk, base)
+    # The ttl of a longer-lived parent is not that of the thread: clocks differ, and it would grow with each checkpoint.
+    outlives = table if parent is None else outliving(table, parent.lifetime.ends_at)
+    draft = Draft(outlives, codec, request.at, sk, base)
     values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
     metadata = _metadata(draft, sk, request.metadata)
     sources = _sources(request, parent, values)
@@ -259,8 +254,14 @@ def _compose(
         metadata=metadata,
         body=body,
     )
-    lifetime = None if parent is None else parent.lifetime
-    head = Head(request.at, item, draft, bool(request.delta_channels), lifetime)
+    head = Head.expiring(
+        outlives,
+        request.at,
+        item,
+        draft,
+        has_delta_channels=bool(request.delta_channels),
+        parent=None if parent is None else parent.lifetime,
+    )
     return _Composed(head, values, sources)
 
 

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
-from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations import put, put_writes
+from langgraph.checkpoint.dynamodb._operations.access import Access, DirectAccess
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -60,7 +59,8 @@ def put_with_writes(
     serialized = yield from work(serialize, size)
     own = (request.at, request.checkpoint_id)
     others = [each for each in dict.fromkeys(call[:2] for call in held) if each != own]
-    found = {own, *(yield from _stored(table, others))}
+    access = DirectAccess(table, codec)
+    found = {own, *(yield from access.stored(others))}
     # The calls of each task, the later ones of which may replace what the earlier ones stored.
     tasks: dict[tuple[Partition, str, str], list[Serialized]] = {}
     for call, writes in zip(held, serialized, strict=True):
@@ -68,22 +68,13 @@ def put_with_writes(
             tasks.setdefault(call[:3], []).append(writes)
 
     def store_writes() -> Op[Any]:
-        yield from gather([_store_in_order(table, codec, task, calls) for task, calls in tasks.items()])
+        yield from gather([_store_in_order(access, task, calls) for task, calls in tasks.items()])
 
-    return (yield from put.store(table, codec, replace(request, store_writes=store_writes)))
-
-
-def _stored(table: Table, wanted: Iterable[tuple[Partition, str]]) -> Op[set[tuple[Partition, str]]]:
-    """Which of these checkpoints are in the table."""
-    keys = {
-        (at.pk, items.checkpoint_prefix(checkpoint_id)): (at, checkpoint_id) for at, checkpoint_id in wanted
-    }
-    found = yield from table.batch_get([items.key(*each) for each in keys], consistent=True)
-    return {keys[item[PARTITION_KEY]["S"], item[SORT_KEY]["S"]] for item in found}
+    return (yield from put.store(access, replace(request, store_writes=store_writes)))
 
 
 def _store_in_order(
-    table: Table, codec: Codec, task: tuple[Partition, str, str], calls: Sequence[Serialized]
+    access: Access, task: tuple[Partition, str, str], calls: Sequence[Serialized]
 ) -> Op[None]:
     for serialized in calls:
-        yield from put_writes.store(table, codec, *task, serialized)
+        yield from put_writes.store(access, *task, serialized)

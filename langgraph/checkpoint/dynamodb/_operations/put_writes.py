@@ -21,32 +21,15 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
-    SEGMENT_LIFETIMES,
-    UPLOAD_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.access import Access, DirectAccess
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
-from langgraph.checkpoint.dynamodb._operations.draft import Draft, store_needs
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    Segments,
-    lost_parts,
-    read_segments,
-)
-from langgraph.checkpoint.dynamodb._operations.threads import (
-    lasting,
-    lives_shorter,
-    look_at_thread,
-    outliving,
-    renew,
-    renew_segments,
-    take_epoch,
-)
+from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites, expiries_of
+from langgraph.checkpoint.dynamodb._operations.draft import Draft
+from langgraph.checkpoint.dynamodb._operations.threads import lasting, outliving
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 
@@ -73,54 +56,43 @@ def put_writes(
         return
     size = sum(rough_bytes(value) for _, value in writes)
     serialized = yield from work(partial(serialize, codec, tuple(writes), task_path), size)
-    yield from store(table, codec, at, checkpoint_id, task_id, serialized)
+    yield from store(DirectAccess(table, codec), at, checkpoint_id, task_id, serialized)
 
 
 def store(
-    table: Table, codec: Codec, at: Partition, checkpoint_id: str, task_id: str, serialized: Serialized
+    access: Access, at: Partition, checkpoint_id: str, task_id: str, serialized: Serialized
 ) -> Op[None]:
     """Store a task's writes once they are serialized."""
+    table, codec = access.table, access.codec
     sk = items.writes_sk(checkpoint_id, task_id)
     call = _Call(serialized, order=int(table.clock() * 1000))
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
     # With which it is stored: as long as anything in the thread lives, and as what the task has already.
     lasts = lasting(table, thread)
-    epoch = yield from _known_epoch(table, at, thread or head)
+    epoch = yield from _known_epoch(access, at, thread or head)
     for _ in range(MERGE_ATTEMPTS_MAX):
         # What may take the place of acknowledged writes is not to need what a deletion may be removing.
         reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
         base = _safe(head, epoch) if reuses else None
         draft = Draft(lasts, codec, at, sk, base)
         # Taken before the segments', which so live as long, however late the update comes.
-        expiries = _expiries(lasts)
+        expiries = expiries_of(lasts)
         parts = yield from work(partial(_parts, draft, call, base), call.size_bytes)
-        # Whether they depend on more than their item: on segments, or on their namespace's entry.
-        needs_look = bool(draft.chunks or at.namespace)
-        if needs_look:
-            epoch = epoch or (yield from take_epoch(table, at)).epoch
-            # Writes may come before the first checkpoint of their namespace.
-            if not (yield from store_needs(lasts, at, draft, epoch, lasts.expires_at(2))):
-                epoch = None
-                continue
-        found = yield from _store_parts(table, items.key(at.pk, sk), parts, call, epoch, expiries)
-        if found is not None and (not found or items.is_expired(found, table.clock())):
-            # What it had has gone or counts as gone, and its segments may be.
-            call.begin(found)
-            continue
-        if found is not None:
+        order = call.order if call.special else None
+        writes = TaskWrites(at, sk, parts, draft, lasts, expiries, order, call.old, call.replaces)
+        outcome = yield from access.commit_writes(writes, epoch)
+        if outcome.stored:
+            return
+        epoch = outcome.epoch
+        if outcome.found is None:
+            # Written again: a deletion may have removed what they name.
+            call.begin({})
+        elif outcome.found.is_gone:
+            call.begin(outcome.found.item)
+        else:
             # The task has writes already: add to them what they lack.
-            lasts = yield from _outlive(lasts, at, found)
-            epoch = yield from _merge(table, codec, at, call, parts, found, epoch)
-            continue
-        if not needs_look:
-            return
-        thread = yield from look_at_thread(table, at, epoch)
-        if thread is not None and thread.epoch == epoch:
-            table.memory.remember_segments(at.pk, epoch, draft.stored())
-            return
-        # A deletion came between: write again what it may have removed before the update named it.
-        call.begin({})
-        epoch = None if thread is None else thread.epoch
+            lasts = outliving(lasts, outcome.found.ends_at)
+            _merge(codec, call, parts, outcome.found)
     msg = (
         f"writes of task {task_id!r} of thread {at.thread_id!r} could not be stored: other calls for the same task"
         f" interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
@@ -128,11 +100,11 @@ def store(
     raise ThreadBusyError(msg)
 
 
-def _known_epoch(table: Table, at: Partition, remembered: ThreadEntry | Entry | None) -> Op[bytes | None]:
+def _known_epoch(access: Access, at: Partition, remembered: ThreadEntry | Entry | None) -> Op[bytes | None]:
     """The thread's epoch as far as this process knows it; a thread that it does not know may be another saver's."""
     if remembered is not None:
         return remembered.epoch
-    yield from look_for_other_savers(table, at)
+    yield from access.look_for_other_savers(at)
     return None
 
 
@@ -171,14 +143,6 @@ def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -
     return regular, special
 
 
-def _expiries(table: Table) -> Item:
-    """When a writes item with these writes is to expire: at the soonest, if it is new, and with its segments."""
-    lifetimes = {":least": 1, ":expiry": 2, ":most": SEGMENT_LIFETIMES}
-    if table.ttl_seconds is None:
-        return {}
-    return {name: {"N": str(table.expires_at(count))} for name, count in lifetimes.items()}
-
-
 def _safe(head: Entry | None, epoch: bytes | None) -> Entry | None:
     """The checkpoint that the writes belong to, if it is remembered and its segments are safe under the epoch.
 
@@ -203,162 +167,22 @@ def _parts(draft: Draft, call: _Call, base: Entry | None) -> dict[str, Part]:
     return parts
 
 
-def _store_parts(
-    table: Table,
-    key: Item,
-    parts: Mapping[str, Part],
-    call: _Call,
-    epoch: bytes | None,
-    expiries: Item,
-) -> Op[Item | None]:
-    """Set parts of a task's writes.
-
-    Returns:
-        The task's item instead, if its regular writes are not those of `call.old`, its special ones came later, or it
-        goes before these writes may, or after their segments.
-    """
-    if not parts:
-        return (yield from _keep(table, key, call.old))
-    sk = items.sort_key(key)
-    attributes: Item = {items.CREATED_AT: {"N": str(int(table.clock()))}}
-    for name, part in parts.items():
-        attributes[name] = part.attribute(sk)
-        if part.ids and epoch is not None:
-            attributes[items.epoch_name(name)] = {"B": epoch}
-    if call.special:
-        attributes[items.ORDER] = {"N": str(call.order)}
-    if not call.replaces:
-        return (yield from _update_item(table, key, attributes, call.old, expiries))
-    if expiries:
-        attributes[TTL_ATTRIBUTE] = expiries[":expiry"]
-    put = table.send(
-        "put_item",
-        Item={**key, **attributes},
-        ConditionExpression="#expiry = :was",
-        ExpressionAttributeNames={"#expiry": TTL_ATTRIBUTE},
-        ExpressionAttributeValues={":was": call.old[TTL_ATTRIBUTE]},
-        ReturnValuesOnConditionCheckFailure="ALL_OLD",
-    )
-    return (yield from in_the_way(put))
-
-
-def _keep(table: Table, key: Item, old: Item) -> Op[Item | None]:
-    """Let writes that are there already not pass for abandoned; return an empty item where they have gone."""
-    now = int(table.clock())
-    if (items.number(old, items.CREATED_AT) or 0) > now - UPLOAD_SECONDS_MAX:
-        return None
-    update = table.update(
-        key,
-        "SET #created = :created",
-        condition="attribute_exists(#pk)",
-        names={"#created": items.CREATED_AT, "#pk": PARTITION_KEY},
-        values={":created": {"N": str(now)}},
-    )
-    return (yield from in_the_way(update))
-
-
-def _update_item(table: Table, key: Item, attributes: Item, old: Item, expiries: Item) -> Op[Item | None]:
-    """Set attributes of a task's item; return the item instead where it does not allow that."""
-    names = {f"#a{position}": name for position, name in enumerate(attributes)}
-    values = {f":a{position}": value for position, value in enumerate(attributes.values())}
-    sets = [f"#a{position} = :a{position}" for position in range(len(attributes))]
-    names["#expiry"] = TTL_ATTRIBUTE
-    conditions = ["attribute_not_exists(#expiry)"]
-    if expiries:
-        # The first call's expiry stays, as long as it fits.
-        sets.append("#expiry = if_not_exists(#expiry, :expiry)")
-        names["#created"] = items.CREATED_AT
-        values |= expiries
-        conditions = ["(attribute_not_exists(#created) OR #expiry BETWEEN :least AND :most)"]
-    if items.WRITES in attributes:
-        names["#writes"] = items.WRITES
-        conditions.append("#writes = :old" if items.WRITES in old else "attribute_not_exists(#writes)")
-        values |= {":old": old[items.WRITES]} if items.WRITES in old else {}
-    if items.ORDER in attributes:
-        names["#order"] = items.ORDER
-        values[":order"] = attributes[items.ORDER]
-        conditions.append("(attribute_not_exists(#order) OR #order < :order)")
-    update = table.update(
-        key,
-        "SET " + ", ".join(sets),
-        condition=" AND ".join(conditions),
-        names=names,
-        values=values,
-        ReturnValuesOnConditionCheckFailure="ALL_OLD",
-    )
-    return (yield from in_the_way(update))
-
-
-def _outlive(table: Table, at: Partition, found: Item) -> Op[Table]:
-    """Let what the task has live as long as what is added, and return the table with which that lives as long too."""
-    ends_at = items.number(found, TTL_ATTRIBUTE)
-    if lives_shorter(ends_at, table.expires_at()):
-        known, named = Segments(), items.named_ids([found])
-        yield from read_segments(table, None, at.pk, named, known)
-        yield from renew_segments(
-            table, at, reach(named, known.contents), table.expires_at(SEGMENT_LIFETIMES)
-        )
-        # What has expired by now is replaced: its segments may have gone before they were renewed.
-        if not items.is_expired(found, table.clock()):
-            ends_at = table.expires_at(2)
-            yield from renew(table, items.key(at.pk, items.sort_key(found)), ends_at)
-    return outliving(table, ends_at)
-
-
-def _merge(
-    table: Table,
-    codec: Codec,
-    at: Partition,
-    call: _Call,
-    parts: Mapping[str, Part],
-    found: Item,
-    epoch: bytes | None,
-) -> Op[bytes | None]:
-    """Leave in the call what the task lacks, with the regular writes that it has; return the thread's epoch."""
-    call.old, call.replaces = found, False
+def _merge(codec: Codec, call: _Call, parts: Mapping[str, Part], found: Found) -> None:
+    """Leave in the call what the task lacks, with the regular writes that it has."""
+    call.old, call.replaces = found.item, False
     if call.regular:
-        epoch = yield from _merge_regular(table, codec, at, call, epoch)
-    order = items.number(found, items.ORDER)
+        stored: dict[int, Write] = {}
+        if found.contents is not None:
+            writes = read_writes(codec, found.item, items.WRITES, found.contents)
+            stored = {each.index: each for each in writes}
+        lacks = call.regular.keys() - stored.keys() or not found.is_safe
+        call.regular = {**call.regular, **stored} if lacks else {}
+    order = items.number(found.item, items.ORDER)
     if call.special and order is not None and order >= call.order:
-        sk = items.sort_key(found)
+        sk = items.sort_key(found.item)
         special = [name for name in parts if name != items.WRITES]
-        if order == call.order and all(found.get(name) == parts[name].attribute(sk) for name in special):
+        if order == call.order and all(found.item.get(name) == parts[name].attribute(sk) for name in special):
             # This very request was carried out, and its answer lost.
             call.special = {}
         else:
             call.order = order + 1
-    return epoch
-
-
-def _merge_regular(
-    table: Table, codec: Codec, at: Partition, call: _Call, epoch: bytes | None
-) -> Op[bytes | None]:
-    """Add to the call's regular writes those that the task has; none are left where it has them all."""
-    stored = yield from _stored_writes(table, codec, at, call.old)
-    part = items.parse_part(call.old, items.WRITES)
-    safe = part is None or not part.own
-    if not safe:
-        # A deletion may still be about to remove what they need, unless they are of the thread's epoch.
-        thread = yield from look_at_thread(table, at, epoch)
-        epoch = None if thread is None else thread.epoch
-        safe = epoch is not None and items.epoch_of(call.old, items.WRITES) == {"B": epoch}
-    lacks = call.regular.keys() - stored.keys() or not safe
-    call.regular = {**call.regular, **stored} if lacks else {}
-    return epoch
-
-
-def _stored_writes(table: Table, codec: Codec, at: Partition, old: Item) -> Op[dict[int, Write]]:
-    """The regular writes that a task has already."""
-    part = items.parse_part(old, items.WRITES)
-    if part is None:
-        return {}
-    known = Segments()
-    yield from read_segments(table, codec, at.pk, part.own, known)
-    try:
-        if (yield from lost_parts(table, old, known, (items.WRITES,))):
-            # A deletion took its segments before it was acknowledged: as if it were not there.
-            return {}
-    except ChangedMeanwhileError:
-        # The update that follows fails, and returns what the item has become.
-        return {}
-    return {each.index: each for each in read_writes(codec, old, items.WRITES, known.contents)}

@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
+from langgraph.checkpoint.dynamodb._operations.access import DirectAccess
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
@@ -142,10 +143,8 @@ class TableStore(SaverStore):
         """Store the writes of a checkpoint that is there already, in just their places."""
         at = items.partition(thread_id, record.namespace)
         for task_id, serialized in _serialized(self._codec, record).items():
-            store = put_writes.store(
-                self._table, self._codec, at, record.checkpoint["id"], task_id, serialized
-            )
-            self._driver.run(store)
+            access = DirectAccess(self._table, self._codec)
+            self._driver.run(put_writes.store(access, at, record.checkpoint["id"], task_id, serialized))
 
 
 def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized]:
