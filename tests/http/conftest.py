@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterator
 from itertools import count
 from types import SimpleNamespace
@@ -16,6 +17,9 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 from tests.support.http_stand_in import StandIn, http_stand_in
 from tests.support.operations import Side
+
+# Certificates are all that takes long to load.
+QUICK = {"client_options": {"verify": ssl.create_default_context()}}
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ def ask(side: Side) -> Callable[..., Any]:
 
     def ask(url: str, method: str = "put", params: Any = None, **options: Any) -> Any:
         call = Call(method, params or {})
-        transport = Transport(url, **options)
+        transport = Transport(url, **{**QUICK, **options})
         if side == "sync":
             try:
                 return transport.send(call)
@@ -76,7 +80,7 @@ def read(side: Side) -> Callable[..., list[Any]]:
 
     def read(url: str, seen: list[Any], at_most: int | None = None, **options: Any) -> list[Any]:
         call = Call("list", {})
-        transport = Transport(url, **options)
+        transport = Transport(url, **{**QUICK, **options})
         if side == "sync":
             try:
                 for each in transport.stream(call):

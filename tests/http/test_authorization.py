@@ -135,8 +135,9 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("account")
 @pytest.mark.parametrize("service", ["lambda", "execute-api"])
 def test_requests_are_signed(gateway: StandIn, ask: Ask, service: Any) -> None:
-    ask(gateway.address + "/stage", params={"a": "b"}, auth=SigV4(service, "eu-west-1"))
-    ask(gateway.address, "about", auth=SigV4(service, "eu-west-1"))
+    auth = SigV4(service, "eu-west-1")
+    ask(gateway.address + "/stage", params={"a": "b"}, auth=auth)
+    ask(gateway.address, "about", auth=auth)
     assert [each.method for each in gateway.asked] == ["POST", "GET"]
     for asked in gateway.asked:
         assert asked.headers["X-Amz-Security-Token"] == "session"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -146,6 +147,51 @@ def test_other_errors_of_the_kind_pass_through(
     with pytest.raises(RuntimeError, match="as it is"):
         send(CALL)
     transport.close()
+
+
+def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
+    async def main() -> list[bool]:
+        transport = Transport(gateway.address)
+        transport.send(CALL)
+        await transport.asend(CALL)
+        opened = transport._connections._open
+        clients: list[Any] = [opened.client, *(each.client for each in opened.loops.values())]
+        del transport
+        gc.collect()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return [each.is_closed for each in clients]
+
+    assert asyncio.run(main()) == [True, True]
+
+
+def test_a_transport_that_is_dropped_after_its_loop(gateway: StandIn) -> None:
+    transport = Transport(gateway.address)
+    asyncio.run(transport.asend(CALL))
+    del transport
+    gc.collect()
+
+
+def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
+    asyncio.run(Transport(gateway.address).aclose())
+    assert gateway.connections == 0
+
+
+def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
+    transport = Transport(gateway.address)
+    transport.send(CALL)
+    inherited = transport._connections._open
+    # What happens in a child, in this process.
+    inherited.process += 1
+    transport._connections.start()
+    assert transport.send(CALL) == {"a": 1}
+    transport.close()
+    assert gateway.connections == 2
+    del transport
+    gc.collect()
+    assert inherited.client is not None
+    assert not inherited.client.is_closed
+    inherited.client.close()
 
 
 USE = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import sys
 import threading
 import time
@@ -11,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import ormsgpack
 
 MEDIA_TYPE = "application/vnd.langgraph-dynamodb.v1+msgpack"
+STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Answer:
 # The connection is cut without a word, before the request is read or after.
 UNREAD = Answer(status=0)
 DROPPED = Answer(status=-1)
+
+ABOUT = Answer(body=b'{"wire_version": 1}', headers={"Content-Type": "application/json"})
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class StandIn:
     """What the server answers, and what it was asked."""
 
     address: str
-    # For each request to come, in turn; then each gets its own document back.
+    # For each request to come, in turn; then each gets its own document back, or what the gateway says of itself.
     script: list[Answer] = field(default_factory=list)
     always: Answer | None = None
     asked: list[Asked] = field(default_factory=list)
@@ -76,19 +81,17 @@ def document(content: Any, **options: Any) -> Answer:
 def stream(*contents: Any, **options: Any) -> Answer:
     """Answer with a stream of documents."""
     packed = [ormsgpack.packb(each) for each in contents]
-    return Answer(body=b"".join(len(each).to_bytes(4, "big") + each for each in packed), **options)
+    body = b"".join(len(each).to_bytes(4, "big") + each for each in packed)
+    return Answer(body=body, **{"headers": {"Content-Type": STREAM_MEDIA_TYPE}, **options})
 
 
-def problem(status: int, kind: str, detail: str, *, binary: bool = False, **headers: str) -> Answer:
-    """Answer with a problem body, as JSON or as msgpack."""
-    content = {"type": f"urn:gateway:problem:{kind}", "title": "A title", "status": status, "detail": detail}
-    body, media_type = (
-        (ormsgpack.packb(content), MEDIA_TYPE)
-        if binary
-        else (json.dumps(content).encode(), "application/problem+json")
-    )
+def problem(status: int, kind: str, detail: str | None, **headers: str) -> Answer:
+    """Answer with a problem body."""
+    content = {"type": f"urn:langgraph-dynamodb:error:{kind}", "title": "A title", "status": status}
+    if detail is not None:
+        content["detail"] = detail
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status, body, {"Content-Type": media_type, **named})
+    return Answer(status, json.dumps(content).encode(), {"Content-Type": "application/problem+json", **named})
 
 
 class _Server(ThreadingHTTPServer):
@@ -96,13 +99,19 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.stand_in = StandIn(f"http://127.0.0.1:{self.server_address[1]}")
+        port = self.server_address[1]
+        self.stand_in = StandIn(f"http://127.0.0.1:{port}")
+        if certificate is not None:
+            self.stand_in.address = f"https://localhost:{port}"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of a client that has gone away."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        """Say nothing of a client that has gone away, or trusts nobody."""
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             raise
 
 
@@ -129,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         stand_in.asked.append(Asked(self.command, self.path, self.headers, body))
         if answer != DROPPED:
-            self._send(answer or Answer(body=body or ormsgpack.packb({})))
+            self._send(answer or (Answer(body=body) if body else ABOUT))
 
     def _send(self, answer: Answer) -> None:
         if answer.delay_seconds:
@@ -147,9 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def http_stand_in() -> Iterator[StandIn]:
-    """Run such a server."""
-    with _Server() as server:
+def http_stand_in(certificate: Path | None = None) -> Iterator[StandIn]:
+    """Run such a server; with TLS where there is a file with a key and a certificate."""
+    with _Server(certificate) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

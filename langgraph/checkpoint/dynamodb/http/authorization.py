@@ -24,23 +24,22 @@ def authorization(auth: Auth) -> httpx.Auth | None:
     """Make httpx's authorization of what the constructor was given, which has been checked."""
     if auth is None or isinstance(auth, httpx.Auth):
         return auth
-    return _Signature(auth) if isinstance(auth, SigV4) else _Bearer(auth)
+    return _Flowing(_Signature(auth).flow if isinstance(auth, SigV4) else _Bearer(auth).flow)
 
 
 class _Flowing(httpx.Auth):
-    """An authorization written once, as a flow."""
+    """An authorization whose flow is written once, for blocking clients and for event loops."""
 
-    def flow(self, request: httpx.Request) -> Flow:
-        """Authorize a request, and again where its response asks for it."""
-        raise NotImplementedError
+    def __init__(self, flow: Callable[[httpx.Request], Flow]) -> None:
+        self._flow = flow
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        flow, outcome = self.flow(request), None
+        flow, outcome = self._flow(request), None
         while (step := _next(flow, outcome)) is not None:
             outcome = (yield step) if isinstance(step, httpx.Request) else step()
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        flow, outcome = self.flow(request), None
+        flow, outcome = self._flow(request), None
         while (step := _next(flow, outcome)) is not None:
             outcome = (yield step) if isinstance(step, httpx.Request) else await asyncio.to_thread(step)
 
@@ -52,7 +51,7 @@ def _next(flow: Flow, outcome: Any) -> httpx.Request | Callable[[], Any] | None:
         return None
 
 
-class _Bearer(_Flowing):
+class _Bearer:
     """A token, or what gives one: that is asked again once the gateway does not take the token any more."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
@@ -76,7 +75,7 @@ class _Bearer(_Flowing):
         return self._token
 
 
-class _Signature(_Flowing):
+class _Signature:
     """AWS's signature."""
 
     def __init__(self, signer: SigV4) -> None:

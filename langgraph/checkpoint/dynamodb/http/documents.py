@@ -1,20 +1,21 @@
 """The documents that travel, as msgpack: bodies, and streams of them. It knows neither HTTP nor what they say.
 
-In a stream each document has its length in front, in four bytes. The last one has a `cursor`, or a `problem` where the
-service failed on the way; a stream without it is not complete.
+In a stream each document has its length in front, in four bytes. The last one has a `cursor` and nothing else, or a
+`problem` where the service failed on the way; a stream without it is not complete.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import ormsgpack
 
 MEDIA_TYPE = "application/vnd.langgraph-dynamodb.v1+msgpack"
+STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
 _LENGTH_BYTES = 4
-_LAST = frozenset({"cursor", "problem"})
 
 
 class BadDocumentError(ValueError):
@@ -24,6 +25,14 @@ class BadDocumentError(ValueError):
 def packed(document: Any) -> bytes:
     """Encode a document."""
     return ormsgpack.packb(document)
+
+
+def parsed(data: bytes) -> Any:
+    """Decode a document in JSON, as which the gateway tells of itself."""
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise BadDocumentError("it is no JSON") from error
 
 
 def unpacked(data: bytes | bytearray) -> Any:
@@ -62,5 +71,5 @@ class Frames:
         del self._rest[:end]
         if not isinstance(document, dict):
             raise BadDocumentError("the stream has something that is no document")
-        self.has_ended = not _LAST.isdisjoint(document)
+        self.has_ended = document.keys() in ({"cursor"}, {"problem"})
         return document

@@ -17,9 +17,11 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.http.documents import (
     MEDIA_TYPE,
+    STREAM_MEDIA_TYPE,
     BadDocumentError,
     Frames,
     packed,
+    parsed,
     unpacked,
 )
 from langgraph.checkpoint.dynamodb.http.problems import (
@@ -32,24 +34,26 @@ from langgraph.checkpoint.dynamodb.http.problems import (
 if TYPE_CHECKING:
     import httpx
 
-ABOUT = "about"
-
+_ABOUT = "about"
+_JSON = "application/json"
 # What is stored is compressed already, or encrypted.
-_HEADERS = {"Accept": MEDIA_TYPE, "Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
+_HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 
 
 class Exchange:
     """A call of an endpoint."""
 
-    def __init__(self, url: str, call: Call, retry_seconds: float) -> None:
-        """Take the gateway's address, the call, and for how long attempts are begun."""
+    def __init__(self, url: str, call: Call, retry_seconds: float, *, stream: bool = False) -> None:
+        """Take the gateway's address, the call, for how long attempts are begun, and whether a stream is wanted."""
         self._url = url
         self._attempts = Attempts(retry_seconds, _is_transient, lambda error: str(self._told(error)))
+        is_about = call.method == _ABOUT
+        self._media_type = STREAM_MEDIA_TYPE if stream else _JSON if is_about else MEDIA_TYPE
         # One id for all attempts, by which they are found in the logs of what is on the way.
-        headers = {**_HEADERS, REQUEST_ID: uuid.uuid4().hex}
-        self.request: dict[str, Any] = {"method": "GET", "url": f"{url}/{ABOUT}", "headers": headers}
+        headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
+        self.request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         """The keyword arguments of httpx's `build_request`."""
-        if call.method != ABOUT:
+        if not is_about:
             self.request = {
                 "method": "POST",
                 "url": f"{url}/checkpoints/{call.method}",
@@ -60,14 +64,14 @@ class Exchange:
     def document(self, response: httpx.Response) -> Any:
         """Return the document of an answer, or raise what the answer stands for."""
         self.check(response)
-        return unpacked(response.content)
+        return (parsed if self._media_type == _JSON else unpacked)(response.content)
 
     def check(self, response: httpx.Response) -> None:
-        """Raise what an answer stands for, unless it has documents; one without success has been read."""
+        """Raise what an answer stands for that has no documents; one without success has been read."""
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url)
         media_type = response.headers.get("Content-Type", "")
-        if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
+        if media_type.partition(";")[0].strip().lower() != self._media_type:
             msg = (
                 f"what answers at {self._url} is no gateway of this release: it sent {media_type or 'no media type'};"
                 " check url, and what is in front of the gateway"

@@ -6,7 +6,7 @@ in front of it, such as a load balancer, answers in its own words, of which the 
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.http.documents import BadDocumentError, unpacked
 
 if TYPE_CHECKING:
     import httpx
@@ -67,10 +66,12 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
     if 300 <= status < 400:
         msg = f"the gateway at {url} answers from elsewhere ({says}), where no request is sent to; check url"
         return CheckpointerConfigurationError(msg)
+    request_id = response.headers.get(REQUEST_ID) or response.request.headers[REQUEST_ID]
     named = _named(problem)
     if named is not None:
+        if sys.version_info >= (3, 11):
+            named.add_note(f"The gateway at {url} says so of request {request_id}.")
         return named
-    request_id = response.headers.get(REQUEST_ID) or response.request.headers[REQUEST_ID]
     remedy = (
         "" if problem else "; it is no answer of the gateway's own: check url, and what is in front of it"
     )
@@ -79,23 +80,21 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
 
 def _problem(response: httpx.Response) -> Mapping[str, Any]:
     """The problem body; empty where there is none."""
-    media_type = response.headers.get("Content-Type", "")
+    if "problem+json" not in response.headers.get("Content-Type", ""):
+        return {}
     try:
-        if "msgpack" in media_type:
-            problem = unpacked(response.content)
-        else:
-            problem = json.loads(response.content) if "problem+json" in media_type else {}
-    except (BadDocumentError, ValueError):
+        problem = response.json()
+    except ValueError:
         return {}
     return problem if isinstance(problem, dict) else {}
 
 
 def _named(problem: Mapping[str, Any]) -> CheckpointerError | None:
-    """The exception that a problem's type names, with its message."""
+    """The exception that a problem's type names, with its message; without one, it is any failure."""
     name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
     kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, CheckpointerError):
-        return kind(_words(problem) or name)
+    if isinstance(kind, type) and issubclass(kind, CheckpointerError) and "detail" in problem:
+        return kind(_words(problem))
     return None
 
 

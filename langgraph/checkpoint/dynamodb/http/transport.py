@@ -106,7 +106,7 @@ class Transport:
         Raises:
             CheckpointerError: As for `send`; and where the stream breaks off, which is not begun again.
         """
-        exchange, frames = self._exchange(call), Frames()
+        exchange, frames = self._exchange(call, stream=True), Frames()
         response = self._opened(exchange)
         try:
             pieces = response.iter_bytes()
@@ -159,7 +159,7 @@ class Transport:
 
     async def astream(self, call: Call) -> AsyncIterator[Any]:
         """Do as `stream` does, on the running event loop."""
-        exchange, frames = self._exchange(call), Frames()
+        exchange, frames = self._exchange(call, stream=True), Frames()
         response = await self._aopened(exchange)
         try:
             # It is a generator, though httpx says less of it.
@@ -198,5 +198,5 @@ class Transport:
         await self._connections.aclose()
         self._connections.close()
 
-    def _exchange(self, call: Call) -> Exchange:
-        return Exchange(self._url, call, self._retry_seconds)
+    def _exchange(self, call: Call, *, stream: bool = False) -> Exchange:
+        return Exchange(self._url, call, self._retry_seconds, stream=stream)
