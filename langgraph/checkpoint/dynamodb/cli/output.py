@@ -117,6 +117,10 @@ class _Step:
         """Go on."""
         self._bar.advance(self._task, by)
 
+    def reach(self, done: float, total: float) -> None:
+        """Go on to where so much is done of what there turned out to be."""
+        self._bar.update(self._task, completed=done, total=total)
+
 
 def label(text: str, style: str = "") -> Text:
     """Text for the terminal, without anything that it would obey."""

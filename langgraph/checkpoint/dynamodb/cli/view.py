@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from secrets import token_urlsafe
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.checkpoint.dynamodb.view import STATIC
 from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.bundle import bundled
+from langgraph.checkpoint.dynamodb.view.export import Exporter
+from langgraph.checkpoint.dynamodb.view.masks import PATTERNS, Masks, parse_rule
 from langgraph.checkpoint.dynamodb.view.record import Session
 
 _EXTRA = ("starlette", "uvicorn")
+
+
+Rules: TypeAlias = list[str] | None
 
 
 def view(
@@ -28,13 +37,61 @@ def view(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the thread's page to a file that needs no server, and end."),
+    ] = None,
+    mask: Annotated[
+        Rules,
+        typer.Option(
+            metavar="WHAT",
+            help=f"Hide values of the export, but not their shape: {', '.join(PATTERNS)}, a /regular expression/, or"
+            " keys such as account.key. May be given several times.",
+        ),
+    ] = None,
+    leave_out: Annotated[
+        Rules, typer.Option(metavar="WHAT", help="Take values out of the export as a whole, likewise.")
+    ] = None,
 ) -> None:
     """Show threads on a page in the browser, step by step.
 
     The page is served from this machine to this machine, to who has the address with its random token, until Ctrl-C.
     It needs the reader's policy, and changes nothing. Values are read without importing or running anything that they
-    name.
+    name. An export has what is encrypted in the clear.
     """
+    if export is not None:
+        rules = [parse_rule(each, "masked") for each in mask or ()]
+        rules += [parse_rule(each, "left out") for each in leave_out or ()]
+        _export(desk, thread_id, export, Masks(rules))
+    elif mask or leave_out:
+        msg = "--mask and --leave-out are for an export; give --export FILE"
+        raise CommandError(Exit.USAGE, msg)
+    else:
+        _serve(desk, thread_id, port, browser=browser)
+
+
+def _export(desk: Desk, thread_id: str | None, file: Path, masks: Masks) -> None:
+    if thread_id is None:
+        msg = "an export is of one thread; give its id"
+        raise CommandError(Exit.USAGE, msg)
+    with desk.output.progress("exporting checkpoints", None) as bar:
+        exporter = Exporter(Session(desk.saver), masks, bar.reach)
+        document = exporter.export(thread_id)
+    try:
+        file.write_text(bundled(STATIC, document), encoding="utf-8")
+    except OSError as error:
+        msg = f"{file} cannot be written: {error.strerror}"
+        raise CommandError(Exit.USAGE, msg) from error
+    for each in document["masks"]:
+        desk.output.note(f"{each['rule']}: {each['action']} {counted(each['times'], 'value')}")
+    if not document["masks"]:
+        desk.output.note("Nothing is masked: whoever has the file has all that the thread has, in the clear.")
+    desk.output.text(
+        f"{file}: {counted(len(document['documents']), 'document')}, {sized(file.stat().st_size)}"
+    )
+
+
+def _serve(desk: Desk, thread_id: str | None, port: int, *, browser: bool) -> None:
     try:
         from langgraph.checkpoint.dynamodb.view.server import PageServer  # noqa: PLC0415 - may not be installed.
     except ModuleNotFoundError as error:

@@ -26,6 +26,7 @@ from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.record import Record, Session
 from langgraph.checkpoint.dynamodb.view.search import search
 from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
+from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 
 Parameters = Mapping[str, str]
@@ -100,7 +101,7 @@ class Answers:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
         with self._session.opened(thread_id) as record:
-            return self._session.run(_thread(record))
+            return self._session.run(thread_document(record))
 
     def _in_thread(self, answer: Callable[[Record, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:
@@ -144,22 +145,6 @@ class Scans:
 # Of one thread
 
 
-def _thread(record: Record) -> Op[documents.Thread]:
-    lanes = yield from record.lanes()
-    names = [each.at.namespace for each in lanes]
-    found = [_lane(each, set(names)) for each in names]
-    return documents.Thread(thread=record.root.thread_id, lanes=found)
-
-
-def _lane(namespace: str, others: set[str]) -> documents.Lane:
-    around, _, own = namespace.rpartition("|")
-    name, _, task_id = own.partition(":")
-    parent = around if around in others else ""
-    return documents.Lane(
-        ns=namespace, name=name, parent=parent if namespace else None, task_id=task_id or None
-    )
-
-
 def _tree(record: Record, parameters: Parameters) -> Op[documents.Tree]:
     limit = _number(parameters, "limit", ROWS, ROWS_MAX)
     lane = yield from record.lane(_text(parameters, "ns"))
@@ -175,7 +160,7 @@ def _part(record: Record, parameters: Parameters) -> Op[documents.Node]:
     lane, group = yield from _checkpoint(record, parameters)
     value = yield from value_at(lane, group, _path(parameters))
     shower = Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)
-    return shower.node(value, _number(parameters, "start", 0, None))
+    return shower.node(value, start=_number(parameters, "start", 0, None))
 
 
 def _pending(record: Record, parameters: Parameters) -> Op[documents.Pending]:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.documents import Change, Changes, ChannelChanges
 from langgraph.checkpoint.dynamodb.view.lane import Lane
-from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Keys, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
     LISTS,
     fingerprint,
@@ -237,9 +237,16 @@ def _change(difference: Difference, shower: Shower) -> Change:
         kind=difference.kind,
         before_path=_path(difference.before_path),
         path=_path(difference.path),
-        before=shower.node(difference.before, start) if has_before else None,
-        after=shower.node(difference.after, start) if has_after else None,
+        before=shower.node(difference.before, keys_of(difference.before_path), start=start)
+        if has_before
+        else None,
+        after=shower.node(difference.after, keys_of(difference.path), start=start) if has_after else None,
     )
+
+
+def keys_of(path: Steps | None) -> Keys:
+    """The keys of a path into a value, behind the word for what it is a value of."""
+    return tuple(each for each in (path or ())[1:] if isinstance(each, str))
 
 
 def _first_difference(before: Any, after: Any) -> int:

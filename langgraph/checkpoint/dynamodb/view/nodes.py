@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.looking import Stored
 from langgraph.checkpoint.dynamodb.view.documents import Call, Entry, Node, Usage
@@ -26,6 +26,7 @@ _NODES_MAX = 10_000
 _CHARACTERS_MAX = 512 * 1024
 # Of a message, what has a place of its own.
 _OWN_FIELDS = ("type", "role", "name", "id", "content", "tool_call_id", "status", "usage_metadata")
+Keys: TypeAlias = "tuple[str, ...]"
 _NOTHING: Sequence[Any] = (None, "", [], {})
 
 
@@ -48,34 +49,41 @@ class Shower:
         self._nodes_left = nodes_max
         self._characters_left = characters_max
 
-    def node(self, value: Any, start: int = 0, depth: int = 0) -> Node:
-        """A value, from one of its characters, bytes, items or entries on."""
+    def node(self, value: Any, keys: Keys = (), *, start: int = 0, depth: int = 0) -> Node:
+        """A value.
+
+        Args:
+            value: The value.
+            keys: Those that lead to it; places in lists do not count.
+            start: From which of its characters, bytes, items or entries on it is shown.
+            depth: How deep it lies in what the document shows.
+        """
         self._nodes_left -= 1
         fields = message_fields(value)
         if fields is not None:
-            return self._message(value, fields, depth)
+            return self._message(value, fields, keys, depth)
         if isinstance(value, Stored):
-            return self._instance(value, start, depth)
+            return self._instance(value, keys, start, depth)
         if isinstance(value, str):
-            return self._text("text", value, start)
+            return self._text(value, start)
         if isinstance(value, BYTES):
             return self._bytes(bytes(value), start)
         if isinstance(value, Mapping):
-            return self._object(value, start, depth)
+            return self._object(value, keys, start, depth)
         if isinstance(value, LISTS):
-            return self._list(value, start, depth)
+            return self._list(value, keys, start, depth)
         return _scalar(value)
 
-    def _text(self, kind: Any, value: str, start: int) -> Node:
+    def _text(self, value: str, start: int) -> Node:
         shown = value[start : start + self._room()]
         self._characters_left -= len(shown)
-        return _part(Node(kind=kind, bytes=size_bytes(value), text=shown), start, len(shown), len(value))
+        return part_of(Node(kind="text", bytes=size_bytes(value), text=shown), start, len(shown), len(value))
 
     def _bytes(self, value: bytes, start: int) -> Node:
         shown = value[start : start + self._room() // 4 * 3]
         self._characters_left -= len(shown) * 4 // 3
         text = base64.b64encode(shown).decode()
-        return _part(Node(kind="bytes", bytes=len(value), text=text), start, len(shown), len(value))
+        return part_of(Node(kind="bytes", bytes=len(value), text=text), start, len(shown), len(value))
 
     def _room(self) -> int:
         return max(0, min(self._text_max, self._characters_left))
@@ -85,34 +93,37 @@ class Shower:
         room = min(self._parts_max, self._nodes_left) if depth < self._depth_max else 0
         return range(start, min(length, start + max(0, room)))
 
-    def _object(self, value: Mapping[Any, Any], start: int, depth: int) -> Node:
+    def _object(self, value: Mapping[Any, Any], keys: Keys, start: int, depth: int) -> Node:
         entries = labelled(value)
         shown = self._parts(len(entries), start, depth)
         some = islice(entries.items(), shown.start, shown.stop)
         node = Node(
             kind="object",
             bytes=size_bytes(value),
-            entries=[Entry(key=key, node=self.node(each, 0, depth + 1)) for key, each in some],
+            entries=[self._entry(key, each, keys, depth) for key, each in some],
         )
-        return _part(node, start, len(shown), len(entries))
+        return part_of(node, start, len(shown), len(entries))
 
-    def _list(self, value: Any, start: int, depth: int) -> Node:
+    def _entry(self, key: str, value: Any, keys: Keys, depth: int) -> Entry:
+        return Entry(key=key, node=self.node(value, (*keys, key), depth=depth + 1))
+
+    def _list(self, value: Any, keys: Keys, start: int, depth: int) -> Node:
         shown = self._parts(len(value), start, depth)
         some = islice(value, shown.start, shown.stop)
         node = Node(
             kind="list",
             bytes=size_bytes(value),
-            items=[self.node(each, 0, depth + 1) for each in some],
+            items=[self.node(each, keys, depth=depth + 1) for each in some],
         )
-        return _part(node, start, len(shown), len(value))
+        return part_of(node, start, len(shown), len(value))
 
-    def _instance(self, value: Stored, start: int, depth: int) -> Node:
+    def _instance(self, value: Stored, keys: Keys, start: int, depth: int) -> Node:
         if depth >= self._depth_max:
             return _cut(Node(kind="instance", bytes=size_bytes(value), type=value.kind), is_cut=True)
-        content = self.node(value.content, start, depth + 1)
-        return Node(kind="instance", bytes=content["bytes"], type=value.kind, value=content)
+        content = self.node(value.content, keys, start=start, depth=depth + 1)
+        return Node(kind="instance", bytes=size_bytes(value.content), type=value.kind, value=content)
 
-    def _message(self, value: Any, fields: Mapping[str, Any], depth: int) -> Node:
+    def _message(self, value: Any, fields: Mapping[str, Any], keys: Keys, depth: int) -> Node:
         calls = _calls(value, fields)
         others = {
             key: each
@@ -126,12 +137,12 @@ class Shower:
             role=str(fields.get("role", fields.get("type", "message"))),
             name=_text_of(fields.get("name")),
             id=_text_of(fields.get("id")),
-            content=self.node(fields.get("content"), 0, depth + 1),
+            content=self.node(fields.get("content"), (*keys, "content"), depth=depth + 1),
             calls=[
                 Call(
                     id=_text_of(each.get("id")),
                     name=str(each.get("name")),
-                    args=self.node(each.get("args"), 0, depth + 2),
+                    args=self.node(each.get("args"), (*keys, "tool_calls", "args"), depth=depth + 2),
                 )
                 for each in calls
             ],
@@ -139,17 +150,15 @@ class Shower:
             status=_text_of(fields.get("status")),
             usage=_usage(fields),
             model=_model(fields),
-            entries=[
-                Entry(key=key, node=self.node(each, 0, depth + 1))
-                for key, each in islice(others.items(), room.stop)
-            ],
+            entries=[self._entry(key, each, keys, depth) for key, each in islice(others.items(), room.stop)],
         )
         if isinstance(value, Stored):
             node["type"] = value.kind
         return _cut(node, is_cut=len(room) < len(others))
 
 
-def _part(node: Node, start: int, count: int, length: int) -> Node:
+def part_of(node: Node, start: int, count: int, length: int) -> Node:
+    """A node with which part of it is there."""
     node["start"], node["end"], node["length"] = start, start + count, length
     return _cut(node, is_cut=start + count < length)
 

@@ -10,7 +10,6 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -31,9 +30,9 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointFormatError,
     CheckpointNotFoundError,
 )
+from langgraph.checkpoint.dynamodb.view import STATIC
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 
-STATIC = Path(__file__).parent / "static"
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"

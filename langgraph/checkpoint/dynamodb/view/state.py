@@ -69,7 +69,7 @@ def _shown(
     lane: Lane, group: Group, body: Body, name: str, shower: Shower
 ) -> Op[tuple[Node | None, str | None]]:
     try:
-        return shower.node((yield from channel_value(lane, group, body, name))), None
+        return shower.node((yield from channel_value(lane, group, body, name)), (name,)), None
     except CheckpointerError as error:
         return None, str(error)
 
@@ -109,7 +109,7 @@ def pending(lane: Lane, group: Group, shower: Shower) -> Op[Pending]:
         thread=lane.at.thread_id,
         ns=lane.at.namespace,
         checkpoint=group.checkpoint_id,
-        tasks=[task_document(lane, each, known.sends) for each in known.tasks],
+        tasks=[task_document(lane, each, known.sends, shower) for each in known.tasks],
         next=next_nodes(known),
         writes=[_write(lane, known, place, shower) for place in range(len(_writes(known)))],
         problem=known.problem,
@@ -127,7 +127,7 @@ def _write(lane: Lane, known: Known, place: int, shower: Shower) -> Write:
     write = task.writes[within]
     value, problem = None, None
     try:
-        value = shower.node(lane.loads(write, task.item))
+        value = shower.node(lane.loads(write, task.item), (write.channel,))
     except CheckpointerError as error:
         problem = str(error)
     return Write(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,6 +34,7 @@ _PULLED = re.compile(r"~__pregel_pull, (.*)", re.DOTALL)
 _PUSHED = re.compile(r"~__pregel_push, (\d{10})\b")
 # Of what was asked, answered and failed with, a tree shows the beginning.
 _TREE_TEXT_MAX = 500
+_TREE_PARTS_MAX = 20
 
 
 @dataclass
@@ -74,14 +75,21 @@ def know(lane: Lane, group: Group, *, whole: bool = False) -> Op[Known]:
     return known
 
 
-def tree(lane: Lane, before: str | None, limit: int) -> Op[documents.Tree]:
+def tree_shower() -> Shower:
+    """What shows the values of one checkpoint in a tree."""
+    return Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX)
+
+
+def tree(
+    lane: Lane, before: str | None, limit: int, shower: Callable[[], Shower] = tree_shower
+) -> Op[documents.Tree]:
     """Some checkpoints of a namespace, the newest first, older than one of them."""
     while not lane.done and len(_below(lane, before)) <= limit:
         yield from lane.read_on()
     found = _below(lane, before)
     rows = []
     for group in found[:limit]:
-        rows.append((yield from row(lane, group)))  # noqa: PERF401 - a comprehension cannot yield.
+        rows.append((yield from row(lane, group, shower())))  # noqa: PERF401 - a comprehension cannot yield.
     newest = next(iter(lane.rows), None)
     return documents.Tree(
         thread=lane.at.thread_id,
@@ -97,13 +105,13 @@ def _below(lane: Lane, before: str | None) -> list[Group]:
     return [each for each in lane.rows if before is None or each.checkpoint_id < before]
 
 
-def row(lane: Lane, group: Group) -> Op[Row]:
+def row(lane: Lane, group: Group, shower: Shower) -> Op[Row]:
     """A checkpoint in the tree."""
     known = yield from know(lane, group)
     step, run = known.metadata.get("step"), known.metadata.get(RUN_ID)
     shown = []
     for task in known.tasks:
-        shown.append(task_document(lane, task, known.sends))  # noqa: PERF401
+        shown.append(task_document(lane, task, known.sends, shower))  # noqa: PERF401
     own = [lane.inventory.sizes[items.sort_key(each)] for each in group.members]
     return Row(
         checkpoint=group.checkpoint_id,
@@ -157,16 +165,16 @@ def is_finished(task: Task) -> bool:
     return items.WRITES in task.item
 
 
-def task_document(
-    lane: Lane, task: Task, sends: Sequence[str | None], text_max: int = _TREE_TEXT_MAX
-) -> documents.Task:
+def task_document(lane: Lane, task: Task, sends: Sequence[str | None], shower: Shower) -> documents.Task:
     """A task as the page shows it."""
-    shower = Shower(text_max=text_max, parts_max=20)
 
     def values(channel: str) -> Iterator[Any]:
         for write in task.writes:
             if write.channel == channel:
-                yield lane.loads(write, task.item)
+                try:
+                    yield lane.loads(write, task.item)
+                except CheckpointerError as error:
+                    yield Stored("unreadable", str(error))
 
     asked = [part for each in values(INTERRUPT) for part in _several(each)]
     error = next(values(ERROR), None)
@@ -175,9 +183,9 @@ def task_document(
     return documents.Task(
         task_id=task.task_id,
         node=node_of(task, sends),
-        asked=[shower.node(_question(each)) for each in asked],
-        answered=[shower.node(part) for each in values(RESUME) for part in _several(each)],
-        error=None if error is None else shower.node(error),
+        asked=[shower.node(_question(each), (INTERRUPT, "value")) for each in asked],
+        answered=[shower.node(part, (RESUME,)) for each in values(RESUME) for part in _several(each)],
+        error=None if error is None else shower.node(error, (ERROR,)),
         finished=finished,
         waiting=bool(asked) and not finished,
         writes=sorted({write.channel for write in task.writes} - set(special)),

@@ -1,0 +1,115 @@
+"""A thread as one file, which shows the same without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from importlib import metadata
+from typing import Any
+from urllib.parse import quote
+
+from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.view.changes import changes
+from langgraph.checkpoint.dynamodb.view.cost import cost
+from langgraph.checkpoint.dynamodb.view.documents import Export, Start
+from langgraph.checkpoint.dynamodb.view.lane import Lane
+from langgraph.checkpoint.dynamodb.view.masks import Masks, without_patterns
+from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.sharing import SharingShower
+from langgraph.checkpoint.dynamodb.view.state import pending, state
+from langgraph.checkpoint.dynamodb.view.threads import thread_document
+from langgraph.checkpoint.dynamodb.view.tree import tree
+
+CUT_BYTES = 1024 * 1024
+# All checkpoints of a namespace are one page.
+_ALL = 1 << 62
+
+
+class Exporter:
+    """Puts the documents of a thread together."""
+
+    def __init__(self, session: Session, masks: Masks, tell: Callable[[int, int], None]) -> None:
+        """Take what to read through, what to mask, and who is told how many checkpoints are done, and of how many."""
+        self._session = session
+        self._masks = masks
+        self._tell = tell
+        self._shower = SharingShower(masks, CUT_BYTES)
+        self._documents: dict[str, Any] = {}
+
+    def export(self, thread_id: str) -> Export:
+        """All that the page shows of a thread.
+
+        Raises:
+            CheckpointNotFoundError: The thread has no checkpoint.
+        """
+        with self._session.opened(thread_id) as record:
+            lanes = self._session.run(record.lanes())
+            for lane in lanes:
+                self._session.run(lane.read_to_end())
+            of = sum(len(lane.rows) for lane in lanes)
+            if not of:
+                msg = f"thread {thread_id!r} has no checkpoint; `threads` lists the threads that there are"
+                raise CheckpointNotFoundError(msg)
+            start = Start(
+                version=metadata.version("langgraph-dynamodb"),
+                table=self._session.table.name,
+                thread=thread_id,
+            )
+            self._add("start", {}, start)
+            self._add("thread", {"thread": thread_id}, self._session.run(thread_document(record)))
+            done = 0
+            for lane in lanes:
+                self._lane(lane)
+                for group in lane.rows:
+                    self._checkpoint(lane, group)
+                    done += 1
+                    self._tell(done, of)
+        return Export(
+            made_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            masks=self._masks.told(),
+            cut_bytes=CUT_BYTES,
+            shared=[without_patterns(each, self._masks) for each in self._shower.shared],
+            documents=self._documents,
+        )
+
+    def _lane(self, lane: Lane) -> None:
+        at = {"thread": lane.at.thread_id, "ns": lane.at.namespace}
+        self._add("tree", at, self._session.run(tree(lane, None, _ALL, lambda: self._shower)))
+        try:
+            self._add("cost", at, self._session.run(cost(lane)))
+        except CheckpointerError:
+            # A damaged namespace has no cost, and the rest of it is shown.
+            return
+
+    def _checkpoint(self, lane: Lane, group: Group) -> None:
+        run, shower = self._session.run, self._shower
+        at = {
+            "thread": lane.at.thread_id,
+            "ns": lane.at.namespace,
+            "checkpoint": group.checkpoint_id,
+        }
+        try:
+            self._add("state", at, run(state(lane, group, shower)))
+            parent = run(lane.parent(group))
+            self._add("changes", at, run(changes(lane, group, parent, shower)))
+        except CheckpointerError:
+            # Its row in the tree says what is wrong with it.
+            return
+        finally:
+            self._add("pending", at, run(pending(lane, group, shower)))
+
+    def _add(self, name: str, parameters: Mapping[str, str], document: Any) -> None:
+        shown = without_patterns(dict(parameters), self._masks)
+        self._documents[address(name, shown)] = without_patterns(document, self._masks)
+
+
+def address(name: str, parameters: Mapping[str, str]) -> str:
+    """The request that a document answers, as the page writes it."""
+    given = "&".join(f"{key}={_encoded(each)}" for key, each in parameters.items())
+    return f"api/{name}?{given}" if given else f"api/{name}"
+
+
+def _encoded(text: str) -> str:
+    """A text as `encodeURIComponent` writes it."""
+    return quote(text, safe="!'()*-._~")
