@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb.cli.delete import delete
 from langgraph.checkpoint.dynamodb.cli.diff import diff
 from langgraph.checkpoint.dynamodb.cli.doctor import doctor
 from langgraph.checkpoint.dynamodb.cli.files import export, import_
+from langgraph.checkpoint.dynamodb.cli.gateway import gateway
 from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
@@ -77,6 +78,7 @@ for each in (
     restore,
     prune,
     delete,
+    gateway,
 ):
     # A word of Python has a line behind it.
     app.command(each.__name__.rstrip("_"))(command(each))

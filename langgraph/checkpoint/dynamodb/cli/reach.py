@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
 from langgraph.checkpoint.dynamodb.config.places import Environment, Place
-from langgraph.checkpoint.dynamodb.config.sources import Section, read
+from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, Section, read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -53,7 +53,9 @@ class Reach:
                 )
                 raise CheckpointerConfigurationError(msg)
             return Section({}, Place())
-        return read(self.config)
+        # With a table that is named, a file may be about the gateway alone.
+        is_named = self.table_name is not None and self.config is not None
+        return read(self.config, replace(CHECKPOINTER, wanted=None) if is_named else CHECKPOINTER)
 
     def _under_options(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """A configuration as the options change it. A table that is named makes it one of DynamoDB."""

@@ -48,7 +48,7 @@ def _no_flag(value: Any) -> Any:
     return value
 
 
-def _split(value: Any) -> Any:
+def split(value: Any) -> Any:
     """Take a text apart at its commas: the environment has no lists."""
     return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
 
@@ -69,7 +69,7 @@ Reference = Annotated[
 class SerdeOptions(Options):
     """LangGraph's `JsonPlusSerializer`."""
 
-    allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(_split)] | None = Field(
+    allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(split)] | None = Field(
         default=None,
         description="Types that may be made of what is stored, as module:Name, besides those that are known to be "
         "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides.",

@@ -38,7 +38,7 @@ class Environment(Place):
 
     prefix = "LANGGRAPH_CHECKPOINTER_"
     # LangGraph's Agent Server reads these, which it names in the same way.
-    foreign_prefix = "LANGGRAPH_CHECKPOINTER_POSTGRES_"
+    foreign_prefixes: tuple[str, ...] = ("LANGGRAPH_CHECKPOINTER_POSTGRES_",)
 
     def of(self, key: Key) -> str:
         """Name the variable."""

@@ -21,27 +21,48 @@ from langgraph.checkpoint.dynamodb.config.places import (
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
-_IN_YAML = "checkpointer"
-_IN_TOML = ("tool", "langgraph-dynamodb")
-_WANTED = "say which type of checkpointer it is, such as `memory` or `dynamodb`"
+
+@dataclass(frozen=True)
+class Subject:
+    """What a configuration is about: under which names it stands, and what to say where it does not.
+
+    Args:
+        in_yaml: The key of a YAML file.
+        in_toml: The table of a TOML file.
+        environment: Whose prefix its variables have.
+        wanted: What to write; None where there is nothing that has to be configured.
+    """
+
+    in_yaml: str
+    in_toml: tuple[str, ...]
+    environment: Environment
+    wanted: str | None
+
+
+CHECKPOINTER = Subject(
+    "checkpointer",
+    ("tool", "langgraph-dynamodb"),
+    Environment(),
+    "say which type of checkpointer it is, such as `memory` or `dynamodb`",
+)
 
 
 @dataclass(frozen=True)
 class Section:
-    """What a source says about the checkpointer, as it stands there, and where that is."""
+    """What a source says about a subject, as it stands there, and where that is."""
 
     content: Any
     place: Place
 
 
-def read(source: object) -> Section:
+def read(source: object, subject: Subject = CHECKPOINTER) -> Section:
     """Read a file, a dict, or, without either, the environment."""
     if source is None:
-        return _read_environment(os.environ)
+        return _read_environment(os.environ, subject)
     if isinstance(source, Mapping):
-        return Section(source.get(_IN_YAML, source), Place())
+        return Section(source.get(subject.in_yaml, source), Place())
     if isinstance(source, (str, os.PathLike)):
-        return _read_file(Path(source))
+        return _read_file(Path(source), subject)
     msg = (
         f"a checkpointer cannot be configured by a {type(source).__name__}; "
         "give a CheckpointerConfig, a dict, the path of a YAML or TOML file, or nothing for the environment"
@@ -49,13 +70,13 @@ def read(source: object) -> Section:
     raise CheckpointerConfigurationError(msg)
 
 
-def _read_file(path: Path) -> Section:
+def _read_file(path: Path, subject: Subject) -> Section:
     readers = {".yaml": _read_yaml, ".yml": _read_yaml, ".toml": _read_toml}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         _refuse(f"{path}: a configuration is read from {', '.join(readers)} files, by their endings")
     try:
-        return reader(str(path), path.read_text(encoding="utf-8"))
+        return reader(str(path), path.read_text(encoding="utf-8"), subject)
     except FileNotFoundError:
         _refuse(f"{path}: there is no such file")
     except OSError as error:
@@ -67,13 +88,15 @@ def _read_file(path: Path) -> Section:
 # YAML
 
 
-def _read_yaml(name: str, text: str) -> Section:
+def _read_yaml(name: str, text: str, subject: Subject) -> Section:
     loader = yaml.SafeLoader("")
     try:
         # A file without anything in it has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")
-        found = _section_node(root, name)
-        place = YamlFile(name, root, (_IN_YAML,))
+        found = _section_node(root, name, subject)
+        place = YamlFile(name, root, (subject.in_yaml,))
+        if found is None:
+            return Section({}, place)
         faults = _twice(found, (), ())
         if faults:
             raise configuration_error(faults, place)
@@ -84,19 +107,21 @@ def _read_yaml(name: str, text: str) -> Section:
     except yaml.YAMLError:
         _refuse(f"{name}: this is not YAML: it has a character that YAML does not allow")
     except ValueError:
-        _refuse(f"{name}: a date or number under `{_IN_YAML}:` is none; put it in quotes if it is text")
+        _refuse(
+            f"{name}: a date or number under `{subject.in_yaml}:` is none; put it in quotes if it is text"
+        )
     finally:
         loader.dispose()
 
 
-def _section_node(root: yaml.Node, name: str) -> yaml.Node:
+def _section_node(root: yaml.Node, name: str, subject: Subject) -> yaml.Node | None:
     pairs: list[tuple[yaml.Node, yaml.Node]] = root.value if isinstance(root, yaml.MappingNode) else []
-    found = [(key.start_mark.line + 1, value) for key, value in pairs if key.value == _IN_YAML]
-    if not found:
-        _refuse(f"{name}: there is no `{_IN_YAML}:` in it; {_WANTED}")
+    found = [(key.start_mark.line + 1, value) for key, value in pairs if key.value == subject.in_yaml]
+    if not found and subject.wanted is not None:
+        _refuse(f"{name}: there is no `{subject.in_yaml}:` in it; {subject.wanted}")
     if len(found) > 1:
-        _refuse(f"{name}, line {found[1][0]}: `{_IN_YAML}:` stands there twice; leave one of the two")
-    return found[0][1]
+        _refuse(f"{name}, line {found[1][0]}: `{subject.in_yaml}:` stands there twice; leave one of the two")
+    return found[0][1] if found else None
 
 
 def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, ...]) -> list[Fault]:
@@ -137,36 +162,36 @@ def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
 # TOML
 
 
-def _read_toml(name: str, text: str) -> Section:
+def _read_toml(name: str, text: str, subject: Subject) -> Section:
     try:
         content: Any = parse_toml(text)
     except ValueError as error:
         _refuse(f"{name}: this is not TOML: {error}")
-    for part in _IN_TOML:
+    for part in subject.in_toml:
         content = content.get(part) if isinstance(content, dict) else None
-    if content is None:
-        _refuse(f"{name}: there is no [{'.'.join(_IN_TOML)}] in it; {_WANTED}")
-    return Section(content, TomlFile(name, text, _IN_TOML))
+    if content is None and subject.wanted is not None:
+        _refuse(f"{name}: there is no [{'.'.join(subject.in_toml)}] in it; {subject.wanted}")
+    return Section({} if content is None else content, TomlFile(name, text, subject.in_toml))
 
 
 # The environment
 
 
-def _read_environment(variables: Mapping[str, str]) -> Section:
-    prefix = Environment.prefix
+def _read_environment(variables: Mapping[str, str], subject: Subject) -> Section:
+    prefix = subject.environment.prefix
     content: dict[str, Any] = {}
     for name in sorted(variables):
-        if name.startswith(prefix) and not name.startswith(Environment.foreign_prefix):
+        if name.startswith(prefix) and not name.startswith(subject.environment.foreign_prefixes):
             key = tuple(name[len(prefix) :].lower().split("__"))
             if not _put(content, key, variables[name]):
                 says = "is set, and so is a variable whose name is a part of it; leave one of the two"
-                raise configuration_error([Fault(key, says)], Environment())
-    if not content:
+                raise configuration_error([Fault(key, says)], subject.environment)
+    if not content and subject.wanted is not None:
         _refuse(
-            f"no configuration was given, and {prefix}TYPE is not set in the environment; {_WANTED}, "
+            f"no configuration was given, and {prefix}TYPE is not set in the environment; {subject.wanted}, "
             f"with options as {prefix}CONFIG__TABLE_NAME"
         )
-    return Section(content, Environment())
+    return Section(content, subject.environment)
 
 
 def _put(content: dict[str, Any], key: tuple[str, ...], text: str) -> bool:

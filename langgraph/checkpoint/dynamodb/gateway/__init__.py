@@ -9,5 +9,6 @@ from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
 
-__all__ = ["Authenticate", "Limits", "Principal", "create_gateway"]
+__all__ = ["Authenticate", "Limits", "Principal", "configured_gateway", "create_gateway"]

@@ -1,18 +1,14 @@
-"""AWS IAM: the identity that a function URL or API Gateway has verified by the request's signature (SigV4).
-
-It stands in the event that AWS gives to the function, which Mangum puts into the ASGI scope. A header says nothing
-here: anybody can send one.
-"""
+"""AWS IAM: the identity that a function URL or API Gateway has verified by the request's signature (SigV4)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from starlette.requests import HTTPConnection
 
+from langgraph.checkpoint.dynamodb.gateway.events import found_in
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
 # The account is always written out, and a wildcard is for the name only. A role's name is unique in its account,
@@ -36,8 +32,9 @@ class IamIdentities:
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
         """Give the principal of the identity in a request's event; None where there is none, or it is unknown."""
-        arn = _verified_arn(request.scope.get("aws.event"))
-        identity = None if arn is None else _identity(arn)
+        # Of a function URL or an HTTP API, whose events are of version 2.0, or of a REST API, of 1.0.
+        arn = found_in(request, "authorizer", "iam", "userArn") or found_in(request, "identity", "userArn")
+        identity = _identity(arn) if isinstance(arn, str) else None
         if identity is None:
             return None
         return next((principal for known, principal in self._known if fnmatchcase(identity, known)), None)
@@ -47,22 +44,6 @@ def _canonical(pattern: str) -> str:
     """A pattern without the path."""
     account, _, rest = pattern.partition("/")
     return f"{account}/{rest.rpartition('/')[2]}"
-
-
-def _verified_arn(event: Any) -> str | None:
-    """The ARN in an event of a function URL or an HTTP API (version 2.0), or of a REST API (1.0)."""
-    context = event.get("requestContext") if isinstance(event, dict) else None
-    if not isinstance(context, dict):
-        return None
-    places = (("authorizer", "iam", "userArn"), ("identity", "userArn"))
-    found = (_at(context, place) for place in places)
-    return next((each for each in found if isinstance(each, str)), None)
-
-
-def _at(value: Any, place: Iterable[str]) -> Any:
-    for name in place:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _identity(arn: str) -> str | None:

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: verified by PyJWT with the issuer's public keys; claims say who it is, and may what."""
+"""JSON Web Tokens: verified by PyJWT with the public keys of who issues them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import jwt
 from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb.config.dynamodb import NotNegative
-from langgraph.checkpoint.dynamodb.config.types import Options
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.config.dynamodb import NotNegative, split
 from langgraph.checkpoint.dynamodb.gateway.authentication import bearer_token
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
+from langgraph.checkpoint.dynamodb.gateway.claims import ClaimOptions
 from langgraph.checkpoint.dynamodb.gateway.keys import KeySet, fetcher
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, TENANT_PATTERN, Principal
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -26,12 +24,7 @@ Algorithm: TypeAlias = Literal[
 ]
 
 
-def split(value: Any) -> Any:
-    """Take a text apart at its commas: the environment has no lists."""
-    return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
-
-
-class JwtOptions(Options):
+class JwtOptions(ClaimOptions):
     """How JSON Web Tokens are verified, and which of their claims say what."""
 
     jwks_url: str = Field(
@@ -46,27 +39,6 @@ class JwtOptions(Options):
     )
     leeway_seconds: Annotated[NotNegative, Field(le=300)] = Field(
         default=10, description="By how much clocks may differ, in seconds."
-    )
-    name_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
-    tenant_claim: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The claim that names the tenant; a token without it is refused.",
-    )
-    tenant: str | None = Field(
-        default=None, pattern=TENANT_PATTERN, description="The tenant of all tokens, where no claim names it."
-    )
-    rights_claim: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The claim with the rights, a list or a text with spaces, such as scope; others are passed over.",
-    )
-    rights_prefix: str = Field(
-        default="",
-        description="What stands before a right in that claim, such as checkpoints: in checkpoints:read.",
-    )
-    rights: Annotated[list[Right], BeforeValidator(split)] = Field(
-        default=["read", "write"], description="The rights of all tokens, where no claim has them."
     )
 
 
@@ -90,11 +62,11 @@ class JsonWebTokens:
             return None
         try:
             claims = await self._verified(token)
-            return None if claims is None else self._principal(claims)
-        except (jwt.PyJWTError, CheckpointerInputError) as error:
+        except jwt.PyJWTError as error:
             # The reason is for the operator: a stranger is not told how near they were.
             logger.info("a token was refused: %s", type(error).__name__)
             return None
+        return None if claims is None else self._options.principal(claims)
 
     async def _verified(self, token: str) -> Mapping[str, Any] | None:
         key = await self._keys.key(jwt.get_unverified_header(token).get("kid"))
@@ -112,20 +84,3 @@ class JsonWebTokens:
             options={"require": ["exp", "iss", "aud", options.name_claim]},
         )
         return claims
-
-    def _principal(self, claims: Mapping[str, Any]) -> Principal:
-        options = self._options
-        tenant = options.tenant
-        if options.tenant_claim is not None:
-            # Whose tenant is not said may reach no thread at all, instead of all.
-            tenant = str(claims.get(options.tenant_claim, ""))
-        rights = frozenset(options.rights)
-        if options.rights_claim is not None:
-            named = _words(claims.get(options.rights_claim))
-            rights = frozenset(each for each in RIGHTS if f"{options.rights_prefix}{each}" in named)
-        return Principal(str(claims[options.name_claim]), tenant, rights)
-
-
-def _words(claim: Any) -> set[str]:
-    words = claim.split() if isinstance(claim, str) else claim
-    return {each for each in words if isinstance(each, str)} if isinstance(words, list) else set()

@@ -1,0 +1,82 @@
+"""Claims: what a verified token says of who has it, of which tenant they are, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb.config.dynamodb import split
+from langgraph.checkpoint.dynamodb.config.types import Options
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
+from langgraph.checkpoint.dynamodb.gateway.events import found_in
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, TENANT_PATTERN, Principal
+
+Rights = Annotated[list[Right], BeforeValidator(split)]
+Tenant = Annotated[str, Field(pattern=TENANT_PATTERN)]
+
+
+class ClaimOptions(Options):
+    """Which claims of a token say what."""
+
+    name_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
+    tenant_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The claim that names the tenant; a token without it is refused.",
+    )
+    tenant: Tenant | None = Field(
+        default=None,
+        description="The tenant of all tokens, where no claim names it; without either, all threads.",
+    )
+    rights_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The claim with the rights, a list or a text with spaces, such as scope; others are passed over.",
+    )
+    rights_prefix: str = Field(
+        default="",
+        description="What stands before a right in that claim, such as checkpoints: in checkpoints:read.",
+    )
+    rights: Rights = Field(
+        default=["read", "write"], description="The rights of all tokens, where no claim has them."
+    )
+
+    def principal(self, claims: Mapping[str, Any]) -> Principal | None:
+        """The principal of a token's claims; None where they do not say who it is, or whose."""
+        name, tenant = claims.get(self.name_claim), self.tenant
+        if self.tenant_claim is not None:
+            tenant = claims.get(self.tenant_claim)
+            if not isinstance(tenant, str):
+                return None
+        if not isinstance(name, str):
+            return None
+        try:
+            return Principal(name, tenant, self._rights(claims))
+        except CheckpointerInputError:
+            return None
+
+    def _rights(self, claims: Mapping[str, Any]) -> frozenset[Right]:
+        if self.rights_claim is None:
+            return frozenset(self.rights)
+        claim = claims.get(self.rights_claim)
+        # API Gateway writes a list as a text, in square brackets.
+        words = claim.strip("[]").split() if isinstance(claim, str) else claim
+        named = words if isinstance(words, list) else []
+        return frozenset(each for each in RIGHTS if f"{self.rights_prefix}{each}" in named)
+
+
+class AuthorizerClaims:
+    """Authenticates by the claims of the token that a JWT authorizer of API Gateway has verified."""
+
+    def __init__(self, options: ClaimOptions) -> None:
+        """Take which claims say what."""
+        self._options = options
+
+    async def __call__(self, request: HTTPConnection) -> Principal | None:
+        """Give the principal of the token in a request's event; None where there is none."""
+        claims = found_in(request, "authorizer", "jwt", "claims")
+        return self._options.principal(claims) if isinstance(claims, dict) else None

@@ -1,0 +1,193 @@
+"""The service's settings: who may ask for what, and how much, from a file or the environment.
+
+They stand in the file that also configures the checkpointer, under `gateway`; or in variables that begin with
+`LANGGRAPH_GATEWAY_`. What is said of a mistake never has a value.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import yaml
+from fastapi import FastAPI
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver, split
+from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
+from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.dynamodb.config.places import Environment
+from langgraph.checkpoint.dynamodb.config.sources import Subject, read
+from langgraph.checkpoint.dynamodb.config.types import Options
+from langgraph.checkpoint.dynamodb.config.variables import Variables
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
+from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, any_of
+from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
+from langgraph.checkpoint.dynamodb.gateway.claims import AuthorizerClaims, ClaimOptions, Rights, Tenant
+from langgraph.checkpoint.dynamodb.gateway.iam import IDENTITY_PATTERN, IamIdentities
+from langgraph.checkpoint.dynamodb.gateway.jwt import JsonWebTokens, JwtOptions
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+
+class GatewayEnvironment(Environment):
+    """The environment of the service."""
+
+    prefix = "LANGGRAPH_GATEWAY_"
+    foreign_prefixes = ()
+
+
+_SUBJECT = Subject("gateway", ("tool", "langgraph-dynamodb-gateway"), GatewayEnvironment(), None)
+
+
+def _parsed(value: Any) -> Any:
+    """Make a mapping of a text: a secret is one variable, with JSON or YAML in it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        msg = "give a mapping, or one as JSON or YAML"
+        raise ValueError(msg) from None
+
+
+class _NamedOptions(Options):
+    tenant: Tenant | None = Field(
+        default=None, description="The tenant whose threads these are; without one, all threads."
+    )
+    rights: Rights = Field(
+        default=["read", "write"], description="Any of read, write and administer; none contains another."
+    )
+
+    def principal(self, name: str) -> Principal:
+        """The principal of that name."""
+        return Principal(name, self.tenant, frozenset(self.rights))
+
+
+class BearerOptions(_NamedOptions):
+    """A principal that has random tokens."""
+
+    sha256: Annotated[
+        list[Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]],
+        BeforeValidator(split),
+        Field(min_length=1),
+    ] = Field(description="The SHA-256 hashes of its tokens, in hexadecimal; two while one is replaced.")
+
+
+class IamOptions(_NamedOptions):
+    """A principal that has roles or users of IAM."""
+
+    arns: Annotated[
+        list[Annotated[str, Field(pattern=IDENTITY_PATTERN)]], BeforeValidator(split), Field(min_length=1)
+    ] = Field(
+        description="ARNs of its roles or users, such as arn:aws:iam::123456789012:role/agents-*; * is for names only."
+    )
+
+
+class PrincipalsOptions(Options):
+    """Who may ask, by each way of saying so."""
+
+    bearer: dict[str, BearerOptions] = Field(
+        default={}, description="Principals with random tokens, by their names."
+    )
+    iam: dict[str, IamOptions] = Field(
+        default={}, description="Principals with roles or users of IAM, by their names."
+    )
+    jwt: JwtOptions | None = Field(
+        default=None, description="Whose JSON Web Tokens are accepted, and what their claims mean."
+    )
+    authorizer: ClaimOptions | None = Field(
+        default=None,
+        description="What the claims mean of tokens that a JWT authorizer of API Gateway has verified.",
+    )
+
+    def authenticate(self) -> Authenticate | None:
+        """What tells principals; None where nobody is named."""
+        ways: list[Authenticate] = []
+        if self.bearer:
+            ways.append(
+                BearerTokens({each.principal(name): each.sha256 for name, each in self.bearer.items()})
+            )
+        if self.jwt is not None:
+            ways.append(JsonWebTokens(self.jwt))
+        if self.iam:
+            ways.append(IamIdentities({each.principal(name): each.arns for name, each in self.iam.items()}))
+        if self.authorizer is not None:
+            ways.append(AuthorizerClaims(self.authorizer))
+        return any_of(ways) if ways else None
+
+
+class GatewayOptions(Options):
+    """The settings of the service."""
+
+    principals: Annotated[PrincipalsOptions, BeforeValidator(_parsed)] = Field(
+        default=PrincipalsOptions(), description="Who may ask, and for what; also as one text, JSON or YAML."
+    )
+    limits: Limits = Field(default=Limits(), description="What one request, and one principal, may ask for.")
+    cursor_key: Annotated[SecretStr, Field(min_length=16)] | None = Field(
+        default=None,
+        description="A secret that signs cursors, the same in all processes; without one each makes its own.",
+    )
+    open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
+
+    def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> FastAPI:
+        """Make the service.
+
+        Raises:
+            CheckpointerConfigurationError: Nobody is named, and it is not insecure; or both.
+        """
+        key = self.cursor_key
+        return create_gateway(
+            saver,
+            authenticate=self.principals.authenticate(),
+            insecure=insecure,
+            limits=self.limits,
+            cursor_key=None if key is None else key.get_secret_value().encode(),
+            open_metrics=self.open_metrics,
+        )
+
+
+def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions:
+    """Read the settings.
+
+    Args:
+        source: The path of a YAML file with `gateway:`, or of a TOML file with `[tool.langgraph-dynamodb-gateway]`;
+            None is the environment.
+
+    Raises:
+        CheckpointerConfigurationError: The source cannot be read, or something in it cannot be used; all that is named.
+    """
+    section = read(source, _SUBJECT)
+    variables = Variables(os.environ)
+    content = variables.fill({} if section.content is None else section.content)
+    if variables.faults:
+        raise configuration_error(variables.faults, section.place)
+    try:
+        return GatewayOptions.model_validate(content)
+    except ValidationError as error:
+        raise configuration_error(faults_of(error, GatewayOptions), section.place) from None
+
+
+def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> FastAPI:
+    """Make the service of a configuration: of its checkpointer, which is of type `dynamodb`, and of its settings.
+
+    Args:
+        source: The path of a file with both, or None for the environment, as for `create_checkpointer`.
+        insecure: As for `create_gateway`.
+
+    Returns:
+        An ASGI application; `uvicorn --factory langgraph.checkpoint.dynamodb.gateway:configured_gateway` runs it.
+
+    Raises:
+        CheckpointerConfigurationError: Something of the configuration cannot be used.
+    """
+    config = CheckpointerConfig.load(source)
+    if not isinstance(config.config, DynamoDBOptions):
+        msg = f"type {config.type} is configured, which has no table; the gateway needs dynamodb"
+        raise CheckpointerConfigurationError(msg)
+    options = load_options(source)
+    with config.saying_where():
+        saver = make_saver(config.config)
+    return options.gateway(saver, insecure=insecure)

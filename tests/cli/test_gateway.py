@@ -1,0 +1,102 @@
+"""`gateway`: the service as a process, from its first line to SIGTERM, and what it refuses to begin with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.cli import gateway
+from tests.cli.conftest import Run
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[str, subprocess.Popen[str], IO[str]]]:
+    """Run the service; give its address, the process, and what it says from then on."""
+    program = "from langgraph.checkpoint.dynamodb.cli import main; main()"
+    command = [sys.executable, "-c", program, "gateway", "--port", "0", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
+        assert process.stderr is not None
+        try:
+            found = next(
+                match
+                for line in process.stderr
+                if (match := re.match(r"serving table .* at (http\S+)", line))
+            )
+            yield found[1], process, process.stderr
+        finally:
+            process.kill()
+
+
+def test_it_serves_until_it_is_told_to_end_and_logs_no_state(
+    shared: str, saver: DynamoDBSaver, thread: str, engine: Engine
+) -> None:
+    config: Any = {"configurable": {"thread_id": thread}}
+    assert saver.get_tuple(config) is not None
+    options = ("--table", shared, "--endpoint-url", engine.endpoint_url, "--insecure")
+    with serving(*options) as (address, process, said), httpx.Client(base_url=address) as client:
+        assert client.get("/ready").json() == {"status": "ready"}
+        answer = client.post(
+            "/checkpoints/delete-thread", json={"thread_id": thread}, headers={"X-Request-Id": "mine-1"}
+        )
+        assert answer.json() == {}
+        assert answer.headers["x-request-id"] == "mine-1"
+        process.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in said]
+        assert process.wait() in (0, -signal.SIGTERM)
+    mine = [line for line in lines if line.get("request_id") == "mine-1"]
+    assert [line["endpoint"] for line in mine] == ["checkpoints/delete-thread"]
+    assert thread not in json.dumps(lines)
+    assert saver.get_tuple(config) is None
+    assert lines[-2]["message"] == "Application shutdown complete."
+
+
+def test_it_does_not_begin_without_principals(run: Run) -> None:
+    ended = run("gateway", "--table", "threads")
+    assert ended.code == 4
+    assert "one of bearer, jwt and iam" in ended.err
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])  # noqa: S104
+def test_insecure_is_for_this_machine_only(run: Run, host: str) -> None:
+    ended = run("gateway", "--table", "threads", "--insecure", "--host", host)
+    assert ended.code == 2
+    assert "--insecure is for 127.0.0.1" in ended.err
+
+
+def test_a_file_for_the_gateway_alone_is_enough_beside_a_table(
+    run_at: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr(gateway, "serve", lambda *arguments: served.append(arguments[1:]))
+    file = tmp_path / "gateway.yaml"
+    file.write_text(f"gateway: {{principals: {{bearer: {{a: {{sha256: ['{'0' * 64}']}}}}}}}}")
+    ended = run_at("gateway", "--table", "threads", "--config", str(file), "--host", "0.0.0.0")  # noqa: S104
+    assert ended.code == 0, ended.err
+    assert [each[1:] for each in served] == [("0.0.0.0", 8000)]  # noqa: S104
+
+
+def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.gateway.authentication", None)
+    ended = run("gateway", "--table", "threads", "--insecure")
+    assert ended.code == 4
+    assert "pip install 'langgraph-dynamodb[gateway]'" in ended.err

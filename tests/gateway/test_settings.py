@@ -1,0 +1,181 @@
+"""Settings: from a file and the environment, what they make, and what is said of mistakes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway
+from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, load_options
+from tests.gateway.connections import connection
+
+WORD = "a-token-of-128-bits"
+HASH = hashlib.sha256(WORD.encode()).hexdigest()
+EVERYTHING = f"""
+checkpointer:
+  type: dynamodb
+  config: {{table_name: threads}}
+gateway:
+  principals:
+    bearer:
+      acme-agents: {{tenant: acme, sha256: [{HASH}]}}
+    iam:
+      operators: {{rights: [read, administer], arns: ["arn:aws:iam::123456789012:role/operators"]}}
+    jwt:
+      jwks_url: https://issuer.example/keys
+      issuer: https://issuer.example
+      audience: threads
+    authorizer: {{tenant_claim: org}}
+  limits: {{body_bytes_max: 1000, requests_per_second: 0.5}}
+  cursor_key: ${{CURSOR_KEY}}
+  open_metrics: true
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("LANGGRAPH_GATEWAY_", "LANGGRAPH_CHECKPOINTER_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def everything(file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a file with every setting."""
+    monkeypatch.setenv("CURSOR_KEY", "0123456789abcdef")
+    file.write_text(EVERYTHING)
+    return file
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Give the path of a YAML file that a test writes."""
+    return tmp_path / "gateway.yaml"
+
+
+def error_of(file: Path | None) -> str:
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        load_options(file)
+    return str(caught.value)
+
+
+async def principal_of(options: GatewayOptions, request: HTTPConnection) -> Principal | None:
+    authenticate = options.principals.authenticate()
+    assert authenticate is not None
+    return await authenticate(request)
+
+
+async def test_a_file_has_everything(everything: Path) -> None:
+    options = load_options(everything)
+    assert options.limits == Limits(body_bytes_max=1000, requests_per_second=0.5)
+    assert options.open_metrics
+    assert "0123456789abcdef" not in repr(options)
+    agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
+    assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")))
+    arn = "arn:aws:sts::123456789012:assumed-role/operators/me"
+    event = {"requestContext": {"authorizer": {"iam": {"userArn": arn}}}}
+    operator = await principal_of(options, connection(event=event))
+    assert operator == Principal("operators", None, frozenset(("read", "administer")))
+    event = {"requestContext": {"authorizer": {"jwt": {"claims": {"sub": "me", "org": "acme"}}}}}
+    assert await principal_of(options, connection(event=event)) == Principal("me", "acme")
+    assert await principal_of(options, connection()) is None
+    assert configured_gateway(everything).title == "langgraph-dynamodb gateway"
+
+
+async def test_the_environment_has_everything_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_PRINCIPALS__BEARER__AGENTS__SHA256", f"{'0' * 64},{HASH}")
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_PRINCIPALS__BEARER__AGENTS__RIGHTS", "read")
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_LIMITS__IN_FLIGHT_MAX", "3")
+    options = load_options()
+    assert options.limits.in_flight_max == 3
+    found = await principal_of(options, connection(headers={"authorization": f"bearer {WORD}"}))
+    assert found == Principal("agents", None, frozenset({"read"}))
+
+
+@pytest.mark.parametrize("write", [json.dumps, lambda each: f"bearer: {each['bearer']}"])
+async def test_principals_may_be_one_secret(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = write({"bearer": {"agents": {"sha256": [HASH]}}})
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_PRINCIPALS", text)
+    found = await principal_of(load_options(), connection(headers={"authorization": f"Bearer {WORD}"}))
+    assert found == Principal("agents")
+
+
+def test_a_toml_file_does_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[tool.langgraph-dynamodb-gateway.limits]\nnesting_max = 8\n")
+    assert load_options(file).limits.nesting_max == 8
+    file.write_text("")
+    assert load_options(file) == GatewayOptions()
+
+
+@pytest.mark.parametrize("text", ["checkpointer: {type: memory}", "gateway:", ""])
+def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
+    file.write_text(text)
+    assert load_options(file) == GatewayOptions()
+    assert load_options() == GatewayOptions()
+    assert GatewayOptions().principals.authenticate() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{limit: {}}", "did you mean limits"),
+        ("{limits: {nesting_max: 1000}}", "gateway.limits.nesting_max: input should be less than"),
+        ("{limits: {in_flight_max: true}}", "gateway.limits.in_flight_max: give a number"),
+        ("{principals: '{'}", "gateway.principals: give a mapping, or one as JSON or YAML"),
+        ("{principals: [1]}", "gateway.principals: is to be a mapping"),
+        ("{principals: {bearer: {a: {sha256: [hush]}}}}", "gateway.principals.bearer.a.sha256.0: "),
+        (
+            "{principals: {bearer: {a: {sha256: []}}}}",
+            "gateway.principals.bearer.a.sha256: value should have",
+        ),
+        ("{principals: {bearer: {a: {tenant: 'a/', sha256: x}}}}", "gateway.principals.bearer.a.tenant: "),
+        ("{principals: {iam: {a: {arns: 'arn:aws:iam::*:role/x'}}}}", "gateway.principals.iam.a.arns.0: "),
+        ("{principals: {iam: {a: {rights: all, arns: []}}}}", "gateway.principals.iam.a.rights.0: "),
+        ("{principals: {jwt: {jwks_url: 'http://x'}}}", "gateway.principals.jwt.jwks_url: "),
+        ("{principals: {jwt: {algorithms: HS256}}}", "gateway.principals.jwt.algorithms.0: "),
+        ("{cursor_key: hush}", "gateway.cursor_key: "),
+        ("{cursor_key: '${NOT_SET_ANYWHERE}'}", "needs the environment variable NOT_SET_ANYWHERE"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_without_its_value(text: str, says: str, file: Path) -> None:
+    file.write_text(f"\ngateway: {text}")
+    said = error_of(file)
+    assert says in said
+    assert f"{file}, line 2" in said
+    assert "hush" not in said
+
+
+def test_a_mistake_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_LIMITS__BODY", "1")
+    assert "environment variable LANGGRAPH_GATEWAY_LIMITS__BODY: is unknown here" in error_of(None)
+
+
+def test_a_gateway_needs_a_table(file: Path) -> None:
+    file.write_text("checkpointer: {type: memory}")
+    with pytest.raises(CheckpointerConfigurationError, match="the gateway needs dynamodb"):
+        configured_gateway(file)
+
+
+def test_an_option_that_cannot_be_used_is_told_with_its_place(file: Path) -> None:
+    file.write_text(
+        "checkpointer: {type: dynamodb, config: {table_name: t, client_config: 'json:JSONEncoder'}}"
+    )
+    with pytest.raises(CheckpointerConfigurationError, match="client_config"):
+        configured_gateway(file)
+
+
+def test_without_principals_it_has_to_be_insecure(everything: Path) -> None:
+    saver = DynamoDBSaver("threads")
+    with pytest.raises(CheckpointerConfigurationError, match="one of bearer, jwt and iam"):
+        GatewayOptions().gateway(saver)
+    assert GatewayOptions().gateway(saver, insecure=True).title
+    with pytest.raises(CheckpointerConfigurationError, match="not both"):
+        configured_gateway(everything, insecure=True)
