@@ -27,12 +27,13 @@ ROOMS := $(foreach room,config cli migrate,$(patsubst %/,%,$(wildcard tests/$(ro
 MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(ROOMS))
 
-.PHONY: help setup engine demo test test-all test-aiobotocore test-boto3 soak fuzz mutants lint format types check constraints clean
+.PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
+	@echo "make view-demo    the same, and then its thread on a page in the browser"
 	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker), or else on moto's server"
 	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
@@ -89,6 +90,9 @@ engine: $(VENV)/.installed
 
 demo: engine
 	$(BIN)/python -m examples.demo
+
+view-demo: engine
+	$(BIN)/python -m examples.demo --view
 
 # The other environments come first, so that the last line printed is that of the whole suite.
 test: setup engine test-aiobotocore

@@ -2,10 +2,14 @@
 
 Every act that runs the agent does so in a process of its own (`examples/demo_agent.py`); this program starts them,
 kills one, and looks at the table between the acts. It ends with status 1 if an act went differently than told.
+
+The page of the thread is left in a file, since the table goes with the demo. With `--view` the table stays until Ctrl-C,
+and the page is served out of it.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -26,7 +30,7 @@ from examples import demo_agent
 from examples.demo_report import history_table, stored_table, usage_table
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tools.engine import DYNAMODB_LOCAL, MOTO, find, find_best
-from tools.server import ServerUnavailableError, until_interrupted
+from tools.server import ServerUnavailableError, end_process, until_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +43,8 @@ THREAD = "lisbon"
 SLOW_TOOL = demo_agent.SEARCHES[-1]
 WAIT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.05
+PAGE = Path("build", "demo.html")
+COMMAND = Path(sys.executable).with_name("langgraph-dynamodb")
 
 
 class DemoError(Exception):
@@ -96,6 +102,10 @@ class Stage:
             process.kill()
             process.communicate()
         self.checkpoints[action] = len(self.history()) - before
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line that looks at the thread."""
+        return [str(COMMAND), "view", THREAD, "--table", self.table_name, *arguments]
 
     def run(self, action: str) -> list[str]:
         """Run an action to its end and return what it printed."""
@@ -216,6 +226,31 @@ def show_stored(stage: Stage) -> None:
         tell("Capacity and price need DynamoDB Local, which needs Java 17 or Docker; moto computes neither.")
 
 
+def leave_a_page(stage: Stage, page: Path = PAGE) -> None:
+    """Write the page of the thread to a file, and say how to open it."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    command = stage.command("--export", str(page))
+    done = subprocess.run(  # noqa: S603  # The program is this package's and the arguments are ours.
+        command, env=stage.engine.environment(), capture_output=True, text=True, check=False
+    )
+    expect(done.returncode == 0, f"the page was not written: {done.stderr}")
+    print(f"\nEvery step of the thread is on a page: open {page.resolve().as_uri()} in a browser.")
+    print(
+        "`make view-demo` plays the demo again and then serves that page from the table, with this command:\n"
+    )
+    print(f"    langgraph-dynamodb view {THREAD} --table langgraph-checkpoints")
+
+
+def serve_the_page(stage: Stage) -> None:
+    """Serve the page until Ctrl-C, by which the command ends too."""
+    print(f"\nlanggraph-dynamodb view {THREAD} --table {stage.table_name}")
+    process = subprocess.Popen(stage.command(), env=stage.engine.environment())  # noqa: S603
+    try:
+        expect(process.wait() == 0, f"the viewer ended with status {process.returncode}")
+    finally:
+        end_process(process)
+
+
 def perform(stage: Stage) -> None:
     """Play all acts."""
     stop_in_the_middle(stage)
@@ -224,6 +259,7 @@ def perform(stage: Stage) -> None:
     show_history(stage)
     fork(stage)
     show_stored(stage)
+    leave_a_page(stage)
     print(f"\nThis ran on {stage.engine.name}. On AWS, `make deploy` makes the table, and an agent needs:\n")
     print("    from langgraph.checkpoint.dynamodb import DynamoDBSaver")
     print('    saver = DynamoDBSaver("langgraph-checkpoints", region_name="eu-west-1")')
@@ -240,6 +276,9 @@ def say_why_not_dynamodb_local() -> None:
 
 def main() -> int:
     """Find an engine, play, and return the exit status."""
+    parser = argparse.ArgumentParser(description="What the saver does for an agent, in six acts.")
+    parser.add_argument("--view", action="store_true", help="serve the page of the thread until Ctrl-C")
+    is_to_serve = parser.parse_args().view
     try:
         recipe = find_best()
         if recipe.kind == MOTO:
@@ -251,6 +290,8 @@ def main() -> int:
                 saver.setup()
             try:
                 perform(stage)
+                if is_to_serve:
+                    serve_the_page(stage)
             finally:
                 # An engine of the demo's own forgets everything anyway; somebody else's does not.
                 client = session.client("dynamodb", endpoint_url=engine.endpoint_url)

@@ -184,7 +184,10 @@ class PageServer:
         self.address = f"http://127.0.0.1:{bound}/{token}/"
         """Where the page is."""
         app = make_app(answers, port=bound, token=token)
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none"))
+        options = uvicorn.Config(
+            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1
+        )
+        self._server = uvicorn.Server(options)
 
     def run(self) -> None:
         """Serve until Ctrl-C, or until `end`."""
