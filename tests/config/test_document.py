@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfig
-from langgraph.checkpoint.dynamodb.config.dynamodb import ClientConfigOptions, RetryOptions, SerdeOptions
+from langgraph.checkpoint.dynamodb.config.dynamodb import ClientConfigOptions, RetryOptions
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
+from langgraph.checkpoint.dynamodb.config.serde import SerdeOptions
 from langgraph.checkpoint.dynamodb.config.types import BUILT_IN, ENTRY_POINT_GROUP, find_type
 
 ROOT = Path(__file__).parents[2]

@@ -3,81 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import pkgutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag, WithJsonSchema
+from pydantic import Discriminator, Field, SecretStr, Tag
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
+from langgraph.checkpoint.dynamodb.config.fields import (
+    NotNegative,
+    Positive,
+    Reference,
+    Seconds,
+    SecondsOrZero,
+    kind_of,
+    made_object,
+)
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
+from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
     from botocore.config import Config
-
-# Something in a module.
-_NAME = "^[^:]+:[^:]+$"
-
-
-def _imported(value: Any) -> Any:
-    """Import what a text names; anything else is the object itself, as a dict from code may have it."""
-    if not isinstance(value, str):
-        return value
-    if ":" not in value:
-        msg = "give it as module:name"
-        raise ValueError(msg)
-    try:
-        return pkgutil.resolve_name(value)
-    except (ImportError, AttributeError, ValueError) as error:
-        msg = f"it cannot be imported: {error}"
-        raise ValueError(msg) from error
-
-
-def _no_flag(value: Any) -> Any:
-    """Refuse True and False, which count as 1 and 0 in Python."""
-    if isinstance(value, bool):
-        msg = "give a number"
-        raise ValueError(msg)
-    return value
-
-
-def split(value: Any) -> Any:
-    """Take a text apart at its commas: the environment has no lists."""
-    return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
-
-
-def _kind(value: Any) -> str:
-    return "(options)" if isinstance(value, (Mapping, Options)) else "(reference)"
-
-
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_flag)]
-NotNegative = Annotated[int, Field(ge=0), BeforeValidator(_no_flag)]
-Seconds = Annotated[float, Field(gt=0), BeforeValidator(_no_flag)]
-Name = Annotated[str, Field(pattern=_NAME)]
-Reference = Annotated[
-    Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": rf"{_NAME}|\$\{{"})
-]
-
-
-class SerdeOptions(Options):
-    """LangGraph's `JsonPlusSerializer`."""
-
-    allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(split)] | None = Field(
-        default=None,
-        description="Types that may be made of what is stored, as module:Name, besides those that are known to be "
-        "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides.",
-    )
-    pickle_fallback: bool = Field(
-        default=False,
-        description="Whether what nothing else can serialize is pickled. Never where others may write to the table.",
-    )
 
 
 class RetryOptions(Options):
@@ -119,10 +68,7 @@ class ClientConfigOptions(Options):
 # Each of these is given by options of its own, or by a reference to an object that is made elsewhere.
 ClientConfig = Annotated[
     Annotated[ClientConfigOptions, Tag("(options)")] | Annotated[Reference, Tag("(reference)")],
-    Discriminator(_kind),
-]
-Serde = Annotated[
-    Annotated[SerdeOptions, Tag("(options)")] | Annotated[Reference, Tag("(reference)")], Discriminator(_kind)
+    Discriminator(kind_of),
 ]
 
 
@@ -158,7 +104,7 @@ class DynamoDBOptions(Options):
         description="What replaces the saver's time-outs, connections and retries; or a botocore Config, as "
         "module:name.",
     )
-    retry_seconds: Annotated[float, Field(ge=0), BeforeValidator(_no_flag)] = Field(
+    retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
         description="For how long what is throttled, fails on AWS's side or gets no answer is sent again, in seconds.",
     )
@@ -218,10 +164,9 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     given = {name: getattr(options, name) for name in options.model_fields_set}
     for each in ("setup", "encryption_key"):
         given.pop(each, None)
-    for name in ("session", "async_session", "client", "client_config", "serde"):
+    for name in ("session", "async_session", "client", "client_config"):
         given[name] = _object(name, getattr(options, name))
-    if options.encryption_key is not None:
-        given["serde"] = _encrypted(options.encryption_key, given["serde"], given["session"])
+    given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
     try:
         return DynamoDBSaver(**given)
     except CheckpointerInputError as error:
@@ -231,16 +176,7 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
 
 
 def _object(name: str, value: Any) -> Any:
-    """Make the object that an option stands for: of options, of what makes it, or itself."""
-    if isinstance(value, ClientConfigOptions):
-        return _client_config(value)
-    if isinstance(value, SerdeOptions):
-        return _serializer(value)
-    made = value() if isinstance(value, type) or inspect.isroutine(value) else value
-    if isinstance(made, (str, int, float)):
-        # The constructor would show it, though it may be a secret that was named by mistake.
-        raise OptionError(name, f"leads to a value of the type {type(made).__name__}, and to no object")
-    return made
+    return _client_config(value) if isinstance(value, ClientConfigOptions) else made_object(name, value)
 
 
 def _client_config(options: ClientConfigOptions) -> Config:
@@ -251,28 +187,6 @@ def _client_config(options: ClientConfigOptions) -> Config:
     if options.proxies is not None:
         given["proxies"] = {name: each.get_secret_value() for name, each in options.proxies.items()}
     return Config(**given)
-
-
-def _serializer(options: SerdeOptions) -> JsonPlusSerializer:
-    names = options.allowed_msgpack_modules
-    if names is None:
-        return JsonPlusSerializer(pickle_fallback=options.pickle_fallback)
-    return JsonPlusSerializer(
-        pickle_fallback=options.pickle_fallback,
-        allowed_msgpack_modules=[tuple(name.split(":", 1)) for name in names],
-    )
-
-
-def _encrypted(key: EncryptionKey, serde: Any, session: Any) -> EncryptedSerializer:
-    if isinstance(serde, EncryptedSerializer):
-        raise OptionError(
-            "encryption_key", "has no effect on a serde that encrypts already; give one of the two"
-        )
-    secret = read_key(key, session)
-    try:
-        return EncryptedSerializer.from_pycryptodome_aes(serde or JsonPlusSerializer(), key=secret)
-    except ImportError as error:
-        raise OptionError("encryption_key", "needs pycryptodome: pip install pycryptodome") from error
 
 
 @contextmanager

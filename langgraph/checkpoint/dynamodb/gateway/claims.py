@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb.config.dynamodb import split
+from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Right

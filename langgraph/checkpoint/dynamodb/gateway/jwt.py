@@ -10,7 +10,7 @@ import jwt
 from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb.config.dynamodb import NotNegative, split
+from langgraph.checkpoint.dynamodb.config.fields import NotNegative, split
 from langgraph.checkpoint.dynamodb.gateway.authentication import bearer_token
 from langgraph.checkpoint.dynamodb.gateway.claims import ClaimOptions
 from langgraph.checkpoint.dynamodb.gateway.keys import KeySet, fetcher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb.config.dynamodb import Positive, Seconds
+from langgraph.checkpoint.dynamodb.config.fields import Positive, Seconds
 from langgraph.checkpoint.dynamodb.config.types import Options
 
 

@@ -1,0 +1,70 @@
+"""Kinds of options that types share: numbers, and objects that stand in a file as `module:name`."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
+
+# Something in a module.
+_NAME = "^[^:]+:[^:]+$"
+
+
+def _imported(value: Any) -> Any:
+    """Import what a text names; anything else is the object itself, as a dict from code may have it."""
+    if not isinstance(value, str):
+        return value
+    if ":" not in value:
+        msg = "give it as module:name"
+        raise ValueError(msg)
+    try:
+        return pkgutil.resolve_name(value)
+    except (ImportError, AttributeError, ValueError) as error:
+        msg = f"it cannot be imported: {error}"
+        raise ValueError(msg) from error
+
+
+def _no_flag(value: Any) -> Any:
+    """Refuse True and False, which count as 1 and 0 in Python."""
+    if isinstance(value, bool):
+        msg = "give a number"
+        raise ValueError(msg)
+    return value
+
+
+def split(value: Any) -> Any:
+    """Take a text apart at its commas: the environment has no lists."""
+    return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
+
+
+def kind_of(value: Any) -> str:
+    """Return the tag of what is given by options of its own, or by a reference to what is made elsewhere."""
+    return "(options)" if isinstance(value, (Mapping, Options)) else "(reference)"
+
+
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_flag)]
+NotNegative = Annotated[int, Field(ge=0), BeforeValidator(_no_flag)]
+Seconds = Annotated[float, Field(gt=0), BeforeValidator(_no_flag)]
+SecondsOrZero = Annotated[float, Field(ge=0), BeforeValidator(_no_flag)]
+Name = Annotated[str, Field(pattern=_NAME)]
+Reference = Annotated[
+    Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": rf"{_NAME}|\$\{{"})
+]
+
+
+def made_object(name: str, value: Any) -> Any:
+    """Make the object that an option refers to: of what makes it, or itself.
+
+    Raises:
+        OptionError: It leads to something that is none.
+    """
+    made = value() if isinstance(value, type) or inspect.isroutine(value) else value
+    if isinstance(made, (str, int, float)):
+        # The constructor would show it, though it may be a secret that was named by mistake.
+        raise OptionError(name, f"leads to a value of the type {type(made).__name__}, and to no object")
+    return made

@@ -1,0 +1,73 @@
+"""Serializers as they stand in a configuration: options of LangGraph's own, or an object; and a key to encrypt with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from langgraph.checkpoint.dynamodb.config.fields import Name, Reference, kind_of, made_object, split
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
+from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
+
+
+class SerdeOptions(Options):
+    """LangGraph's `JsonPlusSerializer`."""
+
+    allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(split)] | None = Field(
+        default=None,
+        description="Types that may be made of what is stored, as module:Name, besides those that are known to be "
+        "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides.",
+    )
+    pickle_fallback: bool = Field(
+        default=False,
+        description="Whether what nothing else can serialize is pickled. Never where others may write to the table.",
+    )
+
+
+Serde = Annotated[
+    Annotated[SerdeOptions, Tag("(options)")] | Annotated[Reference, Tag("(reference)")],
+    Discriminator(kind_of),
+]
+
+
+def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None) -> Any:
+    """Make the serializer that a configuration asks for; only a key in Secrets Manager takes a request.
+
+    Args:
+        serde: The option `serde`; None is LangGraph's own.
+        key: The option `encryption_key`.
+        session: The boto3 session whose credentials read a key in Secrets Manager.
+
+    Returns:
+        The serializer; None where nothing is asked for.
+
+    Raises:
+        OptionError: An option cannot be used.
+    """
+    made = _serializer(serde) if isinstance(serde, SerdeOptions) else made_object("serde", serde)
+    return made if key is None else _encrypted(key, made, session)
+
+
+def _serializer(options: SerdeOptions) -> JsonPlusSerializer:
+    names = options.allowed_msgpack_modules
+    if names is None:
+        return JsonPlusSerializer(pickle_fallback=options.pickle_fallback)
+    return JsonPlusSerializer(
+        pickle_fallback=options.pickle_fallback,
+        allowed_msgpack_modules=[tuple(name.split(":", 1)) for name in names],
+    )
+
+
+def _encrypted(key: EncryptionKey, serde: Any, session: Any) -> EncryptedSerializer:
+    if isinstance(serde, EncryptedSerializer):
+        raise OptionError(
+            "encryption_key", "has no effect on a serde that encrypts already; give one of the two"
+        )
+    secret = read_key(key, session)
+    try:
+        return EncryptedSerializer.from_pycryptodome_aes(serde or JsonPlusSerializer(), key=secret)
+    except ImportError as error:
+        raise OptionError("encryption_key", "needs pycryptodome: pip install pycryptodome") from error
