@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
-from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
+from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
 from langgraph.checkpoint.dynamodb.config.places import Environment
 from langgraph.checkpoint.dynamodb.config.sources import Subject, read
