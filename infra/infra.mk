@@ -38,7 +38,7 @@ PROTECT = $(AWS) cloudformation update-termination-protection --enable-terminati
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
 .PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
-	deploy-gateway deploy-gateway-ecs destroy
+	deploy-gateway deploy-gateway-ecs gateway destroy
 
 infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
@@ -159,6 +159,11 @@ deploy-gateway-ecs:
 	$(DEPLOY) --stack-name $(STACK)-gateway-ecs --template-file infra/gateway-ecs.yaml \
 		--parameter-overrides TableStackName=$(STACK) $(GATEWAY_PARAMETERS)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
+
+# The service and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.
+PORT ?= 0
+gateway: engine
+	@$(BIN)/python -m tools.engine run $(BIN)/python -m tools.gateway --port $(PORT)
 
 deploy-ecs-agent:
 	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/operations.md))

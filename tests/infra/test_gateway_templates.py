@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import pytest
@@ -12,7 +13,8 @@ from tests.infra.rendering import Node, Stack, StackRefusedError, load, render
 TABLE_STACK = render(load("table.yaml"))
 LAMBDA = load("gateway.yaml")
 ECS = load("gateway-ecs.yaml")
-PACKAGE = {"CodeBucket": "packages", "CodeKey": "key"}
+WHO = json.dumps({"iam": {"agents": {"arns": ["arn:aws:iam::210987654321:role/agents"], "tenant": "acme"}}})
+PACKAGE = {"CodeBucket": "packages", "CodeKey": "key", "Principals": WHO}
 TOKENS = {"Entrance": "HTTP_API", "JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
 PRINCIPALS_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:principals-a1b2c3"
 NETWORK = {
@@ -189,10 +191,14 @@ def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> Non
 def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None:
     stack = STACKS["ECS"]
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    assert [each["ValueFrom"] for each in container["Secrets"]] == [PRINCIPALS_ARN]
-    assert PRINCIPALS_ARN not in str(container["Environment"])
+    secrets = {each["Name"]: each["ValueFrom"] for each in container["Secrets"]}
+    assert secrets == {
+        "LANGGRAPH_GATEWAY_PRINCIPALS": PRINCIPALS_ARN,
+        "LANGGRAPH_GATEWAY_CURSOR_KEY": "gateway-CursorKey",
+    }
     [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
-    assert (statement["Action"], statement["Resource"]) == ("secretsmanager:GetSecretValue", PRINCIPALS_ARN)
+    assert statement["Action"] == "secretsmanager:GetSecretValue"
+    assert set(statement["Resource"]) == set(secrets.values())
     assert stack.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
     key = "arn:aws:kms:us-east-1:123456789012:key/secrets"
     own = on_ecs(PrincipalsSecretKmsKeyArn=key).properties("SecretPolicy")["PolicyDocument"]["Statement"][1]
@@ -271,6 +277,7 @@ def test_alarms_notify_the_topic_and_may_be_made_to(make: Node) -> None:
         ({"ClientPrincipal": "arn:aws:iam::210987654321:role/"}, "the ARN of a role"),
         ({**TOKENS, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
         ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
+        ({"Principals": ""}, "must be a mapping as JSON or YAML"),
         ({"MemorySize": "128"}, "must be 256 to 10240 MB"),
         ({"ReservedConcurrency": "-1"}, "or 0 to reserve none"),
         ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),

@@ -1,0 +1,81 @@
+"""The handler for Lambda, in this process; tests/infra runs it as Lambda does."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tools.engine import Engine
+
+MODULE = "langgraph.checkpoint.dynamodb.gateway.aws_lambda"
+TOKEN = "t" * 32
+OWN = {"sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()], "rights": ["administer"]}
+PRINCIPALS = {"bearer": {"agents": OWN}}
+Invoke = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def invoke(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Invoke]:
+    """Give a function that invokes the handler, as a function URL does, on a thread whose event loop is its own."""
+    variables = {
+        "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint_url,
+        "LANGGRAPH_CHECKPOINTER_TYPE": "dynamodb",
+        "LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME": table_name,
+        "LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps(PRINCIPALS),
+        "LANGGRAPH_GATEWAY_LIMITS__BODY_BYTES_MAX": "1000",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    # It is made when it is imported.
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    with ThreadPoolExecutor(1) as thread:
+        module = thread.submit(importlib.import_module, MODULE).result()
+
+        def run(method: str, path: str, body: bytes = b"") -> dict[str, Any]:
+            event = {
+                "version": "2.0",
+                "headers": {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
+                "requestContext": {"http": {"method": method, "path": path, "sourceIp": "203.0.113.7"}},
+                "body": base64.b64encode(body).decode(),
+                "isBase64Encoded": True,
+            }
+            answer: dict[str, Any] = thread.submit(module.handler, event, None).result()
+            return answer
+
+        yield run
+        thread.submit(_end, module).result()
+    monkeypatch.delitem(sys.modules, MODULE)
+
+
+def _end(module: Any) -> None:
+    """Do what the end of Lambda's process does: the application closes its saver when it ends."""
+
+    async def begin_and_end() -> None:
+        async with module.application.router.lifespan_context(module.application):
+            pass
+
+    loop = asyncio.get_event_loop()
+    loop.run_until_complete(begin_and_end())
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_events_are_served_one_after_the_other_on_one_event_loop(invoke: Invoke) -> None:
+    for _ in range(2):
+        answer = invoke("GET", "/ready")
+        assert (answer["statusCode"], json.loads(answer["body"])) == (200, {"status": "ready"})
+        assert answer["isBase64Encoded"] is False
+    refused = invoke("POST", "/checkpoints/delete-thread", json.dumps({"thread_id": "t" * 2000}).encode())
+    assert refused["statusCode"] == 413
+    assert refused["headers"]["content-type"] == "application/problem+json"
+    assert json.loads(refused["body"])["status"] == 413
