@@ -6,6 +6,7 @@ VENV := .venv
 VENV_AIOBOTOCORE := .venv-aiobotocore
 VENV_BOTO3 := .venv-boto3
 VENV_SERVER := .venv-server
+NODE_PACKAGES := .venv-node
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
@@ -85,6 +86,15 @@ $(VENV_SERVER)/.installed: pyproject.toml constraints/server.txt $(VENV)/.instal
 	else mkdir -p $(VENV_SERVER); fi
 	touch $@
 
+# For templates: cfn-guard with the rules of Control Tower, and cdk-nag. Its third version needs an AWS CDK that checks
+# each template by rules of its own as well, which takes minutes; so it is the second, with a CDK from before. For the
+# page: axe-core. Without npm the tests that need them are skipped.
+$(NODE_PACKAGES)/.installed: constraints/node.txt
+	if command -v npm >/dev/null; then \
+		npm install --silent --no-audit --no-fund --no-package-lock --prefix $(NODE_PACKAGES) $$(cat $<); \
+	else mkdir -p $(NODE_PACKAGES) && echo "Going on without the rule packs of AWS and without axe-core, which need npm."; fi
+	touch $@
+
 # Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.
 engine: $(VENV)/.installed
 	@$(BIN)/python -m tools.engine install || echo "Going on without DynamoDB Local, on moto's server."
@@ -100,7 +110,7 @@ test: setup engine test-aiobotocore
 	$(PYTEST) -m "not search" $(MEASURED) --cov-fail-under=0
 	$(PYTEST) -m "not search" $(OTHERS)
 
-test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed
+test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed $(NODE_PACKAGES)/.installed
 	$(PYTEST) $(MEASURED)
 	$(PYTEST) $(OTHERS)
 

@@ -1,7 +1,6 @@
 # Checks and deploys the templates of this folder. Included by the Makefile, whose variables it uses.
 
 VENV_INFRA := .venv-infra
-NODE_PACKAGES := .venv-node
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
 
@@ -51,15 +50,6 @@ infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.insta
 $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
 	test -x $(VENV_INFRA)/bin/python || $(PYTHON) -m venv $(VENV_INFRA)
 	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
-	touch $@
-
-# cfn-guard with the rules of Control Tower, and cdk-nag. Its third version needs an AWS CDK that checks each template by
-# rules of its own as well, which takes minutes; so it is the second, with a CDK from before. Without npm the tests that
-# need them are skipped.
-$(NODE_PACKAGES)/.installed: constraints/node.txt
-	if command -v npm >/dev/null; then \
-		npm install --silent --no-audit --no-fund --no-package-lock --prefix $(NODE_PACKAGES) $$(cat $<); \
-	else mkdir -p $(NODE_PACKAGES) && echo "Going on without the rule packs of AWS, which need npm."; fi
 	touch $@
 
 infra-constraints: $(VENV)/.installed

@@ -37,7 +37,7 @@ export function threadsView(source, start, recent, open) {
   return el(
     "div",
     { class: "finder" },
-    el("h1", {}, "Threads of ", el("code", {}, start.table)),
+    el("h2", { class: "finder-title" }, "Threads of ", el("code", {}, start.table)),
     el(
       "div",
       { class: "finder-forms" },

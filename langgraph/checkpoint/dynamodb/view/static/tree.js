@@ -182,20 +182,24 @@ export class TreeView {
         role: "treeitem",
         class: classes.filter(Boolean).join(" "),
         transform: `translate(${column * COLUMN + COLUMN / 2} ${row * ROW + MIDDLE})`,
-        "aria-label": spoken(each, parent, calls),
         "aria-selected": String(isSelected),
         "aria-level": each.lane === "" ? "1" : String(1 + each.lane.split("|").length),
         "aria-posinset": String(column + 1),
         "aria-setsize": String(this.#layout.columns),
         "data-checkpoint": each.id,
       },
+      // Its name for screen readers, which a mouse shows too.
       svg("title", {}, spoken(each, parent, calls)),
-      svg("rect", { class: "halo", x: -COLUMN / 2 + 4, y: -MIDDLE + 3, width: COLUMN - 8, height: ROW - 6, rx: 8 }),
-      shape(each.source),
-      svg("text", { class: "step", y: 4 }, each.step ?? "·"),
-      marks(each, calls),
-      svg("text", { class: "ran", y: RADIUS + 15 }, shortened(each.ran.join(", ") || (each.source ?? ""))),
-      svg("text", { class: "time", y: RADIUS + 28 }, each.newest ? "newest" : since(each, parent)),
+      svg(
+        "g",
+        { "aria-hidden": "true" },
+        svg("rect", { class: "halo", x: -COLUMN / 2 + 4, y: -MIDDLE + 3, width: COLUMN - 8, height: ROW - 6, rx: 8 }),
+        shape(each.source),
+        svg("text", { class: "step", y: 4 }, each.step ?? "·"),
+        svg("text", { class: "ran", y: RADIUS + 15 }, shortened(each.ran.join(", ") || (each.source ?? ""))),
+        svg("text", { class: "time", y: RADIUS + 28 }, each.newest ? "newest" : since(each, parent)),
+        marks(each, calls),
+      ),
     );
   }
 
@@ -320,7 +324,7 @@ function marks(each, calls) {
   return signs.map(([name, sign], position) =>
     svg(
       "g",
-      { class: `mark ${name}`, transform: `translate(${RADIUS + 4 + position * 16} ${-RADIUS - 2})`, "aria-hidden": "true" },
+      { class: `mark ${name}`, transform: `translate(${RADIUS + 4 + position * 16} ${-RADIUS - 2})` },
       svg("circle", { r: 7 }),
       svg("text", { y: 3.5 }, sign),
     ),

@@ -1,0 +1,131 @@
+"""The page in a real browser: one table, one server and one browser for all tests of a process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+import uvicorn
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.server import make_app
+from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.view import story
+from tools.browser import BrowserUnavailableError, run_browser
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
+TOKEN = "a-token-of-the-tests"  # noqa: S105  # It opens a server of this process.
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Give a browser; a machine without one is excused, but not CI."""
+    try:
+        async with run_browser() as found:
+            yield found
+    except BrowserUnavailableError as error:
+        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> Iterator[DynamoDBSaver]:
+    """Give a saver on a table with the threads that no test changes."""
+    name = f"view-{uuid.uuid4().hex}"
+    client.create_table(**table_schema(name))
+    with DynamoDBSaver(name, endpoint_url=engine.endpoint_url, session=sessions["session"]) as saver:
+        story.tell_journey(saver)
+        story.tell_hostile(saver, "hostile")
+        yield saver
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture(scope="session")
+def address(saver: DynamoDBSaver) -> Iterator[str]:
+    """Give the address of the page, served as the command serves it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        app = make_app(Answers(Session(saver)), port=port, token=TOKEN)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{port}/{TOKEN}/"
+        server.should_exit = True
+        thread.join()
+
+
+@dataclass
+class Watch:
+    """What a page did that it must not: run what is stored, ask elsewhere, or fail."""
+
+    origin: str
+    seen: list[str] = field(default_factory=list)
+
+    def over(self, page: Page) -> None:
+        """Watch a page."""
+        page.on("dialog", self._dialog)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.seen.append(f"error: {error}"))
+        page.on("request", self._request)
+
+    async def _dialog(self, dialog: Dialog) -> None:
+        self.seen.append(f"dialog: {dialog.message}")
+        await dialog.dismiss()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.seen.append(f"console: {message.text}")
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self.origin, "data:")):
+            self.seen.append(f"request: {request.url}")
+
+
+Visit = Callable[..., Awaitable[Page]]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
+    """Give what opens the page at a thread; whatever the page did wrong fails the test."""
+    contexts: list[BrowserContext] = []
+    watches: list[Watch] = []
+
+    async def visit(
+        thread: str = story.JOURNEY, *, at: str | None = None, scheme: str = "light", width: int = 1280
+    ) -> Page:
+        context = await browser.new_context(
+            viewport={"width": width, "height": 800},
+            color_scheme="dark" if scheme == "dark" else "light",
+            reduced_motion="reduce",
+            offline=at is not None,
+        )
+        contexts.append(context)
+        page = await context.new_page()
+        watches.append(Watch(at or address))
+        watches[-1].over(page)
+        await page.goto(f"{at or address}#thread={thread}")
+        await expect(page.get_by_role("tabpanel")).to_have_attribute("aria-busy", "false")
+        return page
+
+    yield visit
+    for context in contexts:
+        await context.close()
+    assert [each for watch in watches for each in watch.seen] == []

@@ -1,0 +1,100 @@
+"""axe-core finds nothing serious in any view of the page, light and dark; people get screenshots of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.view import story
+from tests.view.page.conftest import SCREENSHOTS, Visit
+from tests.view.page.test_finding_threads import finder
+from tests.view.page.test_thread_page import OFFERED, choose, panel, search
+
+pytestmark = [
+    pytest.mark.engines("dynamodb-local"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.search,
+]
+
+AXE = Path(__file__).parents[3] / ".venv-node" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+async def _state(page: Page) -> None:
+    await choose(page, "step 5", "made by ask")
+
+
+async def _changes(page: Page) -> None:
+    await choose(page, "step 4", "made by add_up", tab="What changed")
+
+
+async def _pending(page: Page) -> None:
+    await choose(page, "step 1", "tried again", tab="Pending")
+
+
+async def _cost(page: Page) -> None:
+    await choose(page, "step 5", "made by ask", tab="Cost")
+    await panel(page).get_by_text("As a table").click()
+
+
+async def _found(page: Page) -> None:
+    findings = await search(page, story.WRONG)
+    await findings.get_by_role("button").nth(2).click()
+    await expect(panel(page).locator(".revealed")).to_be_visible()
+
+
+async def _blamed(page: Page) -> None:
+    shown = await choose(page, "step 5", "made by ask")
+    await shown.get_by_role("button", name=OFFERED).press("Enter")
+    await expect(page.get_by_role("button", name="Show that step")).to_be_visible()
+
+
+async def _subgraphs(page: Page) -> None:
+    await page.get_by_role("button", name="research").click()
+    await choose(page, "made by rates")
+
+
+VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
+    "state": _state,
+    "changes": _changes,
+    "pending": _pending,
+    "cost": _cost,
+    "search": _found,
+    "blame": _blamed,
+    "subgraphs": _subgraphs,
+    "threads": finder,
+}
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """Give axe-core; a machine without npm is excused, but not CI."""
+    if not AXE.exists():
+        says = "axe-core is not installed: `make test-all` does it where npm is"
+        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
+            pytest.fail(says)
+        pytest.skip(says)
+    return AXE.read_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_nothing_serious_is_in_the_way_of_anybody(visit: Visit, axe: str, scheme: str) -> None:
+    found: list[str] = []
+    for name, show in VIEWS.items():
+        page = await visit(scheme=scheme)
+        await show(page)
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        await page.screenshot(path=SCREENSHOTS / f"{name}-{scheme}.png")
+        await page.evaluate(axe)
+        result = await page.evaluate("axe.run()")
+        assert result["passes"], "axe-core has to have looked at something"
+        found += [
+            f"{name}: {each['id']} at {[node['target'] for node in each['nodes']]}"
+            for each in result["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+    assert found == []

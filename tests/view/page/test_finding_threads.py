@@ -1,0 +1,75 @@
+"""The page before a thread is chosen: by id, by run, recent ones, and all of them for a price that is said before."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.view import story
+from tests.view.page.conftest import Visit
+
+pytestmark = [
+    pytest.mark.engines("dynamodb-local"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.search,
+]
+
+
+async def finder(page: Page) -> None:
+    """Go to where threads are found."""
+    await page.get_by_role("link", name="Threads").click()
+    await expect(page.get_by_role("heading", name="Threads of")).to_be_visible()
+
+
+async def test_a_thread_is_found_by_its_id(visit: Visit) -> None:
+    page = await visit()
+    await finder(page)
+    await page.get_by_label("Thread id").fill("hostile")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("tabpanel")).to_contain_text("<script>")
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="Threads of")).to_be_visible()
+
+
+async def test_a_thread_is_found_by_a_run(visit: Visit) -> None:
+    page = await visit("hostile")
+    await finder(page)
+    await page.get_by_label("Run id").fill(story.RUN_ID)
+    await page.get_by_role("button", name="Find", exact=True).click()
+    found = page.get_by_role("region", name=f"Threads of run {story.RUN_ID}")
+    await found.get_by_role("button", name=story.JOURNEY).click()
+    await expect(page.get_by_role("treeitem")).to_have_count(11)
+
+
+async def test_recent_threads_are_kept_by_this_browser(visit: Visit) -> None:
+    page = await visit("hostile")
+    await finder(page)
+    recent = page.get_by_role("region", name="Recently opened in this browser")
+    await expect(recent.get_by_role("button")).to_have_text(["hostile"])
+    await recent.get_by_role("button", name="hostile").click()
+    await expect(page.get_by_role("tabpanel")).to_contain_text("<script>")
+
+
+async def test_listing_all_threads_says_its_price_first(visit: Visit) -> None:
+    page = await visit()
+    await finder(page)
+    everything = page.get_by_role("region", name="All threads")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    await everything.get_by_role("button", name="List all threads").click()
+    await expect(everything).to_contain_text(re.compile(r"read units, about \$0"))
+    assert not [each for each in requests if "api/scan" in each]
+    await everything.get_by_role("button", name="Scan the table").click()
+    await expect(everything.get_by_role("button", name=story.JOURNEY)).to_be_visible()
+    await expect(everything.get_by_role("button", name="hostile")).to_be_visible()
+    await expect(everything.get_by_role("status")).to_contain_text(re.compile(r"\d+ threads in \d+ items$"))
+
+
+async def test_a_thread_that_is_not_there_is_said_to_be_none(visit: Visit) -> None:
+    page = await visit()
+    await finder(page)
+    await page.get_by_label("Thread id").fill("nobody's")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("main")).to_contain_text("no checkpoint")

@@ -1,0 +1,314 @@
+"""A thread on the page: its tree, and a checkpoint with what it holds, as a person with a browser meets them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.view import story
+from tests.view.page.conftest import Visit
+
+pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.asyncio(loop_scope="session")]
+
+OFFERED = re.compile("made offer .* price .* flight so")
+
+
+def step(page: Page, *said: str) -> Locator:
+    """The checkpoints of the tree of which a screen reader says this."""
+    return page.get_by_role("treeitem", name=re.compile(".*".join(map(re.escape, said))))
+
+
+def panel(page: Page) -> Locator:
+    """What the tab shows."""
+    return page.get_by_role("tabpanel")
+
+
+async def choose(page: Page, *said: str, tab: str | None = None) -> Locator:
+    """Click on a checkpoint, and on a tab, and give what that shows."""
+    await step(page, *said).first.click()
+    await expect(step(page, *said).first).to_have_attribute("aria-selected", "true")
+    if tab is not None:
+        await page.get_by_role("tab", name=tab).click()
+        await expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
+    await expect(panel(page)).to_have_attribute("aria-busy", "false")
+    return panel(page)
+
+
+async def search(page: Page, text: str) -> Locator:
+    """Look for a text as one does without a mouse, and give the findings."""
+    await page.keyboard.press("/")
+    await page.keyboard.type(text)
+    await page.keyboard.press("Enter")
+    findings = page.get_by_role("complementary", name="Findings")
+    await expect(findings.get_by_role("progressbar")).to_be_hidden()
+    return findings
+
+
+async def test_the_wrong_turn_is_found_by_a_search(visit: Visit) -> None:
+    page = await visit()
+    findings = await search(page, story.WRONG)
+    await expect(findings.get_by_role("button", name="Step 3 first add_up")).to_contain_text(story.WRONG)
+    await findings.get_by_role("button", name=re.compile("Step 4 .*messages")).first.click()
+    await expect(step(page, "step 4", "made by add_up")).to_have_attribute("aria-selected", "true")
+    await expect(panel(page).locator(".revealed")).to_have_text(f"The flight is {story.WRONG}.")
+    await findings.get_by_role("button", name="Step 3 first").click()
+    await expect(page.get_by_role("tab", name="Pending")).to_have_attribute("aria-selected", "true")
+    await expect(panel(page).locator(".revealed")).to_contain_text(story.WRONG)
+    await page.keyboard.press("/")
+    await page.keyboard.type(" that nobody said")
+    await page.keyboard.press("Enter")
+    await expect(findings).to_contain_text("It is nowhere in this thread.")
+
+
+async def test_the_tree_shows_forks_failures_and_what_a_human_was_asked(visit: Visit) -> None:
+    page = await visit()
+    await expect(page.get_by_role("treeitem")).to_have_count(11)
+    await expect(step(page, "step 1", "a task failed and was tried again")).to_be_visible()
+    await expect(step(page, "step 5", "a human is asked")).to_be_visible()
+    await expect(step(page, "step 4", "a human answered")).to_be_visible()
+    await expect(step(page, "step 2", "made by find_flight, find_hotel", "after its parent")).to_be_visible()
+    await expect(step(page, "fork")).to_have_count(1)
+    await expect(step(page, "update")).to_have_count(1)
+    await expect(step(page, "newest")).to_have_attribute("aria-selected", "true")
+    boxes = [await each.locator(".shape").bounding_box() for each in await page.get_by_role("treeitem").all()]
+    middles = {round(box["y"] + box["height"] / 2) for box in boxes if box is not None}
+    assert len(middles) == 3, "each branch has a row of its own"
+
+
+async def test_hostile_content_is_shown_as_text(visit: Visit) -> None:
+    page = await visit("hostile")
+    said = panel(page).get_by_role("article")
+    await expect(said.nth(0)).to_contain_text(story.SCRIPT)
+    await expect(said.nth(1)).to_contain_text(r"\u001b[31mred\u001b[0m\u001b]0;title\u0007")
+    await expect(said.nth(2)).to_contain_text(r"invoice\u202efdp.exe")
+    assert len(await said.nth(3).inner_text()) < 5_000
+    for _ in range(2):
+        await said.nth(3).get_by_role("button", name="Show more").click()
+    assert len(await said.nth(3).inner_text()) > 100_000
+    await expect(panel(page)).to_contain_text("__proto__")
+    await expect(panel(page)).to_contain_text("constructor")
+    for tab in ("What changed", "Pending", "Cost"):
+        await choose(page, "newest", tab=tab)
+    findings = await search(page, "<script>")
+    await findings.get_by_role("button", name="<script>").first.click()
+    assert await page.locator("img, script:not([src]), b").count() == 0
+
+
+async def test_a_subgraph_is_a_lane_that_opens(visit: Visit) -> None:
+    page = await visit()
+    lane = page.get_by_role("button", name="research")
+    await expect(lane).to_have_attribute("aria-expanded", "false")
+    await lane.click()
+    await expect(lane).to_have_attribute("aria-expanded", "true")
+    await expect(step(page, "made by rates")).to_have_count(1)
+    await page.get_by_role("button", name="check").click()
+    await choose(page, "made by compare")
+    caller = page.get_by_role("region", name="Checkpoint", exact=True).get_by_role(
+        "button", name="step 1, rates"
+    )
+    await caller.click()
+    await expect(step(page, "made by rates")).to_have_attribute("aria-selected", "true")
+    await lane.click()
+    await expect(page.get_by_role("treeitem")).to_have_count(11)
+
+
+@pytest.mark.search
+async def test_messages_are_a_conversation_with_results_beneath_their_calls(visit: Visit) -> None:
+    shown = await choose(await visit(), "step 5", "made by ask")
+    talk = shown.get_by_role("region", name="Channel messages")
+    await expect(talk).to_contain_text("510 tokens read and 83 written")
+    await expect(talk.locator(".conversation > li")).to_have_count(4)
+    asking = talk.locator(".conversation > li").nth(1)
+    await expect(asking).to_contain_text("120 tokens in, 48 out")
+    for tool, found in {"find_flight": "TP 1357", "find_hotel": "Pensao Alegria"}.items():
+        call = asking.locator("details.tool-call").filter(has_text=tool)
+        await expect(call.get_by_role("article")).to_contain_text(found)
+        await call.locator("summary").first.click()
+        await expect(call.get_by_role("article")).to_be_hidden()
+
+
+@pytest.mark.search
+async def test_other_values_are_a_tree_that_folds_with_sizes(visit: Visit) -> None:
+    shown = await choose(await visit(), "step 5", "made by ask")
+    offer = shown.get_by_role("region", name="Channel offer")
+    await expect(offer).to_contain_text(re.compile(r"3 entries.*\d+ B", re.DOTALL))
+    price = offer.locator("details").filter(has=page_text(offer, "price")).last
+    await expect(price).to_contain_text("4120")
+    await price.locator("summary").click()
+    await expect(price.get_by_text("4120")).to_be_hidden()
+    await expect(shown).to_contain_text(re.compile(r"4 channels, .*messages [\d.]+ KB"))
+
+
+def page_text(within: Locator, text: str) -> Locator:
+    """An element with exactly this text."""
+    return within.page.get_by_text(text, exact=True)
+
+
+@pytest.mark.search
+async def test_what_changed_is_told_against_the_parent_and_any_other(visit: Visit) -> None:
+    page = await visit()
+    shown = await choose(page, "step 4", "made by add_up", tab="What changed")
+    await expect(shown.get_by_role("region", name="Changes of offer")).to_contain_text("added")
+    await expect(shown.get_by_role("region", name="Changes of messages")).to_contain_text(story.WRONG)
+    await expect(shown).to_contain_text("Unchanged: account, found")
+    first = await step(page, "step -1").get_attribute("data-checkpoint")
+    await page.get_by_label("Against").select_option(first)
+    await expect(shown.get_by_role("region", name="Changes of found")).to_contain_text("added")
+    await expect(step(page, "step -1")).to_have_class(re.compile("compared"))
+    await page.get_by_label("Against").select_option("")
+    await expect(shown.get_by_role("region", name="Changes of found")).to_have_count(0)
+    await step(page, "newest").click(modifiers=["Shift"])
+    await expect(shown.get_by_role("region", name="Changes of messages")).to_contain_text("night train")
+
+
+@pytest.mark.search
+async def test_blame_by_keyboard_leads_to_the_step_that_made_a_value_so(visit: Visit) -> None:
+    page = await visit()
+    shown = await choose(page, "step 5", "made by ask")
+    await shown.get_by_role("button", name=OFFERED).focus()
+    await page.keyboard.press("Enter")
+    findings = page.get_by_role("complementary", name="Findings")
+    await expect(findings).to_contain_text("Step 4, by add_up")
+    await expect(findings).to_contain_text("Nothing was there.")
+    await findings.get_by_role("button", name="Show that step").click()
+    await expect(step(page, "step 4", "made by add_up")).to_have_attribute("aria-selected", "true")
+    await expect(panel(page).locator(".revealed")).to_contain_text("4120")
+    await findings.get_by_role("button", name="Show that step").focus()
+    await page.keyboard.press("Escape")
+    await expect(findings).to_be_hidden()
+
+
+@pytest.mark.search
+async def test_pending_has_writes_questions_failures_and_what_runs_next(visit: Visit) -> None:
+    page = await visit()
+    shown = await choose(page, "step 5", "a human is asked", tab="Pending")
+    await expect(shown).to_contain_text("Runs next: ask")
+    await expect(shown.get_by_role("region", name="Task ask")).to_contain_text("waits for an answer")
+    await expect(shown).to_contain_text("Book the journey?")
+    await choose(page, "step 1", "tried again", tab="Pending")
+    failed = shown.get_by_role("region", name="Task find_hotel")
+    await expect(failed).to_contain_text("failed, was tried again and finished")
+    await expect(failed).to_contain_text(story.FAILURE)
+    summary = page.get_by_role("region", name="Checkpoint", exact=True)
+    await expect(summary).to_contain_text(story.FAILURE)
+    await choose(page, "step 4", "a human answered")
+    await expect(summary).to_contain_text(story.ANSWER)
+
+
+@pytest.mark.search
+async def test_the_cost_of_each_step_is_a_chart_with_totals(visit: Visit) -> None:
+    page = await visit()
+    shown = await choose(page, "step 5", "made by ask", tab="Cost")
+    await expect(shown.locator(".totals")).to_contain_text(re.compile(r"written\$0\.0000\d+\d+ write units"))
+    chart = shown.get_by_role("slider", name="Write units per step")
+    await expect(chart).to_have_attribute("aria-valuetext", re.compile("checkpoint 7 of 11, [1-9]"))
+    await chart.focus()
+    await page.keyboard.press("Home")
+    await expect(shown.get_by_role("status")).to_contain_text("Step -1")
+    await page.keyboard.press("Enter")
+    await expect(step(page, "step -1")).to_have_attribute("aria-selected", "true")
+    await shown.get_by_text("As a table").click()
+    await expect(shown.get_by_role("row")).to_have_count(12)
+
+
+@pytest.mark.search
+async def test_the_tree_is_walked_by_keyboard(visit: Visit) -> None:
+    page = await visit()
+    await page.get_by_role("tree").focus()
+    walk = {
+        "Home": "step -1",
+        "ArrowRight": "step 0",
+        "PageDown": "step 5, loop, made by ask",
+        "ArrowLeft": "step 4, loop, made by add_up",
+        "ArrowDown": "step 4, fork",
+        "ArrowUp": "step 5, loop, made by ask",
+        "PageUp": "step -1",
+        "End": "newest",
+    }
+    for key, said in walk.items():
+        await page.keyboard.press(key)
+        await expect(step(page, said).first).to_have_attribute("aria-selected", "true")
+        active = await page.get_by_role("tree").get_attribute("aria-activedescendant")
+        assert active == await step(page, said).first.get_attribute("id")
+    await choose(page, "step 2", "made by find_flight")
+    await page.get_by_role("tree").focus()
+    await page.keyboard.press("o")
+    await expect(step(page, "made by rates")).to_be_visible()
+    await page.get_by_role("tab", name="State").focus()
+    for name in ("What changed", "Pending", "Cost", "State"):
+        await page.keyboard.press("ArrowRight")
+        await expect(page.get_by_role("tab", name=name)).to_be_focused()
+        await expect(page.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
+
+
+@pytest.mark.search
+async def test_a_place_has_an_address(visit: Visit) -> None:
+    page = await visit()
+    await choose(page, "step 4", "made by add_up", tab="Pending")
+    await page.reload()
+    await expect(step(page, "step 4", "made by add_up")).to_have_attribute("aria-selected", "true")
+    await expect(page.get_by_role("tab", name="Pending")).to_have_attribute("aria-selected", "true")
+    await page.get_by_role("link", name="Skip to the content").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("main")).to_be_focused()
+    await expect(step(page, "step 4", "made by add_up")).to_be_visible()
+
+
+@pytest.mark.search
+async def test_two_thousand_checkpoints_are_drawn_as_needed(visit: Visit, saver: DynamoDBSaver) -> None:
+    story.tell_steps(saver, "long", 2_000)
+    page = await visit("long")
+    await expect(page.get_by_role("treeitem").first).to_have_attribute("aria-setsize", "2000", timeout=60_000)
+    await page.get_by_role("tree").focus()
+    drawn = []
+    for key in ("Home", "End", "PageUp"):
+        await page.keyboard.press(key)
+        drawn.append(await page.get_by_role("treeitem").count())
+        assert await page.locator("[role=treeitem][aria-selected=true]").is_visible()
+    assert max(drawn) < 40
+    slowest = await page.evaluate(
+        """async () => {
+            const tree = document.querySelector(".tree");
+            let slowest = 0;
+            for (let left = 0; left < tree.scrollWidth; left += tree.scrollWidth / 40) {
+                const before = performance.now();
+                tree.scrollLeft = left;
+                await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+                slowest = Math.max(slowest, performance.now() - before);
+            }
+            return slowest;
+        }"""
+    )
+    assert slowest > 0
+    await page.get_by_role("tree").focus()
+    await page.keyboard.press("End")
+    await choose(page, "newest", tab="Cost")
+    assert await panel(page).locator("svg *").count() < 20
+
+
+@pytest.mark.search
+async def test_a_large_message_is_shown_piece_by_piece(visit: Visit, saver: DynamoDBSaver) -> None:
+    story.tell_large(saver, "large")
+    page = await visit("large")
+    message = panel(page).get_by_role("article")
+    await expect(message).to_contain_text("word word")
+    pieces = message.locator(".text.long > span")
+    for shown in range(1, 6):
+        await expect(pieces).to_have_count(shown)
+        await message.get_by_role("button", name="Show more (5 MB in all)").click()
+    await expect(pieces).to_have_count(6)
+    text = "".join(await pieces.all_text_contents())
+    assert len(text) > 300_000
+    assert ("word " * story.LARGE_CHARACTERS).startswith(text)
+
+
+@pytest.mark.search
+async def test_it_can_be_used_at_1024_pixels(visit: Visit) -> None:
+    page = await visit(width=1024)
+    await search(page, story.WRONG)
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for name in ("State", "What changed", "Pending", "Cost"):
+        await expect(page.get_by_role("tab", name=name)).to_be_in_viewport()
