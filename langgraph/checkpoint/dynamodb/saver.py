@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-_CACHE_BYTES = 32 * 1024 * 1024
+CACHE_BYTES = 32 * 1024 * 1024
 
 
 class DynamoDBSaver(BaseCheckpointSaver[Any]):
@@ -133,7 +133,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         allow_unencrypted: bool = False,
         bound_to: str | None = None,
         checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
-        cache_bytes: int = _CACHE_BYTES,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         """Check the options; no request is made and no client is opened before the first call."""
         check_table_name(table_name)
@@ -604,7 +604,12 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             A version that is larger than `current`, in its form.
         """
         del channel
-        if isinstance(current, str):
-            count = int(current.split(".")[0]) + 1
-            return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
-        return 1 if current is None else current + 1
+        return next_version(current)
+
+
+def next_version(current: Any) -> Any:
+    """The version after one, in its form."""
+    if isinstance(current, str):
+        count = int(current.split(".")[0]) + 1
+        return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
+    return 1 if current is None else current + 1

@@ -71,6 +71,9 @@ Ids: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
 class Codec:
     """Encodes with one serializer; made for each call, so that a changed serializer is never bypassed."""
 
+    # Whether it can read what is sealed.
+    opens = True
+
     def __init__(
         self,
         serde: SerializerProtocol,
@@ -234,6 +237,11 @@ def open_plain(sealed: bytes, item: Item) -> bytes:
 def _envelope(version: int, compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
     header = _ENVELOPE.pack(version, compression, len(cipher_name)) + cipher_name
     return header + checksum(sk, header + payload) + payload
+
+
+def check_sealed(sealed: bytes, item: Item) -> None:
+    """Refuse bytes that were not sealed for the item; needs no key."""
+    _verified(sealed, item)
 
 
 def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:

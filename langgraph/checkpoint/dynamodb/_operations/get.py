@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -33,7 +33,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
-def _entry(group: Group, body: Body, known: Segments) -> Entry:
+def entry_of(group: Group, body: Body, known: Segments) -> Entry:
+    """What a child needs to know of a checkpoint."""
     return Entry(
         epoch=items.binary(group.head, items.EPOCH),
         # A copy: LangGraph counts versions in the very checkpoint that it is given.
@@ -77,9 +78,13 @@ def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[Checkpoi
 
 
 def read_checkpoint(
-    table: Table, codec: Codec, at: Partition, checkpoint_id: str | None
+    table: Table,
+    codec: Codec,
+    at: Partition,
+    checkpoint_id: str | None,
+    load: Callable[[Table, Codec, Group, Segments], Op[Group | None]] = load,
 ) -> Op[tuple[Group, Segments] | None]:
-    """The items of a checkpoint, or of the newest one that counts, and every segment that they name."""
+    """The items of a checkpoint, or of the newest one that counts, and the segments that `load` reads: all of them."""
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
         group = yield from _one(table, at, checkpoint_id, below)
@@ -117,7 +122,7 @@ def read_bytes(group: Group, known: Segments) -> int:
 def decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple[CheckpointTuple, Entry]:
     """A checkpoint as LangGraph wants it, and what a child needs to know of it, given its segments."""
     body = read_body(codec, group.head, known.contents)
-    return _tuple(at, codec, group, body, known.contents), _entry(group, body, known)
+    return _tuple(at, codec, group, body, known.contents), entry_of(group, body, known)
 
 
 def decode_tuple(at: Partition, codec: Codec, group: Group, known: Segments) -> CheckpointTuple:
@@ -139,6 +144,6 @@ def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) ->
             continue
         if group is None:
             return None
-        entry = _entry(group, read_body(codec, head, known.contents), known)
+        entry = entry_of(group, read_body(codec, head, known.contents), known)
         return replace(entry, contents=known.contents)
     return None

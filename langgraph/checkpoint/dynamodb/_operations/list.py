@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
@@ -44,6 +44,8 @@ from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 
+T = TypeVar("T")
+
 # The first page of a list without a limit; its consumer may stop at any time.
 _PAGE_ITEMS_UNLIMITED = 16
 # How many checkpoints are read together.
@@ -61,9 +63,21 @@ def list_checkpoints(
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match; limit counts those that do. What cannot be listed is refused at once."""
-    selection = _Selection(
-        table, codec, checked_filter(metadata_filter), checked_before(before), checked_limit(limit)
-    )
+    wanted = (checked_filter(metadata_filter), checked_before(before), checked_limit(limit))
+    return select(table, codec, config, *wanted, decode_tuple)
+
+
+def select(
+    table: Table,
+    codec: Codec,
+    config: RunnableConfig | None,
+    metadata_filter: Mapping[str, Any],
+    before: str | None,
+    limit: int | None,
+    decode: Callable[[Partition, Codec, Group, Segments], T],
+) -> Stream[T]:
+    """Give what `decode` makes of the checkpoints that match, newest first."""
+    selection = _Selection(table, codec, metadata_filter, before, limit, decode)
     if config is None:
         return selection.of_table()
     at, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -72,7 +86,7 @@ def list_checkpoints(
     return selection.of_namespaces([at], checkpoint_id)
 
 
-class _Selection:
+class _Selection(Generic[T]):
     """What a list asks for, how much of it is still to come, and the segments read for it."""
 
     def __init__(
@@ -82,7 +96,9 @@ class _Selection:
         metadata_filter: Mapping[str, Any],
         before: str | None,
         limit: int | None,
+        decode: Callable[[Partition, Codec, Group, Segments], T],
     ) -> None:
+        self._decode = decode
         self._table = table
         self._codec = codec
         self._filter = metadata_filter
@@ -94,7 +110,7 @@ class _Selection:
     def _complete(self) -> bool:
         return self._left is not None and self._left <= 0
 
-    def of_table(self) -> Stream[CheckpointTuple]:
+    def of_table(self) -> Stream[T]:
         """List every thread: by the index where the filter has a run id, by a scan otherwise.
 
         A namespace that cannot be read to its end does not keep the others from being listed.
@@ -122,14 +138,12 @@ class _Selection:
         if not seen and not self._complete:
             yield from look_for_other_savers(self._table, None)
 
-    def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[CheckpointTuple]:
+    def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[T]:
         """List every namespace of a thread, merged."""
         within = yield from namespaces(self._table, root)
         yield from self.of_namespaces(within, checkpoint_id)
 
-    def of_namespaces(
-        self, within: Sequence[Partition], checkpoint_id: str | None
-    ) -> Stream[CheckpointTuple]:
+    def of_namespaces(self, within: Sequence[Partition], checkpoint_id: str | None) -> Stream[T]:
         """List namespaces of one thread, merged."""
         if self._complete:
             return
@@ -166,7 +180,7 @@ class _Selection:
         if is_empty:
             yield from look_for_other_savers(self._table, within[0])
 
-    def _emit(self, groups: Sequence[tuple[Partition, Group]]) -> Stream[CheckpointTuple]:
+    def _emit(self, groups: Sequence[tuple[Partition, Group]]) -> Stream[T]:
         """Hand on the checkpoints that match, reading the segments of several at once."""
         start = 0
         while start < len(groups) and not self._complete:
@@ -205,13 +219,15 @@ class _Selection:
     def _matches(self, at: Partition, group: Group) -> Op[bool]:
         known = self._known(at.pk)
         part = items.parse_part(group.head, items.SEALED_METADATA)
+        if part is not None and not self._codec.opens:
+            return True
         if part is not None and (yield from read_segments(self._table, self._codec, at.pk, part.ids, known)):
             # A deletion is under way, or the table is damaged: who reads the checkpoint as a whole finds out.
             return True
         metadata = read_metadata(self._codec, group.head, known.contents)
         return all(metadata.get(name) == value for name, value in self._filter.items())
 
-    def _read(self, at: Partition, group: Group) -> Op[CheckpointTuple | None]:
+    def _read(self, at: Partition, group: Group) -> Op[T | None]:
         """Decode a checkpoint; None where it was deleted meanwhile."""
         known = self._known(at.pk)
         try:
@@ -224,7 +240,7 @@ class _Selection:
             return None
         return (
             yield from work(
-                partial(decode_tuple, at, self._codec, loaded, known),
+                partial(self._decode, at, self._codec, loaded, known),
                 sum(len(known.contents.get(each, b"")) for each in group.ids()),
             )
         )

@@ -55,7 +55,7 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 
 @dataclass(frozen=True)
-class _Put:
+class Request:
     """What one call of `put` was given, as it was then: its caller may change any of it while requests are made."""
 
     at: Partition
@@ -96,7 +96,7 @@ class _Composed:
     values: Mapping[str, StoredValue]
     sources: Mapping[str, str]
 
-    def entry(self, request: _Put, committed: Committed) -> Entry:
+    def entry(self, request: Request, committed: Committed) -> Entry:
         """What is to be remembered of the checkpoint once it counts."""
         return Entry(
             committed.epoch,
@@ -128,14 +128,14 @@ def take(
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
-) -> _Put:
+) -> Request:
     """What a call of `put` was given; of the values only which they are."""
     at, parent_id = target(config), checkpoint_id_in(config)
     checkpoint_id = id_of(checkpoint)
     items.checkpoint_prefix(checkpoint_id)
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
-    return _Put(
+    return Request(
         at,
         checkpoint_id,
         parent_id,
@@ -150,7 +150,7 @@ def take(
     )
 
 
-def store(access: Access, request: _Put) -> Op[RunnableConfig]:
+def store(access: Access, request: Request) -> Op[RunnableConfig]:
     """Store what a call of `put` was given; what its `store_writes` stores is there when the checkpoint is."""
     table, codec = access.table, access.codec
     at, checkpoint_id = request.at, request.checkpoint_id
@@ -189,7 +189,7 @@ def _newest_parts(access: Access, at: Partition) -> Op[Entry | None]:
     return entry and replace(entry, versions={}, sources={})
 
 
-def _read_again(access: Access, request: _Put) -> Op[tuple[_Put, Entry | None]]:
+def _read_again(access: Access, request: Request) -> Op[tuple[Request, Entry | None]]:
     """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
 
     Where the parent has gone and the head that was committed has stayed, that head may be all that still
@@ -207,7 +207,7 @@ def _read_again(access: Access, request: _Put) -> Op[tuple[_Put, Entry | None]]:
 
 
 def _attempt(
-    access: Access, table: Table, request: _Put, parent: Entry | None, epoch: bytes | None
+    access: Access, table: Table, request: Request, parent: Entry | None, epoch: bytes | None
 ) -> Op[Committed]:
     """Store the checkpoint under an epoch, or under the thread's if that is not known."""
     started_at = table.clock()
@@ -221,7 +221,7 @@ def _attempt(
     return committed
 
 
-def _size(request: _Put, parent: Entry | None) -> int:
+def _size(request: Request, parent: Entry | None) -> int:
     """About how many bytes there are to serialize or to copy."""
     if parent is not None:
         return sum(map(parent.value_bytes, parent.values.values()))
@@ -229,7 +229,7 @@ def _size(request: _Put, parent: Entry | None) -> int:
 
 
 def _compose(
-    table: Table, codec: Codec, request: _Put, parent: Entry | None, epoch: bytes | None
+    table: Table, codec: Codec, request: Request, parent: Entry | None, epoch: bytes | None
 ) -> _Composed:
     """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
     base = parent if parent is not None and parent.epoch == epoch else None
@@ -265,7 +265,7 @@ def _compose(
     return _Composed(head, values, sources)
 
 
-def _sources(request: _Put, parent: Entry | None, values: Mapping[str, StoredValue]) -> dict[str, str]:
+def _sources(request: Request, parent: Entry | None, values: Mapping[str, StoredValue]) -> dict[str, str]:
     """The ancestor that has the stored value of each delta channel that the checkpoint itself does not store.
 
     The oldest comes first; "" is the very first checkpoint, also where it is not known which one it is.
@@ -283,7 +283,7 @@ def _sources(request: _Put, parent: Entry | None, values: Mapping[str, StoredVal
 
 
 def _store_values(
-    codec: Codec, draft: Draft, request: _Put, parent: Entry | None, reusable: Collection[bytes]
+    codec: Codec, draft: Draft, request: Request, parent: Entry | None, reusable: Collection[bytes]
 ) -> dict[str, StoredValue]:
     """Decide how the checkpoint holds each channel's value."""
     inherited: dict[str, StoredValue] = {}
@@ -313,7 +313,7 @@ def _store_values(
     return stored
 
 
-def _is_inherited(request: _Put, parent: Entry, name: str) -> bool:
+def _is_inherited(request: Request, parent: Entry, name: str) -> bool:
     """Whether a channel's value is the parent's: its version is, and it was not given as new.
 
     A delta channel's snapshot is inherited by checkpoints that do not have it among their values.

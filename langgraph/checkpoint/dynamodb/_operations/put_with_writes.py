@@ -27,6 +27,9 @@ HeldWrites: TypeAlias = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, st
 """The arguments of a call of `put_writes`: a config, the writes, the task's id and its path."""
 
 
+_Held: TypeAlias = tuple[Partition, str, str, Serialized]
+
+
 def put_with_writes(
     table: Table,
     codec: Codec,
@@ -37,35 +40,49 @@ def put_with_writes(
     pending_writes: Iterable[HeldWrites],
 ) -> Op[RunnableConfig]:
     """Store a checkpoint, and before it the writes that a reader will find."""
+    taken = yield from take(table, codec, config, checkpoint, metadata, new_versions, pending_writes)
+    return (yield from store(DirectAccess(table, codec), *taken))
+
+
+def take(
+    table: Table,
+    codec: Codec,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    pending_writes: Iterable[HeldWrites],
+) -> Op[tuple[put.Request, Sequence[_Held]]]:
+    """What a call of `put_with_writes` was given, serialized."""
     request = put.take(table, codec, config, checkpoint, metadata, new_versions)
     held = [
-        (
-            target(place),
-            checkpoint_id_in(place) or "",
-            checked_text(task_id, "task_id"),
-            tuple(writes),
-            task_path,
-        )
-        for place, writes, task_id, task_path in pending_writes
+        (target(place), checkpoint_id_in(place) or "", checked_text(task_id, "task_id"), tuple(writes), path)
+        for place, writes, task_id, path in pending_writes
     ]
 
-    def serialize() -> list[Serialized]:
+    def serialize() -> list[_Held]:
         request.dumps_all(codec)
-        return [put_writes.serialize(codec, writes, task_path) for *_, writes, task_path in held]
+        return [
+            (at, checkpoint_id, task_id, put_writes.serialize(codec, writes, path))
+            for at, checkpoint_id, task_id, writes, path in held
+        ]
 
     size = rough_bytes(request.values) + sum(
         rough_bytes(value) for *_, writes, _ in held for _, value in writes
     )
-    serialized = yield from work(serialize, size)
+    return request, (yield from work(serialize, size))
+
+
+def store(access: Access, request: put.Request, held: Sequence[_Held]) -> Op[RunnableConfig]:
+    """Store what a call of `put_with_writes` was given."""
     own = (request.at, request.checkpoint_id)
     others = [each for each in dict.fromkeys(call[:2] for call in held) if each != own]
-    access = DirectAccess(table, codec)
     found = {own, *(yield from access.stored(others))}
     # The calls of each task, the later ones of which may replace what the earlier ones stored.
     tasks: dict[tuple[Partition, str, str], list[Serialized]] = {}
-    for call, writes in zip(held, serialized, strict=True):
-        if call[:2] in found and any(writes):
-            tasks.setdefault(call[:3], []).append(writes)
+    for at, checkpoint_id, task_id, writes in held:
+        if (at, checkpoint_id) in found and any(writes):
+            tasks.setdefault((at, checkpoint_id, task_id), []).append(writes)
 
     def store_writes() -> Op[Any]:
         yield from gather([_store_in_order(access, task, calls) for task, calls in tasks.items()])

@@ -46,6 +46,15 @@ def put_writes(
     task_path: str,
 ) -> Op[None]:
     """Store a task's writes: special ones replace, of regular ones the first with an index stays."""
+    taken = yield from take(codec, config, writes, task_id, task_path)
+    if taken is not None:
+        yield from store(DirectAccess(table, codec), *taken)
+
+
+def take(
+    codec: Codec, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+) -> Op[tuple[Partition, str, str, Serialized] | None]:
+    """What a call of `put_writes` was given, serialized; None where that is nothing."""
     at, checkpoint_id = target(config), checkpoint_id_in(config)
     if checkpoint_id is None:
         msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
@@ -53,10 +62,10 @@ def put_writes(
     items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
     checked_text(task_path, "task_path")
     if not writes:
-        return
+        return None
     size = sum(rough_bytes(value) for _, value in writes)
     serialized = yield from work(partial(serialize, codec, tuple(writes), task_path), size)
-    yield from store(DirectAccess(table, codec), at, checkpoint_id, task_id, serialized)
+    return at, checkpoint_id, task_id, serialized
 
 
 def store(

@@ -102,7 +102,7 @@ class _Service:
         self._limits = limits
         self._cursors = cursors
         self._open_metrics = open_metrics
-        self._operations = Operations(saver)
+        self._operations = Operations(saver, segments_bytes_max=limits.body_bytes_max // 2)
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
 

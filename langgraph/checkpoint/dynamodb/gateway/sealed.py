@@ -11,6 +11,8 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 class SealedCodec(Codec):
     """Reads what the saver's operations read, and leaves it sealed. The service has no key."""
 
+    opens = False
+
     @override
     def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Give the sealed bytes themselves."""

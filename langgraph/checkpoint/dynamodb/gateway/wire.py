@@ -118,6 +118,15 @@ class Stored(Namespace):
     )
 
 
+class Lifetime(Message):
+    """How long a checkpoint is there, in epoch seconds; null is for ever."""
+
+    ends_at: Seconds | None = None
+    history_expires_at: Seconds | None = Field(
+        None, description="When the first ancestor expires that delta channels are rebuilt from."
+    )
+
+
 class Head(Message):
     """A checkpoint's head: its parts as they are stored, and what is readable of it."""
 
@@ -135,12 +144,18 @@ class Put(Stored):
 
     head: Head
     has_delta_channels: bool = False
-    parent_ends_at: Seconds | None = Field(
-        None, description="When the parent counts as gone, in epoch seconds; null: never, or unknown."
+    parent_lifetime: Lifetime | None = Field(
+        None,
+        description="How long the checkpoint of which it is made is there; null where that is not stored.",
     )
-    history_expires_at: Seconds | None = Field(
-        None, description="When the first ancestor expires that delta channels are rebuilt from; null: never."
-    )
+
+
+class Value(Message):
+    """An attribute's value in DynamoDB's own form: one of the three."""
+
+    S: str | None = None
+    N: str | None = None
+    B: Bytes | None = None
 
 
 class Attributes(Message):
@@ -159,11 +174,12 @@ class PutWrites(Stored):
     task_id: str
     parts: Attributes
     order: int | None = Field(
-        None, description="Of special writes: milliseconds, larger than what there was."
+        None, ge=0, le=1 << 53, description="Of special writes: milliseconds, larger than what there was."
     )
-    found: dict[str, Any] | None = Field(
-        None, description="The task's item as the last answer told it, where the parts were merged with that."
+    old: dict[str, Value] = Field(
+        {}, description="The task's item as an answer told it, where the parts were merged with that."
     )
+    replaces: bool = Field(False, description="Whether the parts take the place of that: it has gone.")
 
 
 class PutSegments(Namespace):
@@ -187,7 +203,13 @@ class GetTuple(Namespace):
     """Read a checkpoint, or the newest one of the namespace."""
 
     checkpoint_id: Text | None = None
+    thread: ThreadNote | None = None
     held: HeldSegments | None = None
+    segments: Literal["fitting", "none", "checked"] = Field(
+        "fitting",
+        description="Which of its segments are wanted: those that fit into an answer, or none of them; or it is to be"
+        " made sure first that all are there, however many.",
+    )
 
 
 class GetSegments(Namespace):
@@ -213,7 +235,7 @@ class DeltaChannelHistory(Namespace):
 
     checkpoint_id: Text | None = None
     after: Text | None = Field(None, description="The ancestor that the last answer ended with.")
-    count: int = Field(16, ge=1, le=1000)
+    count: int = Field(16, ge=1, le=1000, description="How many ancestors are wanted.")
 
 
 # The rest

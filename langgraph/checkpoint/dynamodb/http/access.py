@@ -1,0 +1,373 @@
+"""Access to the table through the gateway: what is asked of it, and what is remembered of its answers.
+
+Who composes what is stored, and opens what is read, is the client; keys, write order, expiry and recovery are the
+service's. What a saver's process remembers of a thread is the client's too, and goes along with what it asks. The
+documents are those of docs/gateway.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import read_body
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
+from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
+from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outcome, TaskWrites
+from langgraph.checkpoint.dynamodb._operations.draft import Needs
+from langgraph.checkpoint.dynamodb._operations.get import entry_of
+from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, open_segment
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime, StoredSegment
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
+
+Document: TypeAlias = Mapping[str, Any]
+
+# What a request has beside its segments: names, ids, a head or a task's writes, and the room that base64 takes.
+_REST_BYTES = 128 * 1024
+_ROOM = 0.7
+# Of so many namespaces it is known which checkpoint was read or put last.
+_NAMESPACES_MAX = 4096
+
+
+def ask(endpoint: str, document: Document) -> Op[Any]:
+    """Send a document to an endpoint and return the one that it answers."""
+    outcomes = yield (Call(endpoint, document),)
+    return result(outcomes[0])
+
+
+@dataclass(frozen=True)
+class About:
+    """What the service says of itself: its table, and how much one request may have."""
+
+    table_name: str
+    body_bytes_max: int
+    items_max: int
+
+
+class Newest(dict[str, str]):
+    """Of each partition the checkpoint that was read or put last, as far as that is remembered."""
+
+    def __setitem__(self, pk: str, checkpoint_id: str) -> None:
+        """Remember one, and begin anew where there are too many."""
+        if len(self) > _NAMESPACES_MAX:
+            self.clear()
+        super().__setitem__(pk, checkpoint_id)
+
+
+@dataclass(frozen=True)
+class GatewayAccess:
+    """Access through one service, for one call."""
+
+    table: Table
+    codec: Codec
+    about: About
+    newest: Newest
+
+    # Reading
+
+    def read(
+        self, at: Partition, checkpoint_id: str | None, segments: str = "fitting"
+    ) -> Op[tuple[Group, Segments] | None]:
+        """The items of a checkpoint, or of the newest one that counts, and every segment that they name.
+
+        Args:
+            at: The namespace.
+            checkpoint_id: The checkpoint; None for the newest.
+            segments: "none" leaves them out; "checked" lets the service make sure first that they are there.
+        """
+        for _ in range(ATTEMPTS_MAX):
+            held = {} if segments == "none" else self._held(at, checkpoint_id)
+            wanted = {"checkpoint_id": checkpoint_id, "segments": segments, **self._note(at), **held}
+            answer = yield from ask("get-tuple", {**_place(at), **wanted})
+            self._learn(at, answer["thread"])
+            document = answer["checkpoint"]
+            if document is None:
+                return None
+            group = group_of(at, document)
+            known = Segments.of(group.head)
+            known.counts = document["counts"]
+            if segments == "none":
+                return group, known
+            yield from self.take(at, known, document)
+            if not (yield from self.fill(at, known, group.ids())):
+                self.newest[at.pk] = group.checkpoint_id
+                return group, known
+            # Some have gone; the service finds out whether the checkpoint ever counted.
+            segments = "checked"
+        msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
+        raise CheckpointCorruptionError(msg)
+
+    def take(self, at: Partition, known: Segments, document: Document) -> Op[None]:
+        """Open the segments that came with a checkpoint; those that are remembered need not have come."""
+        yield from self._open(at, known, document["segments"], {})
+
+    def fill(self, at: Partition, known: Segments, ids: Iterable[bytes]) -> Op[set[bytes]]:
+        """Read those of some segments, and of what they lead to, that are not known yet; return what has gone."""
+        gone: set[bytes] = set()
+        remembered = self._remembered(at, known)
+        while wanted := set(expand(ids, known.contents)) - known.contents.keys() - gone:
+            at_hand = wanted & remembered.keys()
+            yield from self._open(at, known, (), {each: remembered[each] for each in at_hand})
+            left = sorted(wanted - at_hand)
+            while left:
+                some, rest = left[: self.about.items_max], left[self.about.items_max :]
+                answer = yield from ask("get-segments", {**_place(at), "ids": some})
+                yield from self._open(at, known, answer["segments"], {})
+                left = [*answer["left"], *rest]
+                gone |= set(some) - set(answer["left"]) - known.contents.keys()
+        return gone
+
+    def _remembered(self, at: Partition, known: Segments) -> Mapping[bytes, StoredSegment]:
+        """The segments that may be taken from memory for a checkpoint that counts: those of the newest one known."""
+        if not known.counts or known.epoch is None:
+            return {}
+        entry = self._newest_entry(at, None)
+        return {} if entry is None else self.table.memory.segments(at.pk, known.epoch, entry.chunks)
+
+    def _newest_entry(self, at: Partition, checkpoint_id: str | None) -> Entry | None:
+        """What is remembered of a checkpoint, or else of the one of its namespace that was read or put last."""
+        entry = None if checkpoint_id is None else self.table.memory.checkpoint(at.pk, checkpoint_id)
+        last = self.newest.get(at.pk)
+        return entry or (None if last is None else self.table.memory.checkpoint(at.pk, last))
+
+    def _held(self, at: Partition, checkpoint_id: str | None) -> Document:
+        """What the service is told of segments that need not be sent."""
+        entry = self._newest_entry(at, checkpoint_id)
+        if entry is None or not entry.chunks:
+            return {}
+        segments = self.table.memory.segments(at.pk, entry.epoch, entry.chunks)
+        indexes = {each.hex(): segments[each].sealed for each in segments if is_index(each)}
+        ids = [each for each in segments if not is_index(each)]
+        held: dict[str, Any] = {"epoch": entry.epoch, "ids": ids, "indexes": indexes}
+        if entry.counts:
+            is_own = checkpoint_id is not None and self.table.memory.checkpoint(at.pk, checkpoint_id) is entry
+            held["counts"] = checkpoint_id if is_own else self.newest.get(at.pk)
+        return {"held": held}
+
+    def _open(
+        self,
+        at: Partition,
+        known: Segments,
+        documents: Sequence[Document],
+        remembered: Mapping[bytes, StoredSegment],
+    ) -> Op[None]:
+        """Open segments that came, and that are remembered; remember those that came."""
+        if not documents and not remembered:
+            return
+        came = {each["id"]: each for each in documents}
+        sealed = {each: segment.sealed for each, segment in remembered.items()}
+        sealed |= {each: document["data"] for each, document in came.items()}
+        contents = yield from work(partial(_opened, self.codec, at, sealed), sum(map(len, sealed.values())))
+        known.contents |= contents
+        stored = {
+            each: StoredSegment(document["data"], Chunk.of(piece(contents[each]), document["expires_at"]))
+            for each, document in came.items()
+        }
+        known.chunks |= {each: segment.chunk for each, segment in {**remembered, **stored}.items()}
+        if known.epoch is not None:
+            self.table.memory.remember_segments(at.pk, known.epoch, stored)
+
+    def entry(self, at: Partition, checkpoint_id: str) -> Op[Entry | None]:
+        """What a child needs to know of a stored checkpoint, with the plaintexts of its segments."""
+        return (yield from self._entry(at, checkpoint_id))
+
+    def newest_entry(self, at: Partition) -> Op[Entry | None]:
+        """The same of the newest checkpoint."""
+        return (yield from self._entry(at, None))
+
+    def _entry(self, at: Partition, checkpoint_id: str | None) -> Op[Entry | None]:
+        read = yield from self.read(at, checkpoint_id)
+        if read is None:
+            return None
+        group, known = read
+        entry = entry_of(group, read_body(self.codec, group.head, known.contents), known)
+        return replace(entry, contents=known.contents)
+
+    def stored(self, wanted: Iterable[tuple[Partition, str]]) -> Op[set[tuple[Partition, str]]]:
+        """Which of these checkpoints are in the table."""
+        found = set()
+        for at, checkpoint_id in wanted:
+            if (yield from self.read(at, checkpoint_id, "none")) is not None:
+                found.add((at, checkpoint_id))
+        return found
+
+    def look_for_other_savers(self, at: Partition) -> Op[None]:
+        """Leave that to the service, which looks when it is asked to store something of an unknown thread."""
+        del at
+        yield from ()
+
+    # Writing
+
+    def commit(
+        self,
+        table: Table,
+        head: Head,
+        epoch: bytes | None,
+        started_at: float,
+        store_writes: Callable[[], Op[Any]] | None,
+    ) -> Op[Committed]:
+        """Let the service store a head and what it names."""
+        if store_writes is not None:
+            yield from store_writes()
+        at, item = head.at, head.item
+        segments = yield from self._sent_ahead(at, head.needs, started_at)
+        texts = (items.PARENT, items.STARTED_FROM, items.REBUILT_FROM, RUN_ID, items.METADATA)
+        named: dict[str, Any] = {name: items.text(item, name) for name in texts}
+        named["body"] = items.binary(item, items.BODY)
+        if items.SEALED_METADATA in item:
+            named["sealed_metadata"] = items.binary(item, items.SEALED_METADATA)
+        document = {
+            **_place(at),
+            **self._note(at),
+            **segments,
+            "checkpoint_id": items.checkpoint_id_of(item),
+            "epoch": epoch,
+            "head": named,
+            "has_delta_channels": head.has_delta_channels,
+        }
+        if head.parent is not None:
+            document["parent_lifetime"] = {
+                "ends_at": head.parent.ends_at,
+                "history_expires_at": head.parent.history_expires_at,
+            }
+        answer = yield from ask("put", document)
+        self._learn(at, answer["thread"])
+        _take_expiries(head.needs, answer["segments"])
+        thread = None if answer["thread"] is None else table.memory.thread(at.root)
+        committed = Committed(
+            answer["epoch"], thread, Lifetime(answer["ends_at"], answer["history_expires_at"])
+        )
+        if committed.counts:
+            table.memory.remember_segments(at.pk, committed.epoch, head.needs.stored())
+            self.newest[at.pk] = document["checkpoint_id"]
+        return committed
+
+    def commit_writes(self, writes: TaskWrites, epoch: bytes | None) -> Op[Outcome]:
+        """Let the service store parts of a task's writes and what they name."""
+        at, key = writes.at, items.key(writes.at.pk, writes.sk)
+        document = {
+            **_place(at),
+            **self._note(at),
+            **(yield from self._sent_ahead(at, writes.needs, self.table.clock())),
+            "checkpoint_id": items.checkpoint_id_of(key),
+            "task_id": items.task_id_of(key),
+            "epoch": epoch,
+            "parts": {name: part.attribute(writes.sk)["B"] for name, part in writes.parts.items()},
+            "order": writes.order,
+            "old": _without_key(writes.old),
+            "replaces": writes.replaces,
+        }
+        answer = yield from ask("put-writes", document)
+        self._learn(at, answer["thread"])
+        _take_expiries(writes.needs, answer["segments"])
+        if answer["stored"] and writes.needs.segments:
+            self.table.memory.remember_segments(at.pk, answer["epoch"], writes.needs.stored())
+        found = answer["found"]
+        if found is not None:
+            found = self._found(at, found)
+        return Outcome(answer["stored"], answer["epoch"], found)
+
+    def _found(self, at: Partition, document: Document) -> Found:
+        """What a task has already."""
+        contents = None
+        if document["segments"] is not None:
+            contents = _opened(self.codec, at, {each["id"]: each["data"] for each in document["segments"]})
+        item = document["item"] and {**document["item"], PARTITION_KEY: {"S": at.pk}}
+        return Found(item, document["is_gone"], document["ends_at"], contents, document["is_safe"])
+
+    def _sent_ahead(self, at: Partition, needs: Needs, started_at: float) -> Op[dict[str, Any]]:
+        """What a request says of segments; those that do not fit into it are sent before."""
+        new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in needs.segments.items()]
+        told: dict[str, Any] = {"uploading_seconds": 0.0}
+        room = int(self.about.body_bytes_max * _ROOM)
+        groups = list(_grouped(new, room - _REST_BYTES, self.about.items_max))
+        if len(groups) > 1:
+            for group in groups:
+                answer = yield from ask("put-segments", {**_place(at), **self._note(at), "segments": group})
+                self._learn(at, answer["thread"])
+                _take_expiries(needs, answer["segments"])
+            new = []
+            told["uploading_seconds"] = max(0.0, self.table.clock() - started_at)
+        sent = {each["id"] for each in new}
+        reused = [
+            {"id": each, "expires_at": chunk.expires_at}
+            for each, chunk in needs.chunks.items()
+            if each not in sent
+        ]
+        return {**told, "segments": new, "reused": reused}
+
+    # What is remembered
+
+    def _note(self, at: Partition) -> Document:
+        """What the service is told of a thread."""
+        thread = self.table.memory.thread(at.root)
+        if thread is None:
+            return {}
+        note: dict[str, Any] = {"epoch": thread.epoch, "ttl_seconds": thread.ttl_seconds}
+        if at.namespace in thread.namespaces:
+            note |= {"entered": True, "entered_until": thread.namespaces[at.namespace]}
+        return {"thread": note}
+
+    def _learn(self, at: Partition, note: Document | None) -> None:
+        """Remember what the service told of a thread."""
+        if note is None:
+            return
+        thread = self.table.memory.remember_thread(at.root, note["epoch"], note["ttl_seconds"])
+        if note.get("entered"):
+            self.table.memory.remember_namespace(at.root, thread, at.namespace, note["entered_until"])
+
+
+def group_of(at: Partition, document: Document) -> Group:
+    """A checkpoint's items, as the table has them."""
+    found = [{**item, PARTITION_KEY: {"S": at.pk}} for item in document["items"]]
+    items.check_format(found[0])
+    return Group(found[0], found[1:])
+
+
+def _place(at: Partition) -> Document:
+    return {"thread_id": at.thread_id, "checkpoint_ns": at.namespace}
+
+
+def _without_key(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name != PARTITION_KEY}
+
+
+def _opened(codec: Codec, at: Partition, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """What segments hold."""
+    contents: dict[bytes, bytes] = {}
+    size = 0
+    for segment_id, data in sealed.items():
+        item = {**items.key(at.pk, items.segment_sk(segment_id)), items.DATA: {"B": data}}
+        content = contents[segment_id] = open_segment(codec, item)
+        size += len(content)
+        codec.check_size(size // 3, item)
+    return contents
+
+
+def _take_expiries(needs: Needs, documents: Iterable[Document]) -> None:
+    for each in documents:
+        needs.chunks[each["id"]].expires_at = each["expires_at"]
+
+
+def _grouped(
+    segments: Collection[dict[str, Any]], bytes_max: int, count_max: int
+) -> Iterator[list[dict[str, Any]]]:
+    """Groups of segments that fit into one request each; one group where all do."""
+    group: list[dict[str, Any]] = []
+    size = 0
+    for each in segments:
+        if group and (size + len(each["data"]) > bytes_max or len(group) >= count_max):
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += len(each["data"])
+    yield group

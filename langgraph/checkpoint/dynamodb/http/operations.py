@@ -1,0 +1,385 @@
+"""What the client does of the saver's operations: it composes and opens, and the service does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import read_writes
+from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._operations import put, put_with_writes, put_writes
+from langgraph.checkpoint.dynamodb._operations.arguments import (
+    checked_before,
+    checked_filter,
+    checked_id,
+    checked_ids,
+    checked_limit,
+    checkpoint_id_in,
+    target,
+)
+from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history
+from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
+from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
+from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, config_of
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+)
+from langgraph.checkpoint.dynamodb.http.access import (
+    About,
+    GatewayAccess,
+    Newest,
+    ask,
+    group_of,
+)
+
+T = TypeVar("T")
+
+WIRE_VERSION = 1
+# The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
+_PAGE_FIRST = 8
+_PAGE_MAX = 256
+# Ancestors that are asked for at first; later pages grow.
+_ANCESTORS_FIRST = 8
+_ANCESTORS_MAX = 512
+
+
+@dataclass
+class Gateway:
+    """One service, with what its client remembers and composes with."""
+
+    table: Table
+    # The keyword arguments of a codec, but for the table that what it encrypts is bound to.
+    codec_options: Mapping[str, Any]
+    bound_to: str | None = None
+    about: About | None = None
+    newest: Newest = field(default_factory=Newest)
+
+    def codec(self, serde: SerializerProtocol) -> Codec:
+        """What values are serialized with. What is encrypted is bound to the table, once its name is known."""
+        table_name = self.bound_to or ("" if self.about is None else self.about.table_name)
+        return Codec(serde, bound_to=table_name, **self.codec_options)
+
+    def access(self, serde: SerializerProtocol) -> Op[GatewayAccess]:
+        """Access for one call; the first one of a process asks the service what it is."""
+        if self.about is None:
+            answer = yield from ask("about", {})
+            if answer["wire_version"] != WIRE_VERSION:
+                msg = (
+                    f"the gateway speaks version {answer['wire_version']} of the wire format, and this client"
+                    f" {WIRE_VERSION}; use the same release of langgraph-dynamodb in both"
+                )
+                raise CheckpointerConfigurationError(msg)
+            limits = answer["limits"]
+            self.about = About(
+                answer["table_name"].rpartition("/")[2], limits["body_bytes_max"], limits["items_max"]
+            )
+        return GatewayAccess(self.table, self.codec(serde), self.about, self.newest)
+
+
+# Reading
+
+
+def get_tuple(
+    gateway: Gateway, serde: SerializerProtocol, config: RunnableConfig
+) -> Op[CheckpointTuple | None]:
+    """Read the checkpoint that a config names, or the newest of its namespace."""
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    access = yield from gateway.access(serde)
+    read = yield from access.read(at, checkpoint_id)
+    if read is None:
+        return None
+    found, entry = yield from work(partial(decode, at, access.codec, *read), read_bytes(*read))
+    gateway.table.memory.remember_checkpoint(at.pk, read[0].checkpoint_id, entry)
+    return found
+
+
+def list_checkpoints(
+    gateway: Gateway,
+    serde: SerializerProtocol,
+    config: RunnableConfig | None,
+    metadata_filter: Mapping[str, Any] | None,
+    before: RunnableConfig | None,
+    limit: int | None,
+) -> Stream[CheckpointTuple]:
+    """List the checkpoints that match, newest first. What cannot be listed is refused at once."""
+    wanted: dict[str, Any] = {"filter": checked_filter(metadata_filter), "before": checked_before(before)}
+    checked_limit(limit)
+    if config is not None:
+        at, checkpoint_id = target(config), checkpoint_id_in(config)
+        namespace = None if config["configurable"].get("checkpoint_ns") is None else at.namespace
+        wanted |= {"thread_id": at.thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+    return _matching(_listed(gateway, serde, wanted, limit, decode_tuple), wanted["filter"], limit)
+
+
+def _matching(
+    found: Stream[CheckpointTuple], metadata_filter: Mapping[str, Any], limit: int | None
+) -> Stream[CheckpointTuple]:
+    """Leave out what does not match: the service cannot look into metadata that are sealed."""
+    left = limit
+    outcomes: Any = None
+    while left is None or left > 0:
+        try:
+            step = found.send(outcomes)
+        except StopIteration:
+            return
+        if not isinstance(step, Emit):
+            outcomes = yield step
+            continue
+        outcomes = None
+        metadata: Mapping[str, Any] = step.value.metadata
+        if all(metadata.get(name) == value for name, value in metadata_filter.items()):
+            left = None if left is None else left - 1
+            yield step
+
+
+def _listed(
+    gateway: Gateway,
+    serde: SerializerProtocol,
+    wanted: Mapping[str, Any],
+    limit: int | None,
+    decode: Callable[[Partition, Codec, Group, Segments], T],
+) -> Stream[T]:
+    """Give what `decode` makes of the checkpoints of a list, page by page."""
+    access = yield from gateway.access(serde)
+    count, cursor, segments = limit or _PAGE_FIRST, None, dict[str, Segments]()
+    while True:
+        page = {**wanted, "limit": min(count, _PAGE_MAX), "cursor": cursor}
+        documents = yield from ask("list", page)
+        for document in documents[:-1]:
+            at = items.partition(document["thread_id"], document["checkpoint_ns"])
+            if not any(pk.startswith(at.root) for pk in segments):
+                # Of another thread.
+                segments.clear()
+            known = segments.setdefault(at.pk, Segments())
+            group = group_of(at, document)
+            yield from access.take(at, known, document)
+            if (yield from access.fill(at, known, group.ids())):
+                read = yield from access.read(at, group.checkpoint_id, "checked")
+                if read is None:
+                    # It was deleted meanwhile.
+                    continue
+                group, known = read
+            size = sum(len(known.contents.get(each, b"")) for each in group.ids())
+            yield Emit((yield from work(partial(decode, at, access.codec, group, known), size)))
+        cursor, count = documents[-1]["cursor"], min(2 * count, _PAGE_MAX)
+        if cursor is None:
+            return
+
+
+def get_delta_channel_history(
+    gateway: Gateway, serde: SerializerProtocol, config: RunnableConfig, channels: Sequence[str]
+) -> Op[Mapping[str, DeltaChannelHistory]]:
+    """Collect, for each channel, the writes since its nearest stored value, and that value."""
+    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    access = yield from gateway.access(serde)
+    source = _GatewaySource(access, at)
+    return (yield from collect_history(source, access.codec, at, checkpoint_id, channels))
+
+
+class _GatewaySource:
+    """The ancestors of a checkpoint, as the gateway gives them page by page."""
+
+    def __init__(self, access: GatewayAccess, at: Partition) -> None:
+        self.known = Segments()
+        self.read: dict[str, Group] = {}
+        self._access = access
+        self._at = at
+        self._last: str | None = None
+        self._ended = False
+        self._count = _ANCESTORS_FIRST
+
+    def start(self, checkpoint_id: str | None) -> Op[Group | None]:
+        """The checkpoint that the way starts from, or the newest."""
+        yield from self._page({"checkpoint_id": checkpoint_id})
+        return next(iter(self.read.values()), None)
+
+    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[Group | None]:
+        """The next ancestor."""
+        del at_least
+        while checkpoint_id not in self.read and not self._ended:
+            yield from self._page({"after": self._last})
+        return self.read.get(checkpoint_id)
+
+    def segments(self, group: Group, ids: Iterable[bytes], *, indexes_only: bool = False) -> Op[Group]:
+        """Read segments that did not come with the items.
+
+        Raises:
+            CheckpointNotFoundError: They have gone meanwhile.
+        """
+        # Index segments, and what the items' own content is in, come with them.
+        if not indexes_only and (yield from self._access.fill(self._at, self.known, ids)):
+            msg = f"checkpoint {group.checkpoint_id!r} of thread {self._at.thread_id!r} was deleted while it was read"
+            raise CheckpointNotFoundError(msg)
+        return group
+
+    def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
+        place = {"thread_id": self._at.thread_id, "checkpoint_ns": self._at.namespace}
+        answer = yield from ask("delta-channel-history", {**place, **wanted, "count": self._count})
+        self._count = min(4 * self._count, _ANCESTORS_MAX)
+        self._ended = answer["ended"]
+        for document in answer["checkpoints"]:
+            self._last = document["checkpoint_id"]
+            self.read.setdefault(document["checkpoint_id"], group_of(self._at, document))
+            yield from self._access.take(self._at, self.known, document)
+
+
+# Writing
+
+
+def store(
+    gateway: Gateway,
+    serde: SerializerProtocol,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+) -> Op[RunnableConfig]:
+    """Store a checkpoint."""
+    codec = gateway.codec(serde)
+    request = put.take(gateway.table, codec, config, checkpoint, metadata, new_versions)
+    if gateway.about is None:
+        # Requests come before the head is composed.
+        request.dumps_all(codec)
+    access = yield from gateway.access(serde)
+    return (yield from put.store(access, request))
+
+
+def store_writes(
+    gateway: Gateway,
+    serde: SerializerProtocol,
+    config: RunnableConfig,
+    writes: Sequence[tuple[str, Any]],
+    task_id: str,
+    task_path: str,
+) -> Op[None]:
+    """Store a task's writes."""
+    taken = yield from put_writes.take(gateway.codec(serde), config, writes, task_id, task_path)
+    if taken is not None:
+        access = yield from gateway.access(serde)
+        yield from put_writes.store(access, *taken)
+
+
+def store_with_writes(
+    gateway: Gateway,
+    serde: SerializerProtocol,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    pending_writes: Iterable[HeldWrites],
+) -> Op[RunnableConfig]:
+    """Store a checkpoint, and before it the writes that a reader will find."""
+    codec = gateway.codec(serde)
+    taken = yield from put_with_writes.take(
+        gateway.table, codec, config, checkpoint, metadata, new_versions, pending_writes
+    )
+    access = yield from gateway.access(serde)
+    return (yield from put_with_writes.store(access, *taken))
+
+
+# Deleting and copying
+
+
+def delete_thread(thread_id: str) -> Op[None]:
+    """Delete a thread."""
+    yield from ask("delete-thread", {"thread_id": checked_id(thread_id, "thread_id")})
+
+
+def delete_for_runs(run_ids: Sequence[str]) -> Op[None]:
+    """Delete the checkpoints of runs."""
+    yield from ask("delete-for-runs", {"run_ids": checked_ids(run_ids, "run_ids")})
+
+
+def prune(thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
+    """Remove old checkpoints."""
+    document = {
+        "thread_ids": checked_ids(thread_ids, "thread_ids"),
+        "strategy": strategy,
+        "keep_last": keep_last,
+    }
+    yield from ask("prune", document)
+
+
+def copy_thread(
+    gateway: Gateway, serde: SerializerProtocol, source_thread_id: str, target_thread_id: str
+) -> Op[None]:
+    """Copy a thread: by the service where nothing is encrypted, or else by reading and storing it."""
+    source = checked_id(source_thread_id, "source_thread_id")
+    to = checked_id(target_thread_id, "target_thread_id")
+    if source == to:
+        msg = f"source and target are both thread {source!r}; give another id for the copy"
+        raise CheckpointerInputError(msg)
+    if not gateway.codec(serde).encrypts:
+        yield from ask("copy-thread", {"source_thread_id": source, "target_thread_id": to})
+        return
+    listing = _listed(gateway, serde, {"thread_id": source}, None, _decode_with_writes)
+    found = yield from _collected(listing)
+    # The newest first, and the root's last: who finds a part of the copy is not to take an older state for the latest.
+    for at, checkpoint, writes in sorted(found, key=lambda each: not each[0].namespace):
+        yield from _copy(gateway, serde, items.partition(to, at.namespace), checkpoint, writes)
+
+
+def _decode_with_writes(
+    at: Partition, codec: Codec, group: Group, known: Segments
+) -> tuple[Partition, CheckpointTuple, Mapping[str, put_writes.Serialized]]:
+    """A checkpoint, and its tasks' writes as they are stored."""
+    tasks: dict[str, put_writes.Serialized] = {}
+    for item in group.writes:
+        regular = {each.index: each for each in read_writes(codec, item, items.WRITES, known.contents)}
+        special = {
+            each.index: each
+            for name in items.SPECIAL_WRITES.values()
+            for each in read_writes(codec, item, name, known.contents)
+        }
+        tasks[items.task_id_of(item)] = (regular, special)
+    return at, decode_tuple(at, codec, group, known), tasks
+
+
+def _copy(
+    gateway: Gateway,
+    serde: SerializerProtocol,
+    to: Partition,
+    found: CheckpointTuple,
+    writes: Mapping[str, put_writes.Serialized],
+) -> Op[None]:
+    """Store a checkpoint's writes, and then the checkpoint, in another thread."""
+    access = yield from gateway.access(serde)
+    checkpoint, parent = found.checkpoint, found.parent_config
+    for task_id, serialized in writes.items():
+        yield from put_writes.store(access, to, checkpoint["id"], task_id, serialized)
+    config = config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
+    yield from store(gateway, serde, config, checkpoint, found.metadata, checkpoint["channel_versions"])
+
+
+def _collected(stream: Stream[T]) -> Op[list[T]]:
+    """Everything that a stream gives."""
+    found: list[T] = []
+    outcomes: Any = None
+    while True:
+        try:
+            step = stream.send(outcomes)
+        except StopIteration:
+            return found
+        if isinstance(step, Emit):
+            found.append(step.value)
+            outcomes = None
+        else:
+            outcomes = yield step
