@@ -57,6 +57,16 @@ def test_snapshots_and_arrays_are_shown() -> None:
     assert as_json(shown)["value"]["shape"] == [2, 3]
 
 
+def test_a_set_has_one_order_whatever_process_wrote_it() -> None:
+    forward, backward = (
+        ormsgpack.Ext(1, ormsgpack.packb(("builtins", "set", parts))) for parts in (["a", "b"], ["b", "a"])
+    )
+    shown = [
+        LookingSerializer().loads_typed(("msgpack", ormsgpack.packb(each))) for each in (forward, backward)
+    ]
+    assert shown == [Stored("builtins.set", ["a", "b"])] * 2
+
+
 def test_older_forms_are_read_as_data() -> None:
     constructor = b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["true"]}'
     assert LookingSerializer().loads_typed(("json", constructor))["id"] == ["os", "system"]

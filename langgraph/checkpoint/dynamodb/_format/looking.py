@@ -73,7 +73,14 @@ def _unpack(code: int, data: bytes) -> Any:
     match content:
         case [dtype, shape, *_] if code == EXT_NUMPY_ARRAY:
             return Stored("numpy.ndarray", {"dtype": dtype, "shape": shape})
+        case ["builtins", ("set" | "frozenset") as name, [*parts], *_]:
+            # A set has another order in each process, and is the same.
+            return Stored(f"builtins.{name}", sorted(parts, key=_packed))
         case [str(module), str(name), made_of, *_]:
             return Stored(f"{module}.{name}", made_of)
     # An extension of somebody's own.
     return Stored(f"extension {code}", content)
+
+
+def _packed(value: Any) -> bytes:
+    return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)

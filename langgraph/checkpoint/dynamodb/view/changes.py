@@ -68,8 +68,11 @@ def differences(before: Any, after: Any, before_path: Steps = (), path: Steps = 
 
 def _are_alike(before: Any, after: Any) -> bool:
     """Whether two values are of one class, so that it is their parts that differ."""
-    kinds = [each.kind if isinstance(each, Stored) else None for each in (before, after)]
-    return kinds[0] == kinds[1]
+    while isinstance(before, Stored) and isinstance(after, Stored):
+        if before.kind != after.kind:
+            return False
+        before, after = before.content, after.content
+    return not isinstance(before, Stored) and not isinstance(after, Stored)
 
 
 def _of_objects(

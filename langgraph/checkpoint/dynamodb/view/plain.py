@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 # Everything that the serializer gives for a list.
 LISTS = (list, tuple, set, frozenset)
 BYTES = (bytes, bytearray, memoryview)
+_OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_SORT_KEYS
 _ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
 
 
@@ -86,7 +87,10 @@ def size_bytes(value: Any) -> int:
 
 
 def fingerprint(value: Any) -> bytes:
-    """What two values have in common only if they are the same, types included: 1, 1.0 and True are three."""
+    """What two values have in common only if they are the same, types included: 1, 1.0 and True are three.
+
+    The order of an object's entries does not count.
+    """
     packed = _packed(value)
     if packed is not None:
         return blake2b(packed, digest_size=16).digest()
@@ -99,7 +103,7 @@ def fingerprint(value: Any) -> bytes:
 def _packed(value: Any) -> bytes | None:
     """A value as MessagePack; None for what that has not: whole numbers over 64 bits, lone surrogates, great depth."""
     try:
-        return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)
+        return ormsgpack.packb(value, option=_OPTIONS)
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -117,9 +121,13 @@ def _tokens(value: Any) -> Iterator[bytes]:
             waiting += reversed(list(each))
         elif isinstance(each, Mapping):
             yield f"map {len(each)}".encode()
-            waiting += (part for entry in reversed(list(each.items())) for part in reversed(entry))
+            entries = sorted(each.items(), key=lambda entry: fingerprint(entry[0]), reverse=True)
+            waiting += (part for entry in entries for part in reversed(entry))
         elif isinstance(each, str):
             yield each.encode(errors="surrogatepass")
+        elif isinstance(each, int):
+            # Python refuses to write very long ones out, and hexadecimal digits it never does.
+            yield f"{type(each).__name__} {each:x}".encode()
         else:
             yield f"{type(each).__name__} {each!r}".encode()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
@@ -22,6 +23,8 @@ _BYTES_MAX = 32 * 1024 * 1024
 _HITS_MAX = 100
 # How much of a text is shown around what was searched for, in characters.
 _BEFORE, _BEHIND = 60, 120
+# By so much around it, in characters, the text is taken for the same as in the parent.
+_AROUND = 30
 
 
 def search(record: Record, text: str, cursor: str | None) -> Op[Search]:
@@ -68,7 +71,7 @@ class _Looking:
     text: str
     hits: list[Hit] = field(default_factory=list)
     _read_bytes: int = 0
-    _counts: dict[StoredValue, int] = field(default_factory=dict)
+    _found: dict[StoredValue, Counter[str]] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
@@ -92,8 +95,10 @@ class _Looking:
             before = None if known.parent is None else known.parent.values.get(name)
             if value == before:
                 continue
-            had = 0 if before is None or parent is None else (yield from self._count(lane, parent, before))
-            if (yield from self._count(lane, group, value)) <= had:
+            had = Counter[str]()
+            if before is not None and parent is not None:
+                had = yield from self._places_in(lane, parent, before)
+            if not (yield from self._places_in(lane, group, value)) - had:
                 continue
             old = set[str]()
             if before is not None and parent is not None:
@@ -107,7 +112,7 @@ class _Looking:
         for task in known.tasks:
             for write in task.writes:
                 place += 1
-                if not self._occurrences(write.kind, write.data):
+                if not self._places(write.kind, write.data):
                     continue
                 value = None if known.body is None else known.body.values.get(write.channel)
                 own = None if value is None else (yield from lane.value(group, value))
@@ -116,22 +121,27 @@ class _Looking:
                     if found not in old:
                         self._note(lane, group, known, path, found, node_of(task, known.sends))
 
-    def _count(self, lane: Lane, group: Group, value: StoredValue) -> Op[int]:
-        """How many times a stored value has the text, or more: what is no text of it may have the same bytes."""
-        if value not in self._counts:
+    def _places_in(self, lane: Lane, group: Group, value: StoredValue) -> Op[Counter[str]]:
+        """What is around the text in a stored value, each time that it is there."""
+        if value not in self._found:
             raw = yield from lane.raw(group, value)
             self._read_bytes += len(raw)
-            self._counts[value] = self._occurrences(value.kind, raw)
-        return self._counts[value]
+            self._found[value] = self._places(value.kind, raw)
+        return self._found[value]
 
-    def _occurrences(self, kind: str, raw: bytes) -> int:
+    def _places(self, kind: str, raw: bytes) -> Counter[str]:
+        """What is around the text in a serialized value. Other bytes than those of a text may look like it."""
         # JSON spells some characters.
         said = (
             raw.decode(errors="replace")
             if kind != "json"
             else json.dumps(json.loads(raw), ensure_ascii=False)
         )
-        return said.casefold().count(self.text.casefold())
+        said, text, found, at = said.casefold(), self.text.casefold(), Counter[str](), 0
+        while (at := said.find(text, at)) >= 0:
+            found[said[max(0, at - _AROUND) : at + len(text) + _AROUND]] += 1
+            at += len(text)
+        return found
 
     def _note(
         self,

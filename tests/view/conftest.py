@@ -1,0 +1,111 @@
+"""Threads for the viewer, on one table, and what asks for documents of them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from benchmarks.meter import Meter
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.record import Session
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A viewer's documents, by their names and parameters."""
+
+    answers: Answers
+
+    def get(self, name: str, **parameters: Any) -> Any:
+        """A document as the page gets it: through JSON, which has to be valid."""
+        found = self.answers.answer("GET", name, {key: _as_text(each) for key, each in parameters.items()})
+        return json.loads(json.dumps(found, allow_nan=False))
+
+    def rows(self, thread: str, ns: str = "") -> list[Any]:
+        """The checkpoints of a namespace, the newest first."""
+        rows: list[Any] = self.get("tree", thread=thread, ns=ns)["rows"]
+        return rows
+
+    def newest(self, thread: str, ns: str = "") -> dict[str, str]:
+        """What names the newest checkpoint of a namespace."""
+        return {"thread": thread, "ns": ns, "checkpoint": self.rows(thread, ns)[0]["checkpoint"]}
+
+    def values(self, thread: str, ns: str = "") -> dict[str, Any]:
+        """The channels of the newest checkpoint, by their names."""
+        channels = self.get("state", **self.newest(thread, ns))["channels"]
+        return {each["name"]: each for each in channels}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.fixture(scope="session")
+def table(client: DynamoDBClient) -> Iterator[str]:
+    """Give a table that all tests share, each of which has threads of its own."""
+    name = f"view-{uuid.uuid4().hex}"
+    client.create_table(**table_schema(name))
+    yield name
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture(scope="session")
+def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..., DynamoDBSaver]]:
+    """Give a factory of savers, closed with the session."""
+    savers: list[DynamoDBSaver] = []
+
+    def open_saver(table: str, **options: Any) -> DynamoDBSaver:
+        reach = {"endpoint_url": engine.endpoint_url, "session": sessions["session"], **options}
+        savers.append(DynamoDBSaver(table, **reach))
+        return savers[-1]
+
+    yield open_saver
+    for each in savers:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def saver(table: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+    """Give a saver on the table."""
+    return open_saver(table)
+
+
+@pytest.fixture
+def thread() -> str:
+    """Give the id of a thread that nobody else has."""
+    return f"thread-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def asked(saver: DynamoDBSaver) -> Asked:
+    """Give a viewer that has read nothing yet."""
+    return Asked(Answers(Session(saver)))
+
+
+@dataclass(frozen=True)
+class Metered:
+    """A viewer, and what it is charged."""
+
+    asked: Asked
+    meter: Meter
+
+
+@pytest.fixture
+def metered(table: str, open_saver: Callable[..., DynamoDBSaver]) -> Metered:
+    """Give a viewer whose requests are counted."""
+    meter = Meter()
+    saver = open_saver(table, session=meter.watch(boto3.Session()))
+    return Metered(Asked(Answers(Session(saver))), meter)

@@ -1,0 +1,253 @@
+"""Values as nodes: valid JSON whatever they are, whole by their parts, and never large."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb._format.looking import LookingSerializer, Stored
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, TEXT_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.plain import (
+    fingerprint,
+    has_part,
+    inside,
+    labelled,
+    part_at,
+    size_bytes,
+    texts,
+)
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary(max_size=50)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=5)
+        | inner.map(lambda each: Stored("my.module.Kind", each))
+    ),
+    max_leaves=20,
+)
+
+
+def looked_at(value: Any) -> Any:
+    return LookingSerializer().loads_typed(JsonPlusSerializer().dumps_typed(value))
+
+
+def shown(value: Any, **limits: Any) -> Any:
+    """A node as the page gets it."""
+    node = Shower(**limits).node(value)
+    return json.loads(json.dumps(node, allow_nan=False))
+
+
+def leaves(node: Any) -> Iterator[Any]:
+    """The nodes without parts within a node."""
+    inner = [*node.get("items", ()), *(each["node"] for each in node.get("entries", ()))]
+    inner += [node[name] for name in ("value", "content") if name in node]
+    if not inner:
+        yield node
+    for each in inner:
+        yield from leaves(each)
+
+
+@given(VALUES)
+def test_any_value_is_valid_json_and_of_one_fingerprint(value: Any) -> None:
+    node = shown(value)
+    assert json.dumps(node, ensure_ascii=True).isascii()
+    assert node["bytes"] >= 0
+    assert fingerprint(value) == fingerprint(value)
+    assert not any(each.get("cut") for each in leaves(node))
+
+
+@given(VALUES)
+def test_every_text_is_found_by_its_path(value: Any) -> None:
+    for path, text in texts(value):
+        found = part_at(value, path)
+        assert text in (inside(found), path[-1] if path else None)
+        assert has_part(value, path)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (None, "null", None),
+        (True, "boolean", "true"),
+        (False, "boolean", "false"),
+        (2**53 + 1, "number", "9007199254740993"),
+        (2**100, "number", "1267650600228229401496703205376"),
+        pytest.param(1 << 20_000, "number", hex(1 << 20_000), id="very long"),
+        (math.nan, "number", "NaN"),
+        (-math.inf, "number", "-Infinity"),
+        (-0.0, "number", "-0.0"),
+        ("\ud800", "text", "\ud800"),
+        ("<script>\x1b[31m\u202e", "text", "<script>\x1b[31m\u202e"),
+        (b"\x00\xff", "bytes", "AP8="),
+    ],
+)
+def test_what_javascript_would_not_keep_is_text(value: Any, kind: str, text: str | None) -> None:
+    node = shown(value)
+    assert node["kind"] == kind
+    assert node.get("text") == text
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, True), (1, 1.0), (0.0, -0.0), ("1", 1), ([1], [True]), ({"a": None}, {}), (2**70, float(2**70))],
+)
+def test_values_of_other_types_are_not_the_same(one: Any, other: Any) -> None:
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint([one]) != fingerprint([other])
+    deep = [2**70, "\ud800", one]
+    assert fingerprint(deep) != fingerprint([*deep[:2], other])
+
+
+def test_what_is_too_deep_for_pythons_stack_is_shown_and_compared() -> None:
+    value: Any = "bottom"
+    for _ in range(3000):
+        value = [value]
+    node = shown(value)
+    for _ in range(12):
+        [node] = node["items"]
+    assert node["cut"]
+    assert node["length"] == 1
+    assert fingerprint(value) != fingerprint([value])
+    assert size_bytes(value) > 3000
+    assert part_at(value, [0] * 3000) == "bottom"
+    kinds: Any = 1
+    for _ in range(900):
+        kinds = Stored("my.Kind", kinds)
+    inner = shown(kinds)
+    for _ in range(12):
+        inner = inner["value"]
+    assert inner == {"kind": "instance", "type": "my.Kind", "bytes": inner["bytes"], "cut": True}
+
+
+def test_a_long_text_comes_in_parts_that_are_the_whole() -> None:
+    text = "".join(chr(0x1F300 + at % 50) for at in range(TEXT_MAX * 2 + 5))
+    shower, parts, start = Shower(), "", 0
+    node = shower.node(text)
+    assert node["cut"]
+    while True:
+        node = Shower().node(text, start=start)
+        parts += node["text"]
+        start = node["end"]
+        if not node.get("cut"):
+            break
+    assert parts == text
+    assert node["length"] == len(text)
+
+
+def test_long_bytes_come_in_parts_that_are_the_whole() -> None:
+    value, parts, start = bytes(range(256)) * 100, b"", 0
+    while start < len(value):
+        node = Shower().node(value, start=start)
+        parts += base64.b64decode(node["text"])
+        start = node["end"]
+    assert parts == value
+
+
+def test_long_lists_and_objects_come_in_parts() -> None:
+    node = shown(list(range(PARTS_MAX + 1)))
+    assert (len(node["items"]), node["end"], node["length"], node["cut"]) == (200, 200, 201, True)
+    rest = Shower().node(list(range(PARTS_MAX + 1)), start=PARTS_MAX)
+    assert [each["text"] for each in rest["items"]] == ["200"]
+    assert "cut" not in rest
+    entries = shown({str(each): each for each in range(PARTS_MAX + 1)})
+    assert (entries["end"], entries["cut"]) == (200, True)
+
+
+def test_a_document_has_so_much_and_no_more() -> None:
+    value = [["word" * 1000] * 150] * 150
+    node = Shower().node(value)
+    assert len(json.dumps(node)) < 3_000_000
+    assert any(each.get("cut") for each in leaves(node))
+    many = Shower(nodes_max=10).node([[1, 2, 3]] * 10)
+    assert many["length"] == 10
+
+
+def test_a_message_has_who_said_what_and_which_tools_it_calls() -> None:
+    call = {"name": "look_up", "args": {"page": 1}, "id": "call-1"}
+    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+    message = AIMessage(
+        [{"type": "text", "text": "well"}],
+        id="m",
+        name="ada",
+        tool_calls=[call],
+        usage_metadata=usage,
+        response_metadata={"model_name": "large"},
+    )
+    node = shown(looked_at(message))
+    assert (node["kind"], node["role"], node["id"], node["name"]) == ("message", "ai", "m", "ada")
+    assert node["type"] == "langchain_core.messages.ai.AIMessage"
+    assert node["content"]["items"][0]["entries"][1]["node"]["text"] == "well"
+    [told] = node["calls"]
+    assert (told["id"], told["name"], told["args"]["entries"][0]["node"]["text"]) == (
+        "call-1",
+        "look_up",
+        "1",
+    )
+    assert node["usage"] == {"input": "3", "output": "4", "total": "7"}
+    assert node["model"] == "large"
+    assert [each["key"] for each in node["entries"]] == ["response_metadata"]
+    assert part_at(looked_at(message), ["tool_calls", 0, "args", "page"]) == 1
+
+
+def test_the_result_of_a_tool_says_which_call_it_is_of() -> None:
+    node = shown(looked_at(ToolMessage("found", tool_call_id="call-1", status="error")))
+    assert (node["role"], node["result_of"], node["status"]) == ("tool", "call-1", "error")
+    assert node["usage"] == {"input": None, "output": None, "total": None}
+    assert shown(looked_at(HumanMessage("hello")))["model"] is None
+
+
+@pytest.mark.parametrize("calls", [None, "x", [1], [{}]])
+def test_a_message_of_any_shape_is_shown(calls: Any) -> None:
+    fields = {"tool_calls": calls, "content": [{"a": 1}], "usage_metadata": [1], "response_metadata": 2}
+    node = shown(Stored("langchain_core.messages.ai.AIMessage", fields))
+    assert (node["kind"], node["role"]) == ("message", "message")
+
+
+def test_messages_of_a_models_service_are_messages_too() -> None:
+    called = {"role": "assistant", "content": "hi", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}
+    node = shown(called)
+    assert (node["kind"], node["role"], node["calls"]) == ("message", "assistant", [])
+    assert [each["key"] for each in node["entries"]] == ["tool_calls"]
+    assert shown({"role": "baker", "content": "bread"})["kind"] == "object"
+
+
+def test_a_message_with_very_many_fields_is_cut() -> None:
+    fields = {"role": "user", "content": "", **{f"field {each}": 1 for each in range(PARTS_MAX + 1)}}
+    assert shown(fields)["cut"]
+
+
+def test_what_a_serializer_of_somebodys_own_gives_is_named() -> None:
+    node = shown(object())
+    assert (node["kind"], node["type"]) == ("instance", "object")
+
+
+def test_keys_that_are_no_texts_have_labels_of_their_own() -> None:
+    value = {"1": "text", 1: "number", (1, 2): "pair"}
+    assert set(labelled(value)) == {"1", "1'", "(1, 2)"}
+    assert part_at(value, ["(1, 2)"]) == "pair"
+
+
+@pytest.mark.parametrize("path", [["a", 9], ["b"], [0], ["a", "x"], ["a", 0, "deeper"], ["a", -1]])
+def test_nothing_is_where_nothing_is(path: list[str | int]) -> None:
+    assert not has_part({"a": [1]}, path)
+    with pytest.raises(CheckpointNotFoundError, match="nothing at"):
+        part_at({"a": [1]}, path)

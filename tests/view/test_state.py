@@ -1,0 +1,213 @@
+"""What a checkpoint holds: shown as data, in parts, and never made or run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ormsgpack
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
+from tests.support import graphs
+from tests.support.checkpoints import Conversation, noise, store, thread_config
+from tests.view.conftest import Asked
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+made: list[str] = []
+
+
+@dataclass
+class Order:
+    """What an application keeps in its state; whoever makes one is noted."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        """Note it."""
+        made.append(f"order {self.number}")
+
+
+def note(what: str) -> None:
+    """Note that code was run."""
+    made.append(what)
+
+
+class Trap:
+    """What runs code when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        """Give the code."""
+        return note, ("unpickled",)
+
+
+def test_objects_are_data_and_nothing_is_made_imported_or_unpickled(
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
+) -> None:
+    saver = open_saver(table, serde=JsonPlusSerializer(pickle_fallback=True))
+    values = {"order": Order(7), "trap": Trap(), "said": [HumanMessage("hello", id="1")]}
+    config = store(saver, thread_config(thread), "1", values)
+    saver.put_writes(config, [("order", Order(8)), ("trap", Trap())], "task", "~__pregel_pull, buy")
+    made.clear()
+    found = asked.values(thread)
+    pending = asked.get("pending", **asked.newest(thread))
+    asked.get("changes", **asked.newest(thread))
+    asked.get("search", thread=thread, text="7")
+    asked.get("blame", **asked.newest(thread), path=["values", "order", "number"])
+    assert made == []
+    order = found["order"]["node"]
+    assert (order["kind"], order["type"]) == ("instance", f"{__name__}.Order")
+    assert order["value"]["entries"][0] == {
+        "key": "number",
+        "node": {"kind": "number", "bytes": 1, "text": "7"},
+    }
+    trap = found["trap"]["node"]
+    assert (trap["kind"], trap["type"], trap["value"]["kind"]) == ("instance", "pickle", "bytes")
+    assert found["trap"]["serialized_as"] == "pickle"
+    assert found["said"]["node"]["items"][0]["content"]["text"] == "hello"
+    assert [each["value"]["type"] for each in pending["writes"]] == [f"{__name__}.Order", "pickle"]
+    # The serializer of an agent would have run both.
+    pickle.loads(pickle.dumps(Trap()))  # noqa: S301
+    assert made == ["unpickled"]
+
+
+class Naming:
+    """A serializer that writes the name of a module, as somebody may do who may write to the table."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Write what would call a function of the module."""
+        call = ormsgpack.packb(("antigravity", "open", {"url": str(obj)}))
+        return "msgpack", ormsgpack.packb(ormsgpack.Ext(2, call))
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read nothing."""
+
+
+def test_a_module_that_a_value_names_is_not_imported(
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
+) -> None:
+    store(open_saver(table), thread_config(thread), "1", {"text": "x"})
+    config = thread_config(thread, checkpoint_id="1")
+    open_saver(table, serde=Naming()).put_writes(config, [("text", "x")], "task")
+    [write] = asked.get("pending", **asked.newest(thread))["writes"]
+    assert write["value"]["type"] == "antigravity.open"
+    assert "antigravity" not in sys.modules
+
+
+def test_channels_say_how_they_are_stored(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    talk = Conversation(saver, thread)
+    talk.put(text="x", large="".join(map(str, range(50_000))))
+    talk.put(text="y")
+    found = asked.values(thread)
+    assert (found["text"]["changed"], found["large"]["changed"]) == (True, False)
+    assert found["large"]["segments"] > 1
+    assert found["large"]["stored_bytes"] > found["large"]["node"]["length"] == 238_890
+    assert found["text"]["version"] == "2"
+    assert found["text"]["serialized_as"] == "msgpack"
+    metadata = asked.get("state", **asked.newest(thread))["metadata"]
+    assert [each["key"] for each in metadata["entries"]] == ["source", "step", "parents"]
+
+
+def test_a_large_value_comes_in_parts(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    text = "".join(map(str, range(60_000)))
+    store(saver, thread_config(thread), "1", {"log": ["first", text], "b": noise(300_000)})
+    found = asked.values(thread)
+    assert found["log"]["node"]["items"][1]["cut"]
+    at = asked.newest(thread)
+    whole, start = "", 0
+    while start < len(text):
+        part = asked.get("part", **at, path=["values", "log", 1], start=start)
+        assert len(json.dumps(part)) < 300_000
+        whole += part["text"]
+        start = part["end"]
+    assert whole == text
+    assert asked.get("part", **at, path=["values", "b"], start=299_999)["length"] == 300_000
+    assert asked.get("part", **at, path=["metadata", "source"])["text"] == "loop"
+
+
+def test_what_tasks_wrote_comes_in_parts_too(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    config = store(saver, thread_config(thread), "1", {"text": "x"})
+    saver.put_writes(config, [("found", {"deep": [1, "y" * 30_000]})], "task")
+    at = asked.newest(thread)
+    part = asked.get("part", **at, path=["writes", 0, "deep", 1], start=29_999)
+    assert (part["text"], part["length"]) == ("y", 30_000)
+    for path in (["writes", 1], ["writes", -1], ["values", "nothing"], ["writes", 0, "deep", 2]):
+        with pytest.raises(CheckpointNotFoundError):
+            asked.get("part", **at, path=path)
+    for path in ([], ["values"], ["writes", "0"], ["else"]):
+        with pytest.raises(CheckpointerInputError, match="has to begin with"):
+            asked.get("part", **at, path=path)
+
+
+def test_a_delta_channel_is_what_it_is_rebuilt_from(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    graph = graphs.journal(saver)
+    graph.invoke({"log": ["begun"]}, thread_config(thread))
+    graph.invoke(Command(resume="yes"), thread_config(thread))
+    kinds = set()
+    for row in asked.rows(thread):
+        at = {"thread": thread, "ns": "", "checkpoint": row["checkpoint"]}
+        channels = {each["name"]: each for each in asked.get("state", **at)["channels"]}
+        log = channels.get("log")
+        if log is None:
+            continue
+        kinds.add(log["serialized_as"])
+        assert log["problem"] is None
+        if log["serialized_as"] == "delta channel":
+            entries = {each["key"]: each["node"] for each in log["node"]["value"]["entries"]}
+            assert set(entries) == {"from", "writes"}
+    assert kinds == {"delta channel", "msgpack"}
+    newest = graph.get_state(thread_config(thread)).values["log"]
+    assert asked.get("search", thread=thread, text=newest[-1])["hits"]
+
+
+def test_segments_that_are_missing_are_told_of_their_channel(
+    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+) -> None:
+    store(saver, thread_config(thread), "1", {"large": noise(100_000), "small": 1})
+    found = client.query(
+        TableName=table,
+        KeyConditionExpression="PK = :pk AND begins_with(SK, :segments)",
+        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":segments": {"S": "S#"}},
+    )["Items"]
+    client.delete_item(TableName=table, Key={"PK": found[0]["PK"], "SK": found[0]["SK"]})
+    channels = asked.values(thread)
+    assert "1 of" in channels["large"]["problem"]
+    assert channels["large"]["node"] is None
+    assert channels["small"]["node"]["text"] == "1"
+    at = asked.newest(thread)
+    [change] = [each for each in asked.get("changes", **at)["channels"] if each["problem"]]
+    assert change["channel"] == "large"
+    assert asked.get("search", thread=thread, text="anything")["hits"] == []
+    assert asked.get("cost", thread=thread, ns="")["totals"]["missing_segments"] == 1
+
+
+def test_what_cannot_be_read_of_a_write_is_told_of_it(
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
+) -> None:
+    class Torn(Naming):
+        """A serializer that writes what is no value."""
+
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            """Write the beginning of a text."""
+            del obj
+            return "msgpack", b"\xd9"
+
+    store(open_saver(table), thread_config(thread), "1", {"text": "x"})
+    torn = open_saver(table, serde=Torn())
+    torn.put_writes(thread_config(thread, checkpoint_id="1"), [("text", "x"), ("__interrupt__", "x")], "task")
+    pending = asked.get("pending", **asked.newest(thread))
+    assert all("cannot read" in each["problem"] for each in pending["writes"])
+    assert [each["value"] for each in pending["writes"]] == [None, None]
+    assert asked.rows(thread)[0]["tasks"][0]["asked"][0]["type"] == "unreadable"

@@ -1,0 +1,260 @@
+"""The tree: what led to each checkpoint, what its tasks did, and that a long thread comes in pages."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.types import Command
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.record import Session
+from tests.support import graphs
+from tests.support.checkpoints import Conversation, noise, store, thread_config
+from tests.view.conftest import Asked
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+def steps(rows: list[Any]) -> list[Any]:
+    """What each checkpoint was made by and what follows, the oldest first."""
+    return [(row["step"], row["source"], row["ran"], row["next"]) for row in reversed(rows)]
+
+
+def test_each_step_says_what_ran_and_what_runs_next(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    graphs.fan_out(saver).invoke({"log": ["begun"]}, thread_config(thread))
+    rows = asked.rows(thread)
+    assert steps(rows) == [
+        (-1, "input", [], ["__start__"]),
+        (0, "loop", ["__start__"], ["left", "right"]),
+        (1, "loop", ["left", "right"], ["join"]),
+        (2, "loop", ["join"], ["work"]),
+        (3, "loop", ["work"], []),
+    ]
+    assert [row["parent"] for row in rows] == [*(row["checkpoint"] for row in rows[1:]), None]
+    assert rows[-2]["changed"] == ["__start__", "branch:to:left", "branch:to:right", "log"]
+    sent = {task["node"] for task in rows[1]["tasks"]}
+    assert (sent, len(rows[1]["tasks"])) == ({"work"}, 5)
+    assert all(row["stored_at"] and row["problem"] is None for row in rows)
+    assert [row["items"] for row in rows] == [1, 6, 2, 3, 2]
+
+
+def test_a_fork_begins_at_an_older_parent(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    agent = graphs.agent(saver)
+    agent.invoke({"messages": [("user", "the weather")]}, thread_config(thread))
+    earlier = list(agent.get_state_history(thread_config(thread)))[3]
+    agent.update_state(earlier.config, {"messages": [("user", "another way")]}, as_node="model")
+    rows = asked.rows(thread)
+    assert rows[0]["source"] == "update"
+    assert rows[0]["parent"] == earlier.config["configurable"]["checkpoint_id"]
+    assert [row["parent"] for row in rows].count(rows[0]["parent"]) == 2
+    assert asked.get("tree", thread=thread, ns="")["newest"] == rows[0]["checkpoint"]
+
+
+def test_what_was_asked_and_what_was_answered(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    graph = graphs.approvals(saver)
+    graph.invoke({"log": []}, thread_config(thread))
+    [waiting, *_] = asked.rows(thread)
+    tasks = {task["node"]: task for task in waiting["tasks"]}
+    assert {name: task["waiting"] for name, task in tasks.items()} == {
+        "travel": True,
+        "budget": True,
+        "file": False,
+    }
+    assert tasks["travel"]["asked"][0]["text"] == "approve travel?"
+    assert tasks["file"]["finished"]
+    assert tasks["file"]["writes"] == ["count", "join:travel+budget+file:close", "log"]
+    interrupts = graph.get_state(thread_config(thread)).interrupts
+    graph.invoke(
+        Command(resume={each.id: f"yes to {each.value}" for each in interrupts}), thread_config(thread)
+    )
+    # What was read stays as it was read, until somebody looks at the thread again.
+    assert asked.rows(thread)[0] == waiting
+    asked.get("thread", thread=thread)
+    answered = {task["node"]: task for task in asked.rows(thread)[2]["tasks"]}
+    assert answered["budget"]["answered"][-1]["text"] == "yes to approve budget?"
+    assert (answered["budget"]["waiting"], answered["budget"]["finished"]) == (False, True)
+
+
+def test_a_failed_task_that_was_tried_again_says_both(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    graph = graphs.unreliable([], failures=1)(saver)
+    with contextlib.suppress(ConnectionError):
+        graph.invoke({"log": []}, thread_config(thread))
+    [failed] = [task for task in asked.rows(thread)[0]["tasks"] if task["error"]]
+    assert (failed["node"], failed["finished"]) == ("unsteady", False)
+    assert "the network is down" in failed["error"]["text"]
+    graph.invoke(None, thread_config(thread))
+    asked.get("thread", thread=thread)
+    [failed] = [task for row in asked.rows(thread) for task in row["tasks"] if task["error"]]
+    assert failed["finished"]
+
+
+def test_subgraphs_are_lanes_within_the_task_that_called_them(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, thread_config(thread))
+    root, middle, inner = asked.get("thread", thread=thread)["lanes"]
+    assert root == {"ns": "", "name": "", "parent": None, "task_id": None}
+    assert (middle["name"], middle["parent"], inner["name"], inner["parent"]) == (
+        "middle",
+        "",
+        "inner",
+        middle["ns"],
+    )
+    [task] = asked.rows(thread)[0]["tasks"]
+    assert (task["task_id"], task["node"]) == (middle["task_id"], "middle")
+    assert task["asked"][0]["entries"][0]["key"] == "seen"
+    [deep] = asked.rows(thread, middle["ns"])[0]["tasks"]
+    assert deep["task_id"] == inner["task_id"]
+    assert steps(asked.rows(thread, inner["ns"]))[-1] == (1, "loop", ["deep"], ["ask"])
+
+
+def test_a_subgraph_that_keeps_its_state_is_of_no_task(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    graphs.subgraphs(True)(saver).invoke({"log": ["begun"]}, thread_config(thread))
+    _, middle, inner = asked.get("thread", thread=thread)["lanes"]
+    assert (middle["ns"], middle["task_id"], inner["parent"]) == ("middle", None, "middle")
+
+
+def test_a_namespace_of_a_call_whose_graph_keeps_nothing_is_of_the_root(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    store(saver, thread_config(thread, "outer:1|inner:2"), "1", {"a": 1})
+    [_, lane] = asked.get("thread", thread=thread)["lanes"]
+    assert (lane["name"], lane["parent"], lane["task_id"]) == ("inner", "", "2")
+
+
+def test_a_long_thread_comes_in_pages_that_are_the_whole(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    talk = Conversation(saver, thread)
+    stored = [talk.put(count=each)["configurable"]["checkpoint_id"] for each in range(12)]
+    found, before = [], None
+    while True:
+        page = asked.get(
+            "tree", thread=thread, ns="", limit=5, **({} if before is None else {"before": before})
+        )
+        found += [row["checkpoint"] for row in page["rows"]]
+        before = page["before"]
+        if before is None:
+            break
+    assert found == stored[::-1]
+    # The parent of the last of a page is on the next one, and what it changed is told all the same.
+    assert all(row["changed"] == ["count"] for row in asked.rows(thread))
+
+
+def test_a_thread_that_is_not_there_has_no_checkpoint(asked: Asked) -> None:
+    found = asked.get("tree", thread="nobody", ns="")
+    assert (found["rows"], found["newest"], found["before"]) == ([], None, None)
+    with pytest.raises(CheckpointNotFoundError, match="has no checkpoint 'x'"):
+        asked.get("state", thread="nobody", ns="", checkpoint="x")
+    with pytest.raises(CheckpointNotFoundError, match="no namespace 'child'"):
+        asked.get("tree", thread="nobody", ns="child")
+
+
+def test_what_has_expired_is_not_there(
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str, client: DynamoDBClient
+) -> None:
+    saver = open_saver(table, ttl_seconds=1000)
+    talk = Conversation(saver, thread)
+    talk.put(count=1)
+    newest = talk.put(count=2)["configurable"]["checkpoint_id"]
+    assert asked.rows(thread)[0]["expires_at"]
+    _expire(client, table, thread, newest)
+    asked.get("thread", thread=thread)
+    # An older one never takes the place of the newest.
+    assert asked.rows(thread) == []
+
+
+def _expire(client: DynamoDBClient, table: str, thread: str, checkpoint_id: str) -> None:
+    client.update_item(
+        TableName=table,
+        Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{checkpoint_id}#"}},
+        UpdateExpression="SET expires_at = :past",
+        ExpressionAttributeValues={":past": {"N": "1"}},
+    )
+
+
+def test_an_older_checkpoint_that_has_expired_is_left_out(
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str, client: DynamoDBClient
+) -> None:
+    talk = Conversation(open_saver(table, ttl_seconds=1000), thread)
+    first = talk.put(count=1)["configurable"]["checkpoint_id"]
+    talk.put(count=2)
+    _expire(client, table, thread, first)
+    assert [row["parent"] for row in asked.rows(thread)] == [first]
+    with pytest.raises(CheckpointNotFoundError):
+        asked.get("state", thread=thread, ns="", checkpoint=first)
+
+
+def test_one_damaged_checkpoint_does_not_hide_the_others(
+    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+) -> None:
+    talk = Conversation(saver, thread)
+    talk.put(count=1)
+    damaged = talk.put(count=2)["configurable"]["checkpoint_id"]
+    talk.put(count=3)
+    client.update_item(
+        TableName=table,
+        Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{damaged}#"}},
+        UpdateExpression="SET body = :other",
+        ExpressionAttributeValues={":other": {"B": b"\x01\x00\x00\x00\x00\x01\x00\x00nonsense"}},
+    )
+    client.put_item(
+        TableName=table,
+        Item={"PK": {"S": f"{thread}#"}, "SK": {"S": "C#strange"}},
+    )
+    newest, middle, oldest = asked.rows(thread)
+    assert "is damaged" in middle["problem"]
+    assert middle["changed"] == middle["ran"] == middle["next"] == []
+    # Of what it is the child of nothing can be said.
+    assert "is damaged" in newest["problem"]
+    assert oldest["problem"] is None
+    assert "sort key" in asked.get("tree", thread=thread, ns="")["problem"]
+
+
+def test_a_thread_of_another_key_says_so(
+    table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    saver = open_saver(table, serde=serde)
+    store(saver, thread_config(thread), "1", {"text": "secret"})
+    assert Asked(Answers(Session(saver))).values(thread)["text"]["node"]["text"] == "secret"
+    for other in (None, EncryptedSerializer.from_pycryptodome_aes(key=b"another key, 16.")):
+        looker = Asked(Answers(Session(open_saver(table, serde=other))))
+        [row] = looker.rows(thread)
+        assert "key" in row["problem"] or "cipher" in row["problem"]
+        assert "secret" not in str(looker.get("pending", **looker.newest(thread)))
+
+
+def test_large_writes_are_read_when_they_are_wanted(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    config = store(saver, thread_config(thread), "1", {"text": "x"})
+    saver.put_writes(config, [("found", noise(200_000))], "task", "~__pregel_pull, search")
+    [row] = asked.rows(thread)
+    assert [(task["node"], task["writes"], task["finished"]) for task in row["tasks"]] == [(None, [], True)]
+    pending = asked.get("pending", **asked.newest(thread))
+    assert [(each["node"], each["channel"], each["value"]["bytes"]) for each in pending["writes"]] == [
+        ("search", "found", 200_000)
+    ]
+
+
+def test_a_checkpoint_of_any_id_has_the_time_that_it_says(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    checkpoint: Any = {**empty_checkpoint(), "id": "by hand", "ts": "2026-01-01T00:00:00+00:00"}
+    metadata: Any = {"step": "no number", "source": "loop"}
+    saver.put(thread_config(thread), checkpoint, metadata, {})
+    [row] = asked.rows(thread)
+    assert (row["stored_at"], row["step"]) == ("2026-01-01T00:00:00+00:00", None)
