@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -13,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
-import uvicorn
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.record import Session
-from langgraph.checkpoint.dynamodb.view.server import make_app
+from langgraph.checkpoint.dynamodb.view.server import PageServer
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.view import story
 from tools.browser import BrowserUnavailableError, run_browser
@@ -61,14 +59,11 @@ def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> I
 @pytest.fixture(scope="session")
 def address(saver: DynamoDBSaver) -> Iterator[str]:
     """Give the address of the page, served as the command serves it."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        app = make_app(Answers(Session(saver)), port=port, token=TOKEN)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    with PageServer(Answers(Session(saver)), 0, TOKEN) as server:
+        thread = threading.Thread(target=server.run)
         thread.start()
-        yield f"http://127.0.0.1:{port}/{TOKEN}/"
-        server.should_exit = True
+        yield server.address
+        server.end()
         thread.join()
 
 

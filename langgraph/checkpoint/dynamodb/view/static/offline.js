@@ -24,8 +24,9 @@ export async function* blameOffline(source, { thread, ns, checkpoint, path }) {
   }
 }
 
-/** Looks for a text in what each checkpoint changed, oldest first; gives one `Search` for each of them. */
+/** Looks for a text in what each checkpoint changed, oldest first, and gives one `Search` for each; case does not matter. */
 export async function* searchOffline(source, { thread, text }) {
+  const sought = new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "iu");
   const { lanes } = await source.get("thread", { thread });
   const all = [];
   for (const { ns } of lanes) {
@@ -33,7 +34,7 @@ export async function* searchOffline(source, { thread, text }) {
   }
   all.sort((one, other) => (one.row.checkpoint < other.row.checkpoint ? -1 : 1));
   for (const [position, { ns, row }] of all.entries()) {
-    const hits = await hitsIn(source, thread, ns, row, text);
+    const hits = await hitsIn(source, thread, ns, row, sought);
     const isLast = position === all.length - 1;
     yield { text, hits, cursor: isLast ? null : row.checkpoint, looked_at: position + 1, of: all.length };
   }
@@ -66,7 +67,7 @@ function originOf(rows, ns, checkpoint, path, change) {
   };
 }
 
-async function hitsIn(source, thread, ns, row, text) {
+async function hitsIn(source, thread, ns, row, sought) {
   const asked = { thread, ns, checkpoint: row.checkpoint };
   const { channels } = await source.get("changes", asked);
   const { writes } = await source.get("pending", asked);
@@ -75,15 +76,15 @@ async function hitsIn(source, thread, ns, row, text) {
   return places.filter(({ path, after }) => path !== null && after !== null).flatMap(({ path, before, after, node }) => {
     const had = new Set(before === null ? [] : [...textsOf(before, [])].map((each) => each.text));
     return [...textsOf(after, path)]
-      .filter((each) => each.text.includes(text) && !had.has(each.text))
-      .map((each) => hitOf(ns, row, each, text, node));
+      .filter((each) => sought.test(each.text) && !had.has(each.text))
+      .map((each) => hitOf(ns, row, each, sought, node));
   });
 }
 
 const EXCERPT = 60;
 
-function hitOf(ns, row, { path, text: found }, text, node) {
-  const position = found.indexOf(text);
+function hitOf(ns, row, { path, text: found }, sought, node) {
+  const { index: position, 0: text } = sought.exec(found);
   const start = Math.max(0, position - EXCERPT);
   return {
     ns,
