@@ -43,6 +43,7 @@ SECTIONS = (
     "deletes",
     "memory",
     "flush",
+    "view",
 )
 
 
