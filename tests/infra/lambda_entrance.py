@@ -32,11 +32,13 @@ class Entrance(ABC):
     answer_bytes_max: int
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        """Take the process that `lambda_runtime` runs in, which serves one event at a time."""
+        """Take the process that `lambda_runtime` runs in, which serves one event at a time.
+
+        `lost` counts what was too large, either way, and what the function failed at.
+        """
         self._process = process
         self._turn = threading.Lock()
-        self.largest_event_bytes = 0
-        self.largest_answer_bytes = 0
+        self.lost = 0
 
     @abstractmethod
     def event(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Node:
@@ -48,6 +50,7 @@ class Entrance(ABC):
         """Answer a request: the status, the headers and the body."""
         event = json.dumps(self.event(method, path, headers, body))
         if len(body) > self.request_bytes_max or len(event) > self.event_bytes_max:
+            self.lost += 1
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, b"too large for the way in"
         with self._turn:
             assert self._process.stdin is not None
@@ -56,12 +59,10 @@ class Entrance(ABC):
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         answer = json.loads(line)
-        size = len(json.dumps(answer.get("result")))
-        if "error" in answer or size > self.answer_bytes_max:
+        if "error" in answer or len(line) > self.answer_bytes_max:
             # Nothing says why, but the function's log.
+            self.lost += 1
             return HTTPStatus.BAD_GATEWAY, {}, b"Internal Server Error"
-        self.largest_event_bytes = max(self.largest_event_bytes, len(event))
-        self.largest_answer_bytes = max(self.largest_answer_bytes, size)
         return _opened(answer["result"])
 
     @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import random
 import subprocess
 import sys
 import urllib.error
@@ -15,9 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.infra import lambda_runtime
 from tests.infra.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
 from tests.infra.rendering import Node, load, render
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 # What is tested here is the process, so one engine does.
 pytestmark = pytest.mark.engines("dynamodb-local")
 HANDLER = "langgraph.checkpoint.dynamodb.gateway.aws_lambda.handler"
+LIMIT = "LANGGRAPH_GATEWAY_LIMITS__BODY_BYTES_MAX"
 TOKEN = "t" * 32
 PRINCIPALS = {
     "iam": {"agents": {"arns": ["arn:aws:iam::210987654321:role/agents"], "tenant": "acme"}},
@@ -106,8 +111,9 @@ def test_who_aws_has_authenticated_is_let_in_to_the_threads_of_their_tenant(
     with entrance(function).serving() as address:
         status, about = ask(address, "/about")
         assert status == 200
-        limit = int(variables_of_the_template()["LANGGRAPH_GATEWAY_LIMITS__BODY_BYTES_MAX"])
+        limit = int(variables_of_the_template()[LIMIT])
         assert about["limits"]["body_bytes_max"] == limit
+        assert ask(address, "/checkpoints/get-tuple", {"thread_id": "acme/1"})[0] == 200
         status, problem = ask(address, "/checkpoints/get-tuple", {"thread_id": "other/1"})
         assert (status, problem["type"].rpartition(":")[2]) == (403, "CheckpointerConfigurationError")
 
@@ -148,3 +154,47 @@ def test_what_may_go_by_before_an_answer_fits_into_the_time_out() -> None:
     given = {"TableStackName": "checkpoints", **PACKAGE}
     function = render(load("gateway.yaml"), given, exports=exports).properties("Gateway")
     assert trying + attempt < bound < int(function["Timeout"])
+
+
+def large_checkpoint(size: int) -> Checkpoint:
+    """A checkpoint with a value of so many bytes, which compression does not make fewer."""
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"file": random.Random(0).randbytes(size)}
+    checkpoint["channel_versions"] = {"file": "1"}
+    return checkpoint
+
+
+# In an answer of 1 MB a body is base64 text, beside headers.
+_OF_A_LOAD_BALANCER = "700000"
+
+
+@pytest.mark.parametrize(
+    ("entrance", "body_bytes_max", "size"),
+    [
+        pytest.param(FunctionUrl, variables_of_the_template()[LIMIT], 25_000_000, marks=pytest.mark.search),
+        pytest.param(LoadBalancer, _OF_A_LOAD_BALANCER, 25_000_000, marks=pytest.mark.search),
+        (LoadBalancer, _OF_A_LOAD_BALANCER, 1_500_000),
+    ],
+)
+def test_a_large_value_goes_in_and_comes_out_in_parts(
+    engine: Engine, made_table: str, entrance: type[Entrance], body_bytes_max: str, size: int
+) -> None:
+    checkpoint = large_checkpoint(size)
+    value = checkpoint["channel_values"]["file"]
+    config: RunnableConfig = {
+        "configurable": {"thread_id": f"acme/{entrance.__name__}-{size}", "checkpoint_ns": ""}
+    }
+    with running(engine, made_table, **{LIMIT: body_bytes_max}) as function:
+        way_in = entrance(function)
+        with way_in.serving() as address:
+            with HttpCheckpointSaver(address, auth=TOKEN) as writer:
+                stored = writer.put(config, checkpoint, {"step": 1}, {"file": "1"})
+                writer.put_writes(stored, [("file", value[::-1])], "task")
+            with HttpCheckpointSaver(address, auth=TOKEN) as reader:
+                found = reader.get_tuple(config)
+                listed = list(reader.list(config))
+    assert found is not None
+    assert found.checkpoint["channel_values"]["file"] == value
+    assert found.pending_writes == [("task", "file", value[::-1])]
+    assert listed == [found]
+    assert way_in.lost == 0
