@@ -10,6 +10,7 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -122,7 +123,7 @@ def _answering(answers: Answers) -> Callable[[Request], Awaitable[Response]]:
 async def _file(request: Request) -> Response:
     """One of the page's own files, by its name alone: there is no way to any other."""
     name = request.path_params["name"] or "index.html"
-    files = {each.name: each for each in STATIC.iterdir() if each.suffix in _TYPES}
+    files = {each.name: each for each in STATIC.iterdir() if each.suffix in _TYPES and _is_own(each)}
     if name not in files:
         return problem(404, "There is no such file", _BY_ADDRESS)
     return FileResponse(files[name], media_type=_TYPES[files[name].suffix])
@@ -148,6 +149,10 @@ def refusal(error: Exception, table_name: str) -> Response | None:
     if is_transient(error):
         return problem(503, "The table does not answer", outage_remedy(table_name, error))
     return problem(502, "The table cannot be read", str(error)) if hasattr(error, "response") else None
+
+
+def _is_own(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def problem(status: int, title: str, detail: str) -> Response:

@@ -1,0 +1,325 @@
+"""The server: documents and files to its own page, and to nobody else."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from starlette.testclient import TestClient
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointFormatError,
+)
+from langgraph.checkpoint.dynamodb.view import STATIC, server
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.server import PageServer, make_app
+from tests.support.checkpoints import store, thread_config
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+PORT = 4711
+TOKEN = "the-token"  # noqa: S105  # It opens a server of this process.
+OWN = f"http://127.0.0.1:{PORT}"
+PAGE = f"/{TOKEN}/"
+
+
+@pytest.fixture
+def page(saver: DynamoDBSaver) -> Iterator[TestClient]:
+    """Give a client of the app, which calls it by the address that it is served at."""
+    app = make_app(Answers(Session(saver), "thread-1"), port=PORT, token=TOKEN)
+    with TestClient(app, base_url=OWN, raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_the_page_and_its_files_are_served(page: TestClient) -> None:
+    found = page.get(PAGE)
+    assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    for name in ("index.html", "app.js", "style.css"):
+        assert page.get(PAGE + name).content == (STATIC / name).read_bytes()
+    assert page.get(f"{PAGE}app.js").headers["content-type"].startswith("text/javascript")
+
+
+def test_a_document_is_json(page: TestClient) -> None:
+    found = page.get(f"{PAGE}api/start")
+    assert found.headers["content-type"] == "application/json"
+    assert found.json()["thread"] == "thread-1"
+
+
+@pytest.mark.parametrize("path", [PAGE, f"{PAGE}api/start", f"{PAGE}nothing.js", "/", "/other/"])
+def test_every_answer_allows_nothing_from_elsewhere(page: TestClient, path: str) -> None:
+    headers = page.get(path).headers
+    assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "access-control-allow-origin" not in headers
+
+
+def is_refused(found: Any) -> bool:
+    """Whether a request was refused as one that is not of the page, whatever it asked for."""
+    return bool(found.status_code == 403 and found.json()["title"] == "This address is not served")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/start", "/the-toke/", "/the-token", "/the-token-/", "//", "/%74/"]
+)
+def test_without_the_token_nothing_is_served(page: TestClient, path: str) -> None:
+    assert is_refused(page.get(path))
+    assert is_refused(page.post(path))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "attacker.example",
+        f"attacker.example:{PORT}",
+        "127.0.0.1",
+        "localhost:80",
+        f"0.0.0.0:{PORT}",
+        f"127.0.0.1.attacker.example:{PORT}",
+        "",
+    ],
+)
+def test_a_name_that_was_made_to_lead_here_is_refused(page: TestClient, host: str) -> None:
+    assert is_refused(page.get(f"{PAGE}api/start", headers={"host": host}))
+
+
+@pytest.mark.parametrize("host", [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}"])
+def test_this_machine_has_two_names(page: TestClient, host: str) -> None:
+    assert page.get(f"{PAGE}api/start", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://attacker.example"},
+        {"origin": "null"},
+        {"origin": f"http://127.0.0.1:{PORT + 1}"},
+        {"origin": f"https://127.0.0.1:{PORT}"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_a_page_of_another_origin_is_refused(page: TestClient, method: str, headers: dict[str, str]) -> None:
+    assert is_refused(page.request(method, f"{PAGE}api/scan", headers=headers))
+
+
+def test_the_own_page_is_not(page: TestClient) -> None:
+    headers = {"origin": OWN, "sec-fetch-site": "same-origin"}
+    assert page.get(f"{PAGE}api/start", headers=headers).status_code == 200
+
+
+def test_only_the_files_of_the_page_are_served_and_no_link(
+    page: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "folder.js").mkdir()
+    (tmp_path / "linked.js").symlink_to(tmp_path / "secret.txt")
+    monkeypatch.setattr(server, "STATIC", tmp_path)
+    for name in ("secret.txt", "linked.js", "folder.js"):
+        assert page.get(PAGE + name).status_code == 404
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_can_be_changed(page: TestClient, method: str) -> None:
+    assert page.request(method, f"{PAGE}api/thread?thread=x").status_code == 405
+    assert page.request(method, PAGE).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("api/nothing", 404),
+        ("api/scan", 404),
+        ("api/tree", 400),
+        ("api/tree?thread=&ns=", 400),
+        ("api/tree?thread=x&ns=&limit=many", 400),
+        ("api/tree?thread=x&ns=&limit=5001", 400),
+        ("api/tree?thread=x&ns=child", 404),
+        ("api/state?thread=x&ns=&checkpoint=1", 404),
+        ("api/threads", 400),
+        ("api/threads?run=", 400),
+    ],
+)
+def test_what_cannot_be_had_is_a_problem_in_words(page: TestClient, asked: str, status: int) -> None:
+    found = page.get(PAGE + asked)
+    assert (found.status_code, found.headers["content-type"]) == (status, "application/problem+json")
+    assert found.json()["status"] == status
+    assert found.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["", "x", "{}", "[1.5]", "[null]", "[[]]", "[" * 5_000])
+def test_a_path_that_is_none_is_a_problem(
+    page: TestClient, saver: DynamoDBSaver, thread: str, path: str
+) -> None:
+    store(saver, thread_config(thread), "1", {"text": "x"})
+    asked = {"thread": thread, "ns": "", "checkpoint": "1", "path": path}
+    found = page.get(f"{PAGE}api/part", params=asked)
+    assert (found.status_code, found.json()["title"]) == (400, "This cannot be asked for")
+
+
+def _aws(code: str) -> ClientError:
+    response: Any = {"Error": {"Code": code, "Message": "no"}}
+    return ClientError(response, "Query")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (CheckpointerInputError("x"), 400),
+        (CheckpointerConfigurationError("x"), 502),
+        (CheckpointCorruptionError("x"), 502),
+        (CheckpointFormatError("x"), 502),
+        (_aws("AccessDeniedException"), 502),
+        (_aws("ThrottlingException"), 503),
+        (_aws("SomethingElse"), 502),
+        (EndpointConnectionError(endpoint_url="http://127.0.0.1:1"), 503),
+    ],
+)
+def test_an_error_says_what_to_do(
+    page: TestClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Answers, "answer", fail)
+    found = page.get(f"{PAGE}api/start")
+    assert (found.status_code, found.json()["status"]) == (status, status)
+
+
+def test_an_error_that_nobody_has_foreseen_says_nothing_of_itself(
+    page: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise CheckpointerError("a secret")
+
+    monkeypatch.setattr(Answers, "answer", fail)
+    found = page.get(f"{PAGE}api/start")
+    assert found.status_code == 500
+    assert "secret" not in found.text
+
+
+# The whole server
+
+
+@pytest.fixture
+def served(saver: DynamoDBSaver) -> Iterator[PageServer]:
+    """Give a server at a port of its own."""
+    with PageServer(Answers(Session(saver)), 0, TOKEN) as served:
+        running = threading.Thread(target=served.run)
+        running.start()
+        yield served
+        served.end()
+        running.join()
+
+
+def test_it_is_reached_from_this_machine_by_its_address(served: PageServer) -> None:
+    assert served.address.startswith("http://127.0.0.1:")
+    found = httpx.get(f"{served.address}api/start", trust_env=False)
+    assert (found.status_code, found.json()["thread"]) == (200, None)
+    assert is_refused(httpx.get(served.address.replace(TOKEN, "guessed"), trust_env=False))
+
+
+_AWAY = (
+    "../server.py",
+    "..%2fserver.py",
+    "%2e%2e/server.py",
+    "%2e%2e%2fserver.py",
+    "../static/../server.py",
+    "../../TOKEN/../server.py",
+    "..\\server.py",
+    "..%5cserver.py",
+    "/etc/passwd",
+    "%2fetc%2fpasswd",
+    "static/app.js",
+    "app.js%00.css",
+    "app.js/../../server.py",
+    ".",
+    "..",
+    "app.js/",
+    "INDEX.HTML",
+    "__init__.py",
+    "api/../../server.py",
+    "api/..%2f..%2fserver.py",
+)
+
+
+def test_there_is_no_way_out_of_the_folder(served: PageServer) -> None:
+    port = int(served.address.split(":")[2].split("/")[0])
+    for way in _AWAY:
+        request = f"GET /{TOKEN}/{way} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+        answer = _raw(port, request)
+        assert answer.split()[1] in (b"403", b"404"), (way, answer)
+        assert b"application/problem+json" in answer, way
+
+
+def _raw(port: int, request: str) -> bytes:
+    """The answer to a request as it stands, which no client has put right."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(request.encode())
+        answer = b""
+        while more := connection.recv(65_536):
+            answer += more
+        return answer
+
+
+def test_a_port_that_is_taken_is_named(saver: DynamoDBSaver) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CheckpointerInputError, match=f"port {port} cannot be used"):
+            PageServer(Answers(Session(saver)), port, TOKEN)
+
+
+# Finding threads
+
+
+def test_threads_are_found_by_a_run(page: TestClient, saver: DynamoDBSaver, thread: str) -> None:
+    store(saver, thread_config(thread), "1", {"text": "x"}, run_id=thread)
+    assert page.get(f"{PAGE}api/threads", params={"run": thread}).json() == {"threads": [thread]}
+
+
+def test_a_scan_says_first_what_it_costs_and_runs_when_it_is_told_to(
+    page: TestClient, saver: DynamoDBSaver, thread: str
+) -> None:
+    store(saver, thread_config(thread), "1", {"text": "x"})
+    extent = page.get(f"{PAGE}api/extent").json()
+    assert extent["items"] > 0
+    assert f"{extent['items']:,} items" in extent["detail"]
+    assert extent["dollars"] == pytest.approx(extent["read_units"] * 0.125e-6)
+    first = page.post(f"{PAGE}api/scan").json()
+    found, scanned = list(first["threads"]), first
+    while not scanned["done"]:
+        scanned = page.post(f"{PAGE}api/scan", params={"scan": first["scan"]}).json()
+        found += scanned["threads"]
+    assert thread in found
+    assert len(set(found)) == len(found)
+    assert scanned["scanned_items"] > 0
+    assert page.post(f"{PAGE}api/scan", params={"scan": "another"}).status_code == 404
+
+
+def test_who_may_not_ask_for_the_size_is_told_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "run", lambda *_: None)
+    extent = page.get(f"{PAGE}api/extent").json()
+    assert (extent["items"], extent["dollars"]) == (None, None)
+    assert "dynamodb:DescribeTable" in extent["detail"]
+
+
+def test_only_so_many_threads_are_kept(saver: DynamoDBSaver) -> None:
+    session = Session(saver)
+    for number in range(20):
+        with session.opened(f"thread {number}"):
+            pass
+    assert list(session._records) == [f"thread {number}" for number in range(12, 20)]
