@@ -9,7 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from langgraph.checkpoint.dynamodb._operations.reads import Group
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+)
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.documents import Export, Start
@@ -75,33 +79,35 @@ class Exporter:
 
     def _lane(self, lane: Lane) -> None:
         at = {"thread": lane.at.thread_id, "ns": lane.at.namespace}
-        self._add("tree", at, self._session.run(tree(lane, None, _ALL, lambda: self._shower)))
-        try:
-            self._add("cost", at, self._session.run(cost(lane)))
-        except CheckpointerError:
-            # A damaged namespace has no cost, and the rest of it is shown.
-            return
+        self._add_readable("tree", at, tree(lane, None, _ALL, lambda: self._shower))
+        self._add_readable("cost", at, cost(lane))
 
     def _checkpoint(self, lane: Lane, group: Group) -> None:
-        run, shower = self._session.run, self._shower
         at = {
             "thread": lane.at.thread_id,
             "ns": lane.at.namespace,
             "checkpoint": group.checkpoint_id,
         }
+        parent = self._session.run(lane.parent(group))
+        self._add_readable("state", at, state(lane, group, self._shower))
+        self._add_readable("changes", at, changes(lane, group, parent, self._shower))
+        self._add_readable("pending", at, pending(lane, group, self._shower))
+
+    def _add_readable(self, name: str, parameters: Mapping[str, str], operation: Op[Any]) -> None:
+        """Add a document, unless what it is of is damaged, which the tree tells."""
         try:
-            self._add("state", at, run(state(lane, group, shower)))
-            parent = run(lane.parent(group))
-            self._add("changes", at, run(changes(lane, group, parent, shower)))
-        except CheckpointerError:
-            # Its row in the tree says what is wrong with it.
+            document = self._session.run(operation)
+        except (CheckpointCorruptionError, CheckpointFormatError):
             return
-        finally:
-            self._add("pending", at, run(pending(lane, group, shower)))
+        self._add(name, parameters, document)
 
     def _add(self, name: str, parameters: Mapping[str, str], document: Any) -> None:
         shown = without_patterns(dict(parameters), self._masks)
-        self._documents[address(name, shown)] = without_patterns(document, self._masks)
+        key = address(name, shown)
+        if key in self._documents:
+            msg = "what is masked makes two checkpoints or namespaces the same; give a narrower expression"
+            raise CheckpointerInputError(msg)
+        self._documents[key] = without_patterns(document, self._masks)
 
 
 def address(name: str, parameters: Mapping[str, str]) -> str:

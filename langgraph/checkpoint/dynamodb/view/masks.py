@@ -25,13 +25,13 @@ PATTERNS = {
         r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
         r"|\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}"
         r"|\bAIza[0-9A-Za-z_-]{30,}"
-        r"|(?i:\b(?:api|secret|access|private)[-_ ]?(?:access[-_ ]?)?key\b[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{8,}"
+        r"|(?i:(?:\b|_)(?:api|secret|access|private)(?:[-_ ]?access)?[-_ ]?key\b[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{8,}"
     ),
     "tokens": (
         r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"
         r"|(?i:\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}"
         r"|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|hf_|npm_|pypi-)[A-Za-z0-9_-]{10,}"
-        r"|(?i:\b(?:token|password|passwd|secret)\b[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{6,}"
+        r"|(?i:(?:\b|_)(?:token|password|passwd|secret)\b[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{6,}"
     ),
     "mail": r"[^\s@<>\"'(),:;\[\]\\]+@[^\s@<>\"'(),:;\[\]\\]+\.[^\s@<>\"'(),:;\[\]\\.]{2,}",
 }
@@ -136,30 +136,24 @@ def _leads_through(path: Keys, keys: Keys) -> bool:
     return any(keys[at : at + len(path)] == path for at in range(len(keys) - len(path) + 1))
 
 
-# What gives a document its shape, and ids that other parts of it name.
-_STRUCTURE = {
+# What says of which form a part of a document is; everything else may be somebody's text.
+_FORM = {
     "$",
     "action",
-    "against",
-    "before",
-    "checkpoint",
+    "expires_at",
     "kind",
     "made_at",
     "masked",
-    "newest",
-    "ns",
     "rule",
     "serialized_as",
     "source",
     "stored_at",
-    "expires_at",
-    "task_id",
     "version",
 }
 
 
 def without_patterns(part: Any, masks: Masks) -> Any:
-    """A document whose other texts, such as keys and names, are without what the patterns find as well."""
+    """A document whose other texts, such as keys, names and ids, are without what the patterns find as well."""
     if isinstance(part, str):
         return masks.text(part)[0]
     if isinstance(part, list):
@@ -167,7 +161,7 @@ def without_patterns(part: Any, masks: Masks) -> Any:
     if not isinstance(part, dict):
         return part
     # Of nodes the texts were looked at when they were whole.
-    as_it_is = _STRUCTURE | {"text"} if "kind" in part else _STRUCTURE
+    as_it_is = _FORM | {"text"} if "kind" in part else _FORM
     return {
         key: each if key in as_it_is and not isinstance(each, (dict, list)) else without_patterns(each, masks)
         for key, each in part.items()

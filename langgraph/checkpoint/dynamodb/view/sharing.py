@@ -79,9 +79,12 @@ class SharingShower(Shower):
         value = inside(value)
         if isinstance(value, (str, *BYTES)):
             node["bytes"] = len(value)
-        elif isinstance(value, (Mapping, *LISTS)):
-            kind = "object" if isinstance(value, Mapping) else "list"
-            node = part_of(Node(kind=cast("Any", kind), bytes=0, masked=rule.name), 0, 0, len(value))
+        elif isinstance(value, Mapping):
+            node = Node(
+                kind="object", bytes=0, masked=rule.name, entries=[], start=0, end=0, length=len(value)
+            )
+        elif isinstance(value, LISTS):
+            node = Node(kind="list", bytes=0, masked=rule.name, items=[], start=0, end=0, length=len(value))
         return node
 
     def _message(self, value: Any, fields: Mapping[str, Any], keys: Keys, depth: int) -> Node:
