@@ -11,7 +11,9 @@ from urllib.parse import quote
 from langgraph.checkpoint.dynamodb._operations.reads import Group
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
     CheckpointerInputError,
+    CheckpointFormatError,
     CheckpointNotFoundError,
 )
 from langgraph.checkpoint.dynamodb.view.changes import changes

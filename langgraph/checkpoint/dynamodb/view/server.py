@@ -181,6 +181,8 @@ class PageServer:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
+            # A browser that is opened before the server runs waits for it.
+            self._socket.listen()
         except OSError as error:
             self._socket.close()
             msg = f"port {port} cannot be used ({error.strerror}); give another --port, or none"
