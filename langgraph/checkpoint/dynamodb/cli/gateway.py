@@ -85,6 +85,8 @@ def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
     """Serve an application until the process is told to end; what is under way then is answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 
+    from langgraph.checkpoint.dynamodb.gateway.listening import listen  # noqa: PLC0415
+
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -100,9 +102,7 @@ def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    with closing(config.bind_socket()) as socket:
-        # From here on whoever connects is answered, a moment later.
-        socket.listen(config.backlog)
+    with closing(listen(config)) as socket:
         address = f"http://{socket.getsockname()[0]}:{socket.getsockname()[1]}"
         desk.output.note(f"serving table {desk.options.table_name} at {address}")
         uvicorn.Server(config).run(sockets=[socket])
