@@ -30,6 +30,7 @@ ESCAPE = "\x1b[31mred\x1b[0m\x1b]0;title\x07"
 OVERRIDE = "invoice\u202efdp.exe"
 LINE_CHARACTERS = 1_000_000
 LARGE_CHARACTERS = 5_000_000
+ENTRIES = 20_000
 
 
 def _config(thread_id: str, run_id: str | None = None) -> Any:
@@ -184,5 +185,7 @@ def tell_hostile(saver: Saver, thread_id: str) -> None:
 
 
 def tell_large(saver: Saver, thread_id: str) -> None:
-    """Store a message of five million characters."""
-    tell_once(saver, thread_id, HumanMessage("word " * (LARGE_CHARACTERS // 5)))
+    """Store a message of 5 MB, a text of 25 MB, and a list of 20,000 entries."""
+    said = HumanMessage("word " * (LARGE_CHARACTERS // 5))
+    found = [{"entry": number} for number in range(ENTRIES)]
+    tell_once(saver, thread_id, said, offer={"text": "line\n" * LARGE_CHARACTERS}, found=found)

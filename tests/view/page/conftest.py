@@ -47,7 +47,7 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.fixture(scope="session")
 def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> Iterator[DynamoDBSaver]:
     """Give a saver on a table with the threads that no test changes."""
-    name = f"view-{uuid.uuid4().hex}"
+    name = f"journeys-{uuid.uuid4().hex[:8]}"
     client.create_table(**table_schema(name))
     with DynamoDBSaver(name, endpoint_url=engine.endpoint_url, session=sessions["session"]) as saver:
         story.tell_journey(saver)

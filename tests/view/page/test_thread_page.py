@@ -210,6 +210,7 @@ async def test_the_cost_of_each_step_is_a_chart_with_totals(visit: Visit) -> Non
     await expect(shown.get_by_role("status")).to_contain_text("Step -1")
     await page.keyboard.press("Enter")
     await expect(step(page, "step -1")).to_have_attribute("aria-selected", "true")
+    await expect(chart).to_be_focused()
     await shown.get_by_text("As a table").click()
     await expect(shown.get_by_role("row")).to_have_count(12)
 
@@ -290,7 +291,7 @@ async def test_two_thousand_checkpoints_are_drawn_as_needed(visit: Visit, saver:
 
 
 @pytest.mark.search
-async def test_a_large_message_is_shown_piece_by_piece(visit: Visit, saver: DynamoDBSaver) -> None:
+async def test_large_values_are_shown_piece_by_piece(visit: Visit, saver: DynamoDBSaver) -> None:
     story.tell_large(saver, "large")
     page = await visit("large")
     message = panel(page).get_by_role("article")
@@ -303,6 +304,14 @@ async def test_a_large_message_is_shown_piece_by_piece(visit: Visit, saver: Dyna
     text = "".join(await pieces.all_text_contents())
     assert len(text) > 300_000
     assert ("word " * story.LARGE_CHARACTERS).startswith(text)
+    found = panel(page).get_by_role("region", name="Channel found")
+    await expect(found).to_contain_text("20,000 items")
+    shown = await found.locator(".entries > .entry").count()
+    await found.get_by_role("button", name="Show more").click()
+    await expect(found.locator(".entries > .entry").nth(shown + 1)).to_contain_text("entry")
+    offer = panel(page).get_by_role("region", name="Channel offer")
+    await expect(offer).to_contain_text("25 MB")
+    assert await page.locator("body *").count() < 20_000, "what is not looked at is not there"
 
 
 @pytest.mark.search

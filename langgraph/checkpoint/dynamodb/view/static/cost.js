@@ -28,10 +28,10 @@ export function costView(cost, selected, steps, select) {
       total("written", dollars(totals.write_dollars), `${number(totals.write_units)} write units`),
       total("kept for a month", dollars(totals.month_dollars), "storage, on demand in us-east-1"),
     ),
+    detail,
     totals.missing_segments > 0 && el("p", { class: "problem" }, `${counted(totals.missing_segments, "segment")} missing.`),
     chart("Bytes per step: new, and shared with the parent", bytes, ["new", "shared"], sized, at, show, (each) => select(prices[each].checkpoint)),
     chart("Write units per step", units, ["units"], number, at, show, (each) => select(prices[each].checkpoint)),
-    detail,
     tableOf(prices, steps),
   );
 }

@@ -106,7 +106,7 @@ function usage(message) {
 }
 
 function usageOf(messages) {
-  const all = messages.map(({ message }) => message.usage).filter(Boolean);
+  const all = messages.map(({ message }) => message.usage).filter((each) => each?.input ?? each?.output);
   const sum = (field) => all.reduce((total, each) => total + Number(each[field] ?? 0), 0);
   return all.length === 0 ? null : `${spent(sum("input"))} tokens read and ${spent(sum("output"))} written by models, as they say.`;
 }

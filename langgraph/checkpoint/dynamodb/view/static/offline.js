@@ -98,7 +98,7 @@ function hitOf(ns, row, { path, text: found }, sought, node) {
   };
 }
 
-/** Every text and number in a value, with the path that leads to it. */
+/** Every text in a value, keys of entries among them, and every number; with the path that leads to each. */
 function* textsOf(node, path) {
   if (node.kind === "text" || node.kind === "number") {
     yield { path, text: node.text };
@@ -109,6 +109,7 @@ function* textsOf(node, path) {
     yield* textsOf(item, [...path, position + (node.start ?? 0)]);
   }
   for (const { key, node: entry } of node.entries ?? []) {
+    yield { path: [...path, key], text: key };
     yield* textsOf(entry, [...path, key]);
   }
   if (node.kind === "message") {

@@ -32,10 +32,10 @@ export function isInternal(name) {
   return name.startsWith("__") || name.startsWith("branch:") || name.startsWith("join:");
 }
 
-/** Conversations come first: they are what most people look for. */
+/** Conversations come first, since most people look for those, then what is new here. */
 function ordered(channels) {
-  const talks = ({ node }) => node !== null && isConversation(node);
-  return [...channels.filter(talks), ...channels.filter((each) => !talks(each))];
+  const rank = ({ node, changed }) => (node !== null && isConversation(node) ? 0 : changed ? 1 : 2);
+  return [...channels].sort((one, other) => rank(one) - rank(other));
 }
 
 function summary(channels, total) {

@@ -57,14 +57,19 @@ export class ThreadPage {
     for await (const page of this.model.read("", signal)) {
       this.tree.refresh();
       this.told.progress(page.done ? "" : `${page.read.toLocaleString("en-US")} checkpoints read…`);
-      if (this.#shown === null && checkpoint === null) {
+      if (this.#shown !== null) {
+        continue;
+      }
+      if (checkpoint === null) {
         this.#begin();
+      } else if (this.model.checkpoints.has(keyOf(ns, checkpoint))) {
+        await this.go(ns, checkpoint, null);
       }
     }
     if (this.model.problems.length > 0) {
       this.told.progress(this.model.problems.join(" "));
     }
-    if (checkpoint !== null) {
+    if (this.#shown === null && checkpoint !== null) {
       await this.go(ns, checkpoint, null);
     }
     performance.mark("whole");
@@ -203,7 +208,11 @@ export class ThreadPage {
         const cost = await this.source.get("cost", { thread: this.thread, ns: this.#shown.ns }, signal);
         const steps = new Map([...this.model.checkpoints.values()].filter((each) => each.ns === this.#shown.ns).map((each) => [each.id, each.step]));
         const ns = this.#shown.ns;
-        return costView(cost, this.#shown.id, steps, (id) => this.select(keyOf(ns, id)));
+        return costView(cost, this.#shown.id, steps, (id) => {
+          // The chart stays what it is, with the focus in it.
+          this.select(keyOf(ns, id));
+          clearTimeout(this.#timer);
+        });
       }
       default:
         return stateView(await this.source.stored("state", asked, signal), view);
