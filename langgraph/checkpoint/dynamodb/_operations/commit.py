@@ -152,7 +152,7 @@ def _put_head(table: Table, head: Item) -> Op[None]:
 
 def _last_expiry(table: Table, needs: Needs) -> int | None:
     """How long a head can stay in the table without outliving a segment of its; those that end sooner are renewed."""
-    last, ends_at = table.expires_at(2), table.expires_at()
+    last, ends_at = _earlier(table.expires_at(2), needs.others_until), table.expires_at()
     for chunk in needs.chunks.values():
         if not lives_shorter(chunk.expires_at, ends_at):
             last = _earlier(last, chunk.expires_at)

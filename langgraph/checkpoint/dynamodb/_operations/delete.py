@@ -59,7 +59,7 @@ def delete_for_runs(table: Table, run_ids: Sequence[str]) -> Op[None]:
 def prune(table: Table, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
     wanted = checked_ids(thread_ids, "thread_ids")
-    count = _checked_count(strategy, keep_last)
+    count = checked_count(strategy, keep_last)
     unserved = Unserved()
     for thread_id in wanted:
         with unserved.left_out(f"thread {thread_id!r}"):
@@ -79,7 +79,7 @@ def prune_thread(table: Table, thread_id: str, count: int, is_old: Age = is_of_a
     yield from collect(table, checked_id(thread_id, "thread_id"), choose, adopt=True)
 
 
-def _checked_count(strategy: str, keep_last: int | None) -> int:
+def checked_count(strategy: str, keep_last: int | None) -> int:
     if strategy == "keep_last":
         if type(keep_last) is not int or keep_last < 1:
             msg = (

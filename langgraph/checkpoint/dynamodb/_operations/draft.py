@@ -38,6 +38,8 @@ class Needs:
 
     segments: dict[bytes, Item] = field(default_factory=dict)
     chunks: dict[bytes, Chunk] = field(default_factory=dict)
+    # When the first of those expires that it names besides, in epoch seconds; None: never, or there are none.
+    others_until: int | None = None
 
     def stored(self) -> dict[bytes, StoredSegment]:
         """The new segments as they are to be remembered."""

@@ -7,17 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.segments import Chunk
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Memory, StoredSegment, ThreadEntry
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory, ThreadEntry
 from langgraph.checkpoint.dynamodb.gateway import wire
 
-# Of a segment that the client has it is enough to know that.
-_HELD = Chunk(b"", 0, b"", None)
 
-
-def memory_of(
-    shared: Memory, at: Partition, note: wire.ThreadNote | None, held: wire.HeldSegments | None = None
-) -> Memory:
+def memory_of(shared: Memory, at: Partition, note: wire.ThreadNote | None) -> Memory:
     """A memory that has what the client knows, and of the service's own only whether the table is shared."""
     memory = Memory(sys.maxsize)
     memory.is_shared = shared.is_shared
@@ -25,12 +19,6 @@ def memory_of(
         known = memory.remember_thread(at.root, note.epoch, note.ttl_seconds)
         if note.entered:
             memory.remember_namespace(at.root, known, at.namespace, note.entered_until)
-    if held is not None:
-        segments = {each: StoredSegment(b"", _HELD) for each in held.ids}
-        segments |= {bytes.fromhex(each): StoredSegment(data, _HELD) for each, data in held.indexes.items()}
-        memory.remember_segments(at.pk, held.epoch, segments)
-        if held.counts is not None:
-            memory.remember_checkpoint(at.pk, held.counts, Entry(held.epoch, {}, {}, {}, {}))
     return memory
 
 

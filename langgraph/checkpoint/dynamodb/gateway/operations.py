@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -36,7 +36,7 @@ from langgraph.checkpoint.dynamodb._operations.get import read_checkpoint
 from langgraph.checkpoint.dynamodb._operations.list import select
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, find, load
-from langgraph.checkpoint.dynamodb._operations.threads import lasting, outliving, take_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import lasting, lives_shorter, outliving, take_epoch
 from langgraph.checkpoint.dynamodb._runtime.memory import Lifetime
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -54,7 +54,8 @@ from langgraph.checkpoint.dynamodb.gateway.stored import (
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 T = TypeVar("T")
-Document = dict[str, Any]
+Document: TypeAlias = dict[str, Any]
+Load: TypeAlias = Callable[[Table, Codec, Group, Segments], Op[Group | None]]
 
 
 class Operations:
@@ -76,32 +77,29 @@ class Operations:
     async def get_tuple(self, request: wire.GetTuple) -> Document:
         """Read a checkpoint."""
         at = _namespace(request)
-        table = self._table_of(at, request.thread, request.held)
-        if request.segments == "none":
-            reading = read_checkpoint(table, self._sealed, at, request.checkpoint_id, _load_nothing)
-        elif request.segments == "checked":
-            reading = read_checkpoint(table, self._sealed, at, request.checkpoint_id)
-        else:
-            reading = read_checkpoint(table, self._sealed, at, request.checkpoint_id, self._load_what_fits)
-        found = await self._run(table, reading)
+        table = self._table_of(at, request.thread)
+        loader = {"none": _load_nothing, "checked": load}.get(request.segments, self._loader(request.held))
+        found = await self._run(
+            table, read_checkpoint(table, self._sealed, at, request.checkpoint_id, loader)
+        )
         document: Document = {"checkpoint": None, "thread": note_of(table.memory, at)}
         if found is not None:
-            held = (
-                () if request.held is None else (*request.held.ids, *map(bytes.fromhex, request.held.indexes))
-            )
-            # Of what does not count, the client is not to use what it remembers.
-            left_out = held if found[1].counts else ()
-            document["checkpoint"] = checkpoint_document(at, *found, left_out, self._segments_bytes_max)
+            document["checkpoint"] = checkpoint_document(at, *found, (), self._segments_bytes_max)
         return document
 
-    def _load_what_fits(self, table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:
-        """Read the segments that a checkpoint names, where an answer has room for so many."""
-        named, epoch = group.ids(), items.binary(group.head, items.EPOCH)
-        wanted = named - table.memory.segments(items.partition_key(group.head), epoch, named).keys()
-        count = sum(INDEX_GROUP if is_index(each) else 1 for each in wanted)
-        if count * SEGMENT_BYTES_MAX // 2 > self._segments_bytes_max:
-            return group
-        return (yield from load(table, codec, group, known))
+    def _loader(self, held: wire.Held | None) -> Load:
+        """Read the segments that a checkpoint names, but not for a client that has most of them, or more than fit."""
+
+        def load_what_fits(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:
+            if held is not None and (yield from _counts_for(table, group, held)):
+                known.counts = True
+                return group
+            count = sum(INDEX_GROUP if is_index(each) else 1 for each in group.ids())
+            if count * SEGMENT_BYTES_MAX // 2 > self._segments_bytes_max:
+                return group
+            return (yield from load(table, codec, group, known))
+
+        return load_what_fits
 
     async def get_segments(self, request: wire.GetSegments) -> Document:
         """Read segments by their ids, as many as fit."""
@@ -189,9 +187,11 @@ class Operations:
         if old:
             lasts = outliving(lasts, items.number(old, TTL_ATTRIBUTE))
         expiries = expiries_of(lasts)
-        needs = needs_of(lasts, at, request.segments, request.reused)
+        if lives_shorter(request.reused_until, lasts.expires_at(2)):
+            return {"wants_reused": True}
+        needs = needs_of(lasts, at, request.segments, request)
         sk = items.writes_sk(request.checkpoint_id, request.task_id)
-        parts = parts_of(items.key(at.pk, sk), request.parts.model_dump(), needs)
+        parts = parts_of(items.key(at.pk, sk), request.parts.model_dump())
         writes = TaskWrites(at, sk, parts, needs, lasts, expiries, request.order, old, request.replaces)
         if request.epoch is None and request.thread is None:
             yield from look_for_other_savers(table, at)
@@ -218,7 +218,7 @@ class Operations:
         for place, each in zip(places, request.writes, strict=True):
             if place in there:
                 outcomes.append((yield from self._put_writes(table, place[0], each)))
-        if not all(each["stored"] for each in outcomes):
+        if not all(each.get("stored") for each in outcomes):
             # The client merges them with what was found, and asks again; nothing names them without the checkpoint.
             return {"writes": outcomes, "put": None}
         return {"writes": outcomes, "put": (yield from _put(table, at, request.put))}
@@ -244,11 +244,9 @@ class Operations:
 
     # Running
 
-    def _table_of(
-        self, at: Partition, note: wire.ThreadNote | None, held: wire.HeldSegments | None = None
-    ) -> Table:
+    def _table_of(self, at: Partition, note: wire.ThreadNote | None) -> Table:
         """The table, with what the client remembers."""
-        return replace(self._table, memory=memory_of(self._table.memory, at, note, held))
+        return replace(self._table, memory=memory_of(self._table.memory, at, note))
 
     async def _run(self, table: Table, operation: Op[T]) -> T:
         result = await self._driver.run(operation)
@@ -265,6 +263,16 @@ def _namespace(request: wire.Namespace) -> Partition:
 
 
 # Reading
+
+
+def _counts_for(table: Table, group: Group, held: wire.Held) -> Op[bool]:
+    """Whether a checkpoint counts, under the epoch under which its reader has another one, or just this."""
+    if items.binary(group.head, items.EPOCH) != held.epoch:
+        return False
+    if group.checkpoint_id == held.checkpoint_id:
+        return True
+    thread = yield from table.get(items.parse_partition(items.partition_key(group.head)).root, items.THREAD)
+    return thread is not None and thread.get(items.EPOCH) == {"B": held.epoch}
 
 
 def _load_nothing(_table: Table, _codec: Codec, group: Group, _known: Segments) -> Op[Group | None]:
@@ -313,6 +321,9 @@ def _put(table: Table, at: Partition, request: wire.Put) -> Op[Document]:
     for _ in range(ATTEMPTS_MAX):
         lasts = lasting(table, thread)
         head = _head(lasts, at, request)
+        if lives_shorter(request.reused_until, items.ends_at(head.item)):
+            # Some have to be renewed, and only the client knows which.
+            return {"wants_reused": True}
         committed = yield from commit(lasts, head, request.epoch, started_at)
         thread = committed.thread
         if not committed.counts or lasting(table, thread) == lasts:
@@ -324,10 +335,10 @@ def _head(table: Table, at: Partition, request: wire.Put) -> Head:
     given = request.parent_lifetime
     parent = None if given is None else Lifetime(given.ends_at, given.history_expires_at)
     outlives = table if parent is None else outliving(table, parent.ends_at)
-    needs = needs_of(outlives, at, request.segments, request.reused)
+    needs = needs_of(outlives, at, request.segments, request)
     key = items.key(at.pk, items.checkpoint_prefix(request.checkpoint_id))
     head = request.head
-    parts = parts_of(key, {items.BODY: head.body, items.SEALED_METADATA: head.sealed_metadata}, needs)
+    parts = parts_of(key, {items.BODY: head.body, items.SEALED_METADATA: head.sealed_metadata})
     metadata: Item = {} if head.metadata is None else {items.METADATA: {"S": head.metadata}}
     if items.SEALED_METADATA in parts:
         metadata = {items.SEALED_METADATA: parts[items.SEALED_METADATA].attribute(items.sort_key(key))}
@@ -398,7 +409,7 @@ def _put_segments(table: Table, at: Partition, request: wire.PutSegments) -> Op[
         yield from look_for_other_savers(table, at)
         thread = yield from take_epoch(table, at)
     lasts = lasting(table, thread)
-    needs = needs_of(lasts, at, request.segments, ())
+    needs = needs_of(lasts, at, request.segments)
     yield from store_needs(lasts, at, needs, thread.epoch, None)
     return {"thread": note_of(table.memory, at), "segments": _expiries(needs, ())}
 

@@ -85,14 +85,14 @@ def stored_segment_document(item: Item, expires_at: int | None) -> dict[str, Any
 
 
 def needs_of(
-    table: Table, at: Partition, segments: Iterable[wire.NewSegment], reused: Iterable[wire.ReusedSegment]
+    table: Table, at: Partition, segments: Iterable[wire.NewSegment], stored: wire.Stored | None = None
 ) -> Needs:
     """Segments that are to be stored, with their expiry, and what is known of those that are named again.
 
     Raises:
         CheckpointerInputError: A segment is not what its client sealed.
     """
-    needs = Needs()
+    needs = Needs(others_until=None if stored is None else stored.reused_until)
     expires_at = table.expires_at(SEGMENT_LIFETIMES)
     for each in segments:
         item = items.segment_item(at, each.id, each.data, table.clock())
@@ -100,23 +100,19 @@ def needs_of(
             check_sealed(each.data, item)
         needs.segments[each.id] = items.with_expiry(item, expires_at)
         needs.chunks[each.id] = Chunk(b"", 0, b"", expires_at)
-    for again in reused:
+    for again in () if stored is None else stored.reused:
         needs.chunks.setdefault(again.id, Chunk(b"", 0, b"", again.expires_at))
     return needs
 
 
-def parts_of(key: Item, given: Mapping[str, bytes | None], needs: Needs) -> dict[str, Part]:
+def parts_of(key: Item, given: Mapping[str, bytes | None]) -> dict[str, Part]:
     """The parts of an item that is to be stored.
 
     Raises:
-        CheckpointerInputError: One names segments that neither come with it nor are said to be there.
+        CheckpointerInputError: One is not what its client sealed.
     """
     with _as_sent():
-        parts = dict(_parsed(key, given))
-    if not all(each in needs.chunks for part in parts.values() for each in part.ids):
-        msg = "a part names segments that are neither in segments nor in reused; send what it names with it"
-        raise CheckpointerInputError(msg)
-    return parts
+        return dict(_parsed(key, given))
 
 
 def _parsed(key: Item, given: Mapping[str, bytes | None]) -> Iterator[tuple[str, Part]]:

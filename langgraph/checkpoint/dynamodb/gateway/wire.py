@@ -71,17 +71,11 @@ class ThreadNote(Message):
     )
 
 
-class HeldSegments(Message):
-    """The segments of one namespace that a reader has already, and under which epoch it got them."""
+class Held(Message):
+    """What a reader has of a namespace already: a checkpoint with all its segments."""
 
-    epoch: Epoch
-    ids: list[SegmentId] = []
-    indexes: dict[str, Bytes] = Field(
-        {}, description="Index segments: their ids in hexadecimal, and what is stored."
-    )
-    counts: Text | None = Field(
-        None, description="A checkpoint that the reader has seen to count under the epoch."
-    )
+    checkpoint_id: Text = Field(description="A checkpoint that the reader has seen to count.")
+    epoch: Epoch = Field(description="The epoch that its head had then.")
 
 
 # What is stored
@@ -112,7 +106,12 @@ class Stored(Namespace):
     )
     thread: ThreadNote | None = None
     segments: list[NewSegment] = []
-    reused: list[ReusedSegment] = []
+    reused: list[ReusedSegment] = Field(
+        [], description="Those of the segments that are named again which may have to live longer."
+    )
+    reused_until: Seconds | None = Field(
+        None, description="When the first of the others expires; null: never, or there are none."
+    )
     uploading_seconds: float = Field(
         0, ge=0, description="How long ago the first part of these segments was sent ahead, where they were."
     )
@@ -204,7 +203,7 @@ class GetTuple(Namespace):
 
     checkpoint_id: Text | None = None
     thread: ThreadNote | None = None
-    held: HeldSegments | None = None
+    held: Held | None = None
     segments: Literal["fitting", "none", "checked"] = Field(
         "fitting",
         description="Which of its segments are wanted: those that fit into an answer, or none of them; or it is to be"

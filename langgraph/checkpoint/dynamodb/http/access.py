@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_body
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID
-from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, piece
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outcome, TaskWrites
 from langgraph.checkpoint.dynamodb._operations.draft import Needs
@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, ope
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime, StoredSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -83,11 +83,14 @@ class GatewayAccess:
             at: The namespace.
             checkpoint_id: The checkpoint; None for the newest.
             segments: "none" leaves them out; "checked" lets the service make sure first that they are there.
+
+        Raises:
+            CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
         for _ in range(ATTEMPTS_MAX):
-            held = {} if segments == "none" else self._held(at, checkpoint_id)
-            wanted = {"checkpoint_id": checkpoint_id, "segments": segments, **self._note(at), **held}
-            answer = yield from ask("get-tuple", {**_place(at), **wanted})
+            held = self._held(at, checkpoint_id) if segments == "fitting" else None
+            wanted = {"checkpoint_id": checkpoint_id, "segments": segments, "held": held}
+            answer = yield from ask("get-tuple", {**_place(at), **self._note(at), **wanted})
             self._learn(at, answer["thread"])
             document = answer["checkpoint"]
             if document is None:
@@ -104,20 +107,29 @@ class GatewayAccess:
             # Some have gone; the service finds out whether the checkpoint ever counted.
             segments = "checked"
         msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
-        raise CheckpointCorruptionError(msg)
+        raise CheckpointNotFoundError(msg)
+
+    def _held(self, at: Partition, checkpoint_id: str | None) -> Document | None:
+        """The checkpoint whose segments the service need not send: the same, or the one that was read or put last."""
+        for each in (checkpoint_id, self.newest.get(at.pk)):
+            entry = None if each is None else self.table.memory.checkpoint(at.pk, each)
+            if entry is not None and entry.counts:
+                return {"checkpoint_id": each, "epoch": entry.epoch}
+        return None
 
     def take(self, at: Partition, known: Segments, document: Document) -> Op[None]:
-        """Open the segments that came with a checkpoint; those that are remembered need not have come."""
+        """Open the segments that came with a checkpoint."""
         yield from self._open(at, known, document["segments"], {})
 
     def fill(self, at: Partition, known: Segments, ids: Iterable[bytes]) -> Op[set[bytes]]:
         """Read those of some segments, and of what they lead to, that are not known yet; return what has gone."""
         gone: set[bytes] = set()
-        remembered = self._remembered(at, known)
         while wanted := set(expand(ids, known.contents)) - known.contents.keys() - gone:
-            at_hand = wanted & remembered.keys()
-            yield from self._open(at, known, (), {each: remembered[each] for each in at_hand})
-            left = sorted(wanted - at_hand)
+            remembered: Mapping[bytes, StoredSegment] = {}
+            if known.counts and known.epoch is not None:
+                remembered = self.table.memory.segments(at.pk, known.epoch, wanted)
+            yield from self._open(at, known, (), remembered)
+            left = sorted(wanted - remembered.keys())
             while left:
                 some, rest = left[: self.about.items_max], left[self.about.items_max :]
                 answer = yield from ask("get-segments", {**_place(at), "ids": some})
@@ -125,33 +137,6 @@ class GatewayAccess:
                 left = [*answer["left"], *rest]
                 gone |= set(some) - set(answer["left"]) - known.contents.keys()
         return gone
-
-    def _remembered(self, at: Partition, known: Segments) -> Mapping[bytes, StoredSegment]:
-        """The segments that may be taken from memory for a checkpoint that counts: those of the newest one known."""
-        if not known.counts or known.epoch is None:
-            return {}
-        entry = self._newest_entry(at, None)
-        return {} if entry is None else self.table.memory.segments(at.pk, known.epoch, entry.chunks)
-
-    def _newest_entry(self, at: Partition, checkpoint_id: str | None) -> Entry | None:
-        """What is remembered of a checkpoint, or else of the one of its namespace that was read or put last."""
-        entry = None if checkpoint_id is None else self.table.memory.checkpoint(at.pk, checkpoint_id)
-        last = self.newest.get(at.pk)
-        return entry or (None if last is None else self.table.memory.checkpoint(at.pk, last))
-
-    def _held(self, at: Partition, checkpoint_id: str | None) -> Document:
-        """What the service is told of segments that need not be sent."""
-        entry = self._newest_entry(at, checkpoint_id)
-        if entry is None or not entry.chunks:
-            return {}
-        segments = self.table.memory.segments(at.pk, entry.epoch, entry.chunks)
-        indexes = {each.hex(): segments[each].sealed for each in segments if is_index(each)}
-        ids = [each for each in segments if not is_index(each)]
-        held: dict[str, Any] = {"epoch": entry.epoch, "ids": ids, "indexes": indexes}
-        if entry.counts:
-            is_own = checkpoint_id is not None and self.table.memory.checkpoint(at.pk, checkpoint_id) is entry
-            held["counts"] = checkpoint_id if is_own else self.newest.get(at.pk)
-        return {"held": held}
 
     def _open(
         self,
@@ -239,9 +224,7 @@ class GatewayAccess:
                 "ends_at": head.parent.ends_at,
                 "history_expires_at": head.parent.history_expires_at,
             }
-        answer = yield from ask("put", document)
-        self._learn(at, answer["thread"])
-        _take_expiries(head.needs, answer["segments"])
+        answer = yield from self._store("put", at, document, head.needs, 1.5)
         thread = None if answer["thread"] is None else table.memory.thread(at.root)
         committed = Committed(
             answer["epoch"], thread, Lifetime(answer["ends_at"], answer["history_expires_at"])
@@ -266,9 +249,7 @@ class GatewayAccess:
             "old": _without_key(writes.old),
             "replaces": writes.replaces,
         }
-        answer = yield from ask("put-writes", document)
-        self._learn(at, answer["thread"])
-        _take_expiries(writes.needs, answer["segments"])
+        answer = yield from self._store("put-writes", at, document, writes.needs, 2.5)
         if answer["stored"] and writes.needs.segments:
             self.table.memory.remember_segments(at.pk, answer["epoch"], writes.needs.stored())
         found = answer["found"]
@@ -285,25 +266,41 @@ class GatewayAccess:
         return Found(item, document["is_gone"], document["ends_at"], contents, document["is_safe"])
 
     def _sent_ahead(self, at: Partition, needs: Needs, started_at: float) -> Op[dict[str, Any]]:
-        """What a request says of segments; those that do not fit into it are sent before."""
+        """The new segments that a request has; where they do not fit into it, they are sent before it."""
         new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in needs.segments.items()]
-        told: dict[str, Any] = {"uploading_seconds": 0.0}
-        room = int(self.about.body_bytes_max * _ROOM)
-        groups = list(_grouped(new, room - _REST_BYTES, self.about.items_max))
-        if len(groups) > 1:
-            for group in groups:
-                answer = yield from ask("put-segments", {**_place(at), **self._note(at), "segments": group})
-                self._learn(at, answer["thread"])
-                _take_expiries(needs, answer["segments"])
-            new = []
-            told["uploading_seconds"] = max(0.0, self.table.clock() - started_at)
-        sent = {each["id"] for each in new}
-        reused = [
-            {"id": each, "expires_at": chunk.expires_at}
-            for each, chunk in needs.chunks.items()
-            if each not in sent
-        ]
-        return {**told, "segments": new, "reused": reused}
+        room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
+        groups = list(_grouped(new, room, self.about.items_max))
+        if len(groups) == 1:
+            return {"segments": new}
+        for group in groups:
+            answer = yield from ask("put-segments", {**_place(at), **self._note(at), "segments": group})
+            self._learn(at, answer["thread"])
+            _take_expiries(needs, answer["segments"])
+        return {"uploading_seconds": max(0.0, self.table.clock() - started_at)}
+
+    def _store(
+        self, endpoint: str, at: Partition, document: Document, needs: Needs, lifetimes: float
+    ) -> Op[Any]:
+        """Ask for something to be stored, and tell what is reused as far as it may have to live longer.
+
+        Args:
+            endpoint: The endpoint.
+            at: The namespace.
+            document: What is to be stored.
+            needs: What it names.
+            lifetimes: How many times the thread's ttl what is named has to be there at most.
+        """
+        thread = self.table.memory.thread(at.root)
+        soon = float("inf")
+        if thread is not None:
+            soon = self.table.clock() + lifetimes * (thread.ttl_seconds or 0)
+        answer = yield from ask(endpoint, {**document, **_reused(needs, document, soon)})
+        if "wants_reused" in answer:
+            # The service's clock or ttl is another one than was thought here.
+            answer = yield from ask(endpoint, {**document, **_reused(needs, document, float("inf"))})
+        self._learn(at, answer["thread"])
+        _take_expiries(needs, answer["segments"])
+        return answer
 
     # What is remembered
 
@@ -351,6 +348,19 @@ def _opened(codec: Codec, at: Partition, sealed: Mapping[bytes, bytes]) -> dict[
         size += len(content)
         codec.check_size(size // 3, item)
     return contents
+
+
+def _reused(needs: Needs, document: Document, soon: float) -> Document:
+    """The segments that are named again and expire before some time, and when the first of the others does."""
+    new = {each["id"] for each in document.get("segments", ())}
+    expiries = {
+        each: chunk.expires_at
+        for each, chunk in needs.chunks.items()
+        if each not in new and chunk.expires_at is not None
+    }
+    listed = [{"id": each, "expires_at": end} for each, end in expiries.items() if end < soon]
+    others = [end for end in expiries.values() if end >= soon]
+    return {"reused": listed, "reused_until": min(others, default=None)}
 
 
 def _take_expiries(needs: Needs, documents: Iterable[Document]) -> None:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations import put, put_with_writes, put_writes
@@ -31,6 +31,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     checkpoint_id_in,
     target,
 )
+from langgraph.checkpoint.dynamodb._operations.delete import checked_count
 from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history
 from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
@@ -56,6 +57,9 @@ WIRE_VERSION = 1
 # The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
+# Checkpoints of a list share segments, so these are kept, of so many namespaces and up to so many bytes of each.
+_NAMESPACES_KEPT = 16
+_SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 # Ancestors that are asked for at first; later pages grow.
 _ANCESTORS_FIRST = 8
 _ANCESTORS_MAX = 512
@@ -165,8 +169,7 @@ def _listed(
         documents = yield from ask("list", page)
         for document in documents[:-1]:
             at = items.partition(document["thread_id"], document["checkpoint_ns"])
-            if not any(pk.startswith(at.root) for pk in segments):
-                # Of another thread.
+            if at.pk not in segments and len(segments) > _NAMESPACES_KEPT:
                 segments.clear()
             known = segments.setdefault(at.pk, Segments())
             group = group_of(at, document)
@@ -179,6 +182,8 @@ def _listed(
                 group, known = read
             size = sum(len(known.contents.get(each, b"")) for each in group.ids())
             yield Emit((yield from work(partial(decode, at, access.codec, group, known), size)))
+            if sum(map(len, known.contents.values())) > _SEGMENT_BYTES_KEPT:
+                segments.clear()
         cursor, count = documents[-1]["cursor"], min(2 * count, _PAGE_MAX)
         if cursor is None:
             return
@@ -257,7 +262,7 @@ def store(
     request = put.take(gateway.table, codec, config, checkpoint, metadata, new_versions)
     if gateway.about is None:
         # Requests come before the head is composed.
-        request.dumps_all(codec)
+        yield from work(partial(request.dumps_all, codec), rough_bytes(request.values))
     access = yield from gateway.access(serde)
     return (yield from put.store(access, request))
 
@@ -310,6 +315,7 @@ def delete_for_runs(run_ids: Sequence[str]) -> Op[None]:
 
 def prune(thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
+    checked_count(strategy, keep_last)
     document = {
         "thread_ids": checked_ids(thread_ids, "thread_ids"),
         "strategy": strategy,
