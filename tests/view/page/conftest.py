@@ -72,6 +72,8 @@ class Watch:
     """What a page did that it must not: run what is stored, ask elsewhere, or fail."""
 
     origin: str
+    may_fail: bool
+    """Whether requests are to fail, which a browser says in its console."""
     seen: list[str] = field(default_factory=list)
 
     def over(self, page: Page) -> None:
@@ -86,7 +88,7 @@ class Watch:
         await dialog.dismiss()
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and not self.may_fail:
             self.seen.append(f"console: {message.text}")
 
     def _request(self, request: Request) -> None:
@@ -104,7 +106,12 @@ async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
     watches: list[Watch] = []
 
     async def visit(
-        thread: str = story.JOURNEY, *, at: str | None = None, scheme: str = "light", width: int = 1280
+        thread: str = story.JOURNEY,
+        *,
+        at: str | None = None,
+        scheme: str = "light",
+        width: int = 1280,
+        may_fail: bool = False,
     ) -> Page:
         context = await browser.new_context(
             viewport={"width": width, "height": 800},
@@ -114,7 +121,7 @@ async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
         )
         contexts.append(context)
         page = await context.new_page()
-        watches.append(Watch(at or address))
+        watches.append(Watch(at or address, may_fail))
         watches[-1].over(page)
         await page.goto(f"{at or address}#thread={thread}")
         await expect(page.get_by_role("tabpanel")).to_have_attribute("aria-busy", "false")

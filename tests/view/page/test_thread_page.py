@@ -97,6 +97,7 @@ async def test_hostile_content_is_shown_as_text(visit: Visit) -> None:
     assert await page.locator("img, script:not([src]), b").count() == 0
 
 
+@pytest.mark.search
 async def test_a_subgraph_is_a_lane_that_opens(visit: Visit) -> None:
     page = await visit()
     lane = page.get_by_role("button", name="research")
@@ -312,6 +313,25 @@ async def test_large_values_are_shown_piece_by_piece(visit: Visit, saver: Dynamo
     offer = panel(page).get_by_role("region", name="Channel offer")
     await expect(offer).to_contain_text("25 MB")
     assert await page.locator("body *").count() < 20_000, "what is not looked at is not there"
+
+
+@pytest.mark.search
+async def test_what_goes_wrong_is_said_with_its_remedy(visit: Visit) -> None:
+    page = await visit(may_fail=True)
+    await page.context.set_offline(True)
+    await page.get_by_role("tab", name="What changed").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Start `langgraph-dynamodb view` again")
+    await page.context.set_offline(False)
+    await page.route(
+        "**/api/pending*",
+        lambda route: route.fulfill(
+            status=503, json={"title": "no", "status": 503, "detail": "wait a while"}
+        ),
+    )
+    await page.get_by_role("tab", name="Pending").click()
+    await expect(page.get_by_role("alert")).to_have_text("wait a while")
+    await choose(page, "newest", tab="State")
+    await expect(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.search

@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb.view.plain import (
     inside,
     labelled,
     message_fields,
+    number_text,
     size_bytes,
 )
 
@@ -175,16 +176,9 @@ def _scalar(value: Any) -> Node:
     if isinstance(value, bool):
         return Node(kind="boolean", bytes=1, text="true" if value else "false")
     if isinstance(value, (int, float)):
-        return Node(kind="number", bytes=size_bytes(value), text=_number(value))
+        return Node(kind="number", bytes=size_bytes(value), text=number_text(value))
     # A serializer of somebody's own may give anything.
     return Node(kind="instance", bytes=1, type=type(value).__name__, value=Node(kind="null", bytes=1))
-
-
-def _number(value: float) -> str:
-    if isinstance(value, int):
-        # Python refuses to write very long ones out, and hexadecimal digits it never does.
-        return str(value) if value.bit_length() < 10_000 else hex(value)
-    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
 
 
 def _text_of(value: Any) -> str | None:

@@ -132,14 +132,24 @@ def _tokens(value: Any) -> Iterator[bytes]:
             yield f"{type(each).__name__} {each!r}".encode()
 
 
+def number_text(value: float) -> str:
+    """A number as the page shows it."""
+    if isinstance(value, int):
+        # Python refuses to write very long ones out, and hexadecimal digits it never does.
+        return str(value) if value.bit_length() < 10_000 else hex(value)
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
+
+
 def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every text in a value with the path to it; keys of entries count as texts of their entries."""
+    """Every text and number in a value with the path to it; keys of entries count as texts of their entries."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [(path, value)]
     while waiting:
         at, each = waiting.pop()
         content = inside(each)
         if isinstance(content, str):
             yield at, content
+        elif isinstance(content, (int, float)) and not isinstance(content, bool):
+            yield at, number_text(content)
         elif isinstance(content, Mapping):
             entries = labelled(content)
             for key in entries:

@@ -78,6 +78,11 @@ class _Looking:
         """Whether this request has found, or looked at, enough."""
         return self._read_bytes > _BYTES_MAX or len(self.hits) >= _HITS_MAX
 
+    @property
+    def _is_number(self) -> bool:
+        """Whether it may be a part of a number, which is not spelled out where it is serialized."""
+        return set(self.text) <= set("0123456789.+-e")
+
     def at(self, lane: Lane, group: Group) -> Op[None]:
         """Look at one checkpoint, and then at what its tasks wrote. What cannot be read has no text."""
         known = yield from know(lane, group, whole=True)
@@ -98,7 +103,7 @@ class _Looking:
             had = Counter[str]()
             if before is not None and parent is not None:
                 had = yield from self._places_in(lane, parent, before)
-            if not (yield from self._places_in(lane, group, value)) - had:
+            if not (yield from self._places_in(lane, group, value)) - had and not self._is_number:
                 continue
             old = set[str]()
             if before is not None and parent is not None:
@@ -112,7 +117,7 @@ class _Looking:
         for task in known.tasks:
             for write in task.writes:
                 place += 1
-                if not self._places(write.kind, write.data):
+                if not self._places(write.kind, write.data) and not self._is_number:
                     continue
                 value = None if known.body is None else known.body.values.get(write.channel)
                 own = None if value is None else (yield from lane.value(group, value))
