@@ -40,10 +40,12 @@ from langgraph.checkpoint.dynamodb._operations.threads import lasting, lives_sho
 from langgraph.checkpoint.dynamodb._runtime.memory import Lifetime
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.notes import memory_of, note_of
 from langgraph.checkpoint.dynamodb.gateway.sealed import SealedCodec
 from langgraph.checkpoint.dynamodb.gateway.stored import (
+    check_metadata,
     checkpoint_document,
     item_document,
     needs_of,
@@ -183,7 +185,7 @@ class Operations:
 
     def _put_writes(self, table: Table, at: Partition, request: wire.PutWrites) -> Op[Document]:
         lasts = lasting(table, table.memory.thread(at.root))
-        old = {name: _typed(value) for name, value in request.old.items()}
+        old = _old(request)
         if old:
             lasts = outliving(lasts, items.number(old, TTL_ATTRIBUTE))
         expiries = expiries_of(lasts)
@@ -339,7 +341,12 @@ def _head(table: Table, at: Partition, request: wire.Put) -> Head:
     key = items.key(at.pk, items.checkpoint_prefix(request.checkpoint_id))
     head = request.head
     parts = parts_of(key, {items.BODY: head.body, items.SEALED_METADATA: head.sealed_metadata})
-    metadata: Item = {} if head.metadata is None else {items.METADATA: {"S": head.metadata}}
+    metadata: Item = {}
+    if head.metadata is not None:
+        check_metadata(key, head.metadata)
+        metadata = {items.METADATA: {"S": head.metadata}}
+    for each in (head.parent, head.started_from, head.rebuilt_from):
+        items.checkpoint_prefix(each or "")
     if items.SEALED_METADATA in parts:
         metadata = {items.SEALED_METADATA: parts[items.SEALED_METADATA].attribute(items.sort_key(key))}
     item = items.head_item(
@@ -414,6 +421,14 @@ def _put_segments(table: Table, at: Partition, request: wire.PutSegments) -> Op[
     return {"thread": note_of(table.memory, at), "segments": _expiries(needs, ())}
 
 
-def _typed(value: wire.Value) -> dict[str, Any]:
-    """An attribute's value as the table has it."""
-    return dict(value.model_dump(exclude_none=True))
+def _old(request: wire.PutWrites) -> Item:
+    """What the task had, as far as it matters, in the table's form."""
+    old = request.old
+    if request.replaces and (old is None or old.expires_at is None):
+        msg = "replaces goes with an old item that has expired; send its expires_at, or leave replaces out"
+        raise CheckpointerInputError(msg)
+    if old is None:
+        return {}
+    item: Item = {} if old.writes is None else {items.WRITES: {"B": old.writes}}
+    numbers = {items.CREATED_AT: old.created_at, TTL_ATTRIBUTE: old.expires_at}
+    return item | {name: {"N": str(value)} for name, value in numbers.items() if value is not None}

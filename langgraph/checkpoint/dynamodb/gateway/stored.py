@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import check_sealed, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import check_sealed, parse_metadata, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_LIFETIMES
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
@@ -113,6 +113,16 @@ def parts_of(key: Item, given: Mapping[str, bytes | None]) -> dict[str, Part]:
     """
     with _as_sent():
         return dict(_parsed(key, given))
+
+
+def check_metadata(key: Item, text: str) -> None:
+    """Refuse readable metadata that no reader could read.
+
+    Raises:
+        CheckpointerInputError: The text is not that of a JSON object.
+    """
+    with _as_sent():
+        parse_metadata(key, text)
 
 
 def _parsed(key: Item, given: Mapping[str, bytes | None]) -> Iterator[tuple[str, Part]]:

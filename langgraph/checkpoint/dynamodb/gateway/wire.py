@@ -40,6 +40,11 @@ Bytes: TypeAlias = Annotated[
 ]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Seconds: TypeAlias = Annotated[int, Field(ge=0, le=1 << 53)]
+Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
+# DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below these.
+Group: TypeAlias = Annotated[Bytes, Field(max_length=80_000)]
+Body: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024)]
+SegmentData: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024)]
 SegmentId: TypeAlias = Annotated[Bytes, Field(min_length=8, max_length=8)]
 Epoch: TypeAlias = Annotated[Bytes, Field(min_length=1, max_length=64)]
 
@@ -85,7 +90,7 @@ class NewSegment(Message):
     """A segment that is to be stored."""
 
     id: SegmentId
-    data: Bytes = Field(description="The sealed bytes.")
+    data: SegmentData = Field(description="The sealed bytes.")
 
 
 class ReusedSegment(Message):
@@ -113,7 +118,10 @@ class Stored(Namespace):
         None, description="When the first of the others expires; null: never, or there are none."
     )
     uploading_seconds: float = Field(
-        0, ge=0, description="How long ago the first part of these segments was sent ahead, where they were."
+        0,
+        ge=0,
+        allow_inf_nan=False,
+        description="How long ago the first part of these segments was sent ahead, where they were.",
     )
 
 
@@ -129,13 +137,15 @@ class Lifetime(Message):
 class Head(Message):
     """A checkpoint's head: its parts as they are stored, and what is readable of it."""
 
-    body: Bytes
-    metadata: str | None = Field(None, description="Readable metadata, as JSON text.")
-    sealed_metadata: Bytes | None = Field(None, description="Metadata that are sealed.")
-    parent: Text | None = None
-    started_from: Text | None = None
-    rebuilt_from: str | None = None
-    run_id: Text | None = None
+    body: Body
+    metadata: str | None = Field(
+        None, max_length=64 * 1024, description="Readable metadata: the text of a JSON object."
+    )
+    sealed_metadata: Body | None = Field(None, description="Metadata that are sealed.")
+    parent: Id | None = None
+    started_from: Id | None = None
+    rebuilt_from: Annotated[str, Field(max_length=1024)] | None = None
+    run_id: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
 
 
 class Put(Stored):
@@ -149,22 +159,22 @@ class Put(Stored):
     )
 
 
-class Value(Message):
-    """An attribute's value in DynamoDB's own form: one of the three."""
-
-    S: str | None = None
-    N: str | None = None
-    B: Bytes | None = None
-
-
 class Attributes(Message):
     """Parts of a task's writes: each attribute as it is stored."""
 
+    writes: Group | None = None
+    special_1: Group | None = None
+    special_2: Group | None = None
+    special_3: Group | None = None
+    special_4: Group | None = None
+
+
+class OldWrites(Message):
+    """Of a task's item what tells whether it has changed since."""
+
     writes: Bytes | None = None
-    special_1: Bytes | None = None
-    special_2: Bytes | None = None
-    special_3: Bytes | None = None
-    special_4: Bytes | None = None
+    created_at: Seconds | None = None
+    expires_at: Seconds | None = None
 
 
 class PutWrites(Stored):
@@ -175,8 +185,8 @@ class PutWrites(Stored):
     order: int | None = Field(
         None, ge=0, le=1 << 53, description="Of special writes: milliseconds, larger than what there was."
     )
-    old: dict[str, Value] = Field(
-        {}, description="The task's item as an answer told it, where the parts were merged with that."
+    old: OldWrites | None = Field(
+        None, description="What the task had, as an answer told it, where the parts were merged with that."
     )
     replaces: bool = Field(False, description="Whether the parts take the place of that: it has gone.")
 

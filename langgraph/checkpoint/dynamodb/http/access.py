@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import read_body
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, piece
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outcome, TaskWrites
@@ -246,7 +246,7 @@ class GatewayAccess:
             "epoch": epoch,
             "parts": {name: part.attribute(writes.sk)["B"] for name, part in writes.parts.items()},
             "order": writes.order,
-            "old": _without_key(writes.old),
+            "old": _old(writes.old),
             "replaces": writes.replaces,
         }
         answer = yield from self._store("put-writes", at, document, writes.needs, 2.5)
@@ -334,8 +334,15 @@ def _place(at: Partition) -> Document:
     return {"thread_id": at.thread_id, "checkpoint_ns": at.namespace}
 
 
-def _without_key(item: Item) -> Item:
-    return {name: value for name, value in item.items() if name != PARTITION_KEY}
+def _old(item: Item) -> Document | None:
+    """Of a task's item what tells whether it has changed since."""
+    if not item:
+        return None
+    return {
+        "writes": item.get(items.WRITES, {}).get("B"),
+        "created_at": items.number(item, items.CREATED_AT),
+        "expires_at": items.number(item, TTL_ATTRIBUTE),
+    }
 
 
 def _opened(codec: Codec, at: Partition, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
