@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -39,12 +40,22 @@ class Stored:
         return _PLAIN.match(self.kind) is not None
 
 
+class Remembered(Protocol):
+    """Where objects are kept by the bytes that they were read from."""
+
+    def get(self, key: tuple[int, bytes], /) -> Any:
+        """One that is kept; None where it is not."""
+
+    def keep(self, key: tuple[int, bytes], value: Any, size_bytes: int, /) -> None:
+        """Keep one that was read from so many bytes."""
+
+
 class LookingSerializer(JsonPlusSerializer):
     """Reads what LangGraph's serializer wrote, and gives `Stored` in the place of every object."""
 
-    def __init__(self) -> None:
-        """Take every object as data."""
-        super().__init__(__unpack_ext_hook__=_unpack)
+    def __init__(self, remembered: Remembered | None = None) -> None:
+        """Take every object as data; those that are remembered are read once, and must not be changed."""
+        super().__init__(__unpack_ext_hook__=_Unpack(remembered))
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Read a value; what is no msgpack, such as a pickle, is given as its bytes."""
@@ -56,16 +67,33 @@ class LookingSerializer(JsonPlusSerializer):
         return Stored(kind, content)
 
 
-def looking(serde: SerializerProtocol) -> SerializerProtocol:
+def looking(serde: SerializerProtocol, remembered: Remembered | None = None) -> SerializerProtocol:
     """The serializer to look with in the place of one to run with; one of somebody's own stays what it is."""
     if isinstance(serde, EncryptedSerializer):
-        return EncryptedSerializer(serde.cipher, looking(serde.serde))
-    return LookingSerializer() if isinstance(serde, JsonPlusSerializer) else serde
+        return EncryptedSerializer(serde.cipher, looking(serde.serde, remembered))
+    return LookingSerializer(remembered) if isinstance(serde, JsonPlusSerializer) else serde
 
 
-def _unpack(code: int, data: bytes) -> Any:
+@dataclass(frozen=True)
+class _Unpack:
+    """Reads objects as data."""
+
+    remembered: Remembered | None
+
+    def __call__(self, code: int, data: bytes) -> Any:
+        """Read one, or take it from those that were read."""
+        if self.remembered is None:
+            return _unpack(code, data, self)
+        found = self.remembered.get((code, data))
+        if found is None:
+            found = _unpack(code, data, self)
+            self.remembered.keep((code, data), found, len(data))
+        return found
+
+
+def _unpack(code: int, data: bytes, inner: Callable[[int, bytes], Any]) -> Any:
     try:
-        content = ormsgpack.unpackb(data, ext_hook=_unpack, option=ormsgpack.OPT_NON_STR_KEYS)
+        content = ormsgpack.unpackb(data, ext_hook=inner, option=ormsgpack.OPT_NON_STR_KEYS)
     except ormsgpack.MsgpackDecodeError:
         return Stored(f"extension {code}", data)
     if code == EXT_DELTA_SNAPSHOT:

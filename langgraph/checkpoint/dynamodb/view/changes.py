@@ -53,7 +53,7 @@ class Difference:
 
 def differences(before: Any, after: Any, before_path: Steps = (), path: Steps = ()) -> Iterator[Difference]:
     """What makes one value of another, as deep as it can be told."""
-    if fingerprint(before) == fingerprint(after):
+    if before is after or fingerprint(before) == fingerprint(after):
         return
     inner, outer = inside(before), inside(after)
     if _are_alike(before, after) and len(path) < _DEPTH_MAX:

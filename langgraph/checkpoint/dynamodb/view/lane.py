@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import Group, open_segment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
-from langgraph.checkpoint.dynamodb.view.kept import Kept, Segment
+from langgraph.checkpoint.dynamodb.view.kept import Kept, Segment, Value
 
 # One query of all segments reads more bytes than are wanted, and each item by its key is rounded up.
 _WANTED_SHARE = 0.8
@@ -199,10 +199,12 @@ class Lane:
     def value(self, group: Group, stored: StoredValue) -> Op[Any]:
         """A stored value as data. Checkpoints that hold the same share it, so nobody may change it."""
         key = (self.at.pk, stored)
-        if key not in self._kept.values:
+        found = self._kept.values.get(key)
+        if found is None:
             raw = yield from self.raw(group, stored)
-            self._kept.values.keep(key, self._codec.loads(stored.kind, raw, group.head), len(raw))
-        return self._kept.values[key]
+            found = Value(self._codec.loads(stored.kind, raw, group.head))
+            self._kept.values.keep(key, found, len(raw))
+        return found.value
 
     def segments_of(self, group: Group) -> set[bytes]:
         """Every segment that a checkpoint and its writes name, index segments included."""

@@ -94,6 +94,11 @@ class Masks:
         """Whether it counts where a value is."""
         return bool(self._paths)
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether it counts what a text looks like."""
+        return bool(self._patterns)
+
     def at(self, keys: Keys) -> Rule | None:
         """The rule that holds for what these keys lead to; one that leaves out goes first."""
         found = [each for each in self._paths if _leads_through(each.path, keys)]
@@ -154,6 +159,8 @@ _FORM = {
 
 def without_patterns(part: Any, masks: Masks) -> Any:
     """A document whose other texts, such as keys, names and ids, are without what the patterns find as well."""
+    if not masks.has_patterns:
+        return part
     if isinstance(part, str):
         return masks.text(part)[0]
     if isinstance(part, list):

@@ -17,7 +17,8 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 # Everything that the serializer gives for a list.
 LISTS = (list, tuple, set, frozenset)
 BYTES = (bytes, bytearray, memoryview)
-_OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_SORT_KEYS
+# Neither `==` nor ormsgpack looks at it.
+_KNOWN = "_fingerprint"
 _ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
 
 
@@ -89,8 +90,17 @@ def size_bytes(value: Any) -> int:
 def fingerprint(value: Any) -> bytes:
     """What two values have in common only if they are the same, types included: 1, 1.0 and True are three.
 
-    The order of an object's entries does not count.
+    The order of an object's entries does not count. Objects are never changed, so theirs is found out once.
     """
+    if not isinstance(value, Stored):
+        return _fingerprint(value)
+    known: bytes | None = value.__dict__.get(_KNOWN)
+    if known is None:
+        known = value.__dict__[_KNOWN] = _fingerprint(value)
+    return known
+
+
+def _fingerprint(value: Any) -> bytes:
     packed = _packed(value)
     if packed is not None:
         return blake2b(packed, digest_size=16).digest()
@@ -101,9 +111,9 @@ def fingerprint(value: Any) -> bytes:
 
 
 def _packed(value: Any) -> bytes | None:
-    """A value as MessagePack; None for what that has not: whole numbers over 64 bits, lone surrogates, great depth."""
+    """A value as MessagePack; None for what that has not, or cannot put in order: long numbers, keys that are none."""
     try:
-        return ormsgpack.packb(value, option=_OPTIONS)
+        return ormsgpack.packb(value, option=ormsgpack.OPT_SORT_KEYS)
     except (TypeError, ValueError, RecursionError):
         return None
 

@@ -69,12 +69,12 @@ class Session:
 
     def __init__(self, saver: DynamoDBSaver) -> None:
         """Look through a saver, which is not closed: with its table, its key, and nothing that its values name."""
+        self._kept = Kept()
         onlooker = copy.copy(saver)
-        onlooker.serde = looking(saver.serde)
+        onlooker.serde = looking(saver.serde, self._kept.objects)
         self.table = onlooker._table
         self._codec = onlooker._codec
         self._driver = onlooker._blocking
-        self._kept = Kept()
         self._records: OrderedDict[str, tuple[Record, RLock]] = OrderedDict()
         self._lock = RLock()
 

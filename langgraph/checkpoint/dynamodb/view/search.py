@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import AnyStr, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
 from langgraph.checkpoint.dynamodb._operations.reads import Group
@@ -25,6 +26,8 @@ _HITS_MAX = 100
 _BEFORE, _BEHIND = 60, 120
 # By so much around it, in characters, the text is taken for the same as in the parent.
 _AROUND = 30
+
+Places: TypeAlias = "Counter[str | bytes]"
 
 
 def search(record: Record, text: str, cursor: str | None) -> Op[Search]:
@@ -71,7 +74,7 @@ class _Looking:
     text: str
     hits: list[Hit] = field(default_factory=list)
     _read_bytes: int = 0
-    _found: dict[StoredValue, Counter[str]] = field(default_factory=dict)
+    _found: dict[StoredValue, Places] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
@@ -100,7 +103,7 @@ class _Looking:
             before = None if known.parent is None else known.parent.values.get(name)
             if value == before:
                 continue
-            had = Counter[str]()
+            had = Counter[str | bytes]()
             if before is not None and parent is not None:
                 had = yield from self._places_in(lane, parent, before)
             if not (yield from self._places_in(lane, group, value)) - had and not self._is_number:
@@ -126,7 +129,7 @@ class _Looking:
                     if found not in old:
                         self._note(lane, group, known, path, found, node_of(task, known.sends))
 
-    def _places_in(self, lane: Lane, group: Group, value: StoredValue) -> Op[Counter[str]]:
+    def _places_in(self, lane: Lane, group: Group, value: StoredValue) -> Op[Places]:
         """What is around the text in a stored value, each time that it is there."""
         if value not in self._found:
             raw = yield from lane.raw(group, value)
@@ -134,19 +137,14 @@ class _Looking:
             self._found[value] = self._places(value.kind, raw)
         return self._found[value]
 
-    def _places(self, kind: str, raw: bytes) -> Counter[str]:
+    def _places(self, kind: str, raw: bytes) -> Places:
         """What is around the text in a serialized value. Other bytes than those of a text may look like it."""
-        # JSON spells some characters.
-        said = (
-            raw.decode(errors="replace")
-            if kind != "json"
-            else json.dumps(json.loads(raw), ensure_ascii=False)
-        )
-        said, text, found, at = said.casefold(), self.text.casefold(), Counter[str](), 0
-        while (at := said.find(text, at)) >= 0:
-            found[said[max(0, at - _AROUND) : at + len(text) + _AROUND]] += 1
-            at += len(text)
-        return found
+        if kind == "json":
+            # It spells some characters.
+            raw = json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="surrogatepass")
+        if self.text.isascii():
+            return _around(self.text.lower().encode(), raw.lower())
+        return _around(self.text.casefold(), raw.decode(errors="replace").casefold())
 
     def _note(
         self,
@@ -174,3 +172,11 @@ class _Looking:
                 at=len(before.encode("utf-16-le", "surrogatepass")) // 2,
             )
         )
+
+
+def _around(text: AnyStr, said: AnyStr) -> Places:
+    found, at = Counter[str | bytes](), said.find(text)
+    while at >= 0:
+        found[said[max(0, at - _AROUND) : at + len(text) + _AROUND]] += 1
+        at = said.find(text, at + len(text))
+    return found
