@@ -27,9 +27,9 @@ class Script:
         self.listed: list[dict[str, Any]] = []
         self.made = 0
 
-    def __call__(self, saver: DynamoDBSaver) -> Script:
+    def __call__(self, saver: DynamoDBSaver, **options: Any) -> Script:
         """Take the place of the class."""
-        del saver
+        del saver, options
         return self
 
     def __getattr__(self, name: str) -> Callable[[Any], Any]:

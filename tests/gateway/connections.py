@@ -13,7 +13,7 @@ def connection(
 ) -> HTTPConnection:
     """A request with these headers, and with the event of a Lambda function where one is given."""
     given = headers.items() if isinstance(headers, Mapping) else headers
-    encoded = [(name.encode(), value.encode()) for name, value in given]
+    encoded = [(name.lower().encode(), value.encode()) for name, value in given]
     event_of_aws = {} if event is None else {"aws.event": event}
     whole = {
         "type": "http",
@@ -27,3 +27,13 @@ def connection(
         **scope,
     }
     return HTTPConnection({**whole, "headers": encoded})
+
+
+def signed_by(arn: Any) -> dict[str, Any]:
+    """The event of a request whose signature a function URL has verified."""
+    return {"version": "2.0", "requestContext": {"authorizer": {"iam": {"userArn": arn}}}}
+
+
+def vouched_for(claims: Any) -> dict[str, Any]:
+    """The event of a request whose token a JWT authorizer has verified."""
+    return {"version": "2.0", "requestContext": {"authorizer": {"jwt": {"claims": claims}}}}

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, load_options
-from tests.gateway.connections import connection
+from tests.gateway.connections import connection, signed_by, vouched_for
 
 WORD = "a-token-of-128-bits"
 HASH = hashlib.sha256(WORD.encode()).hexdigest()
@@ -80,10 +80,9 @@ async def test_a_file_has_everything(everything: Path) -> None:
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
     assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")))
     arn = "arn:aws:sts::123456789012:assumed-role/operators/me"
-    event = {"requestContext": {"authorizer": {"iam": {"userArn": arn}}}}
-    operator = await principal_of(options, connection(event=event))
+    operator = await principal_of(options, connection(event=signed_by(arn)))
     assert operator == Principal("operators", None, frozenset(("read", "administer")))
-    event = {"requestContext": {"authorizer": {"jwt": {"claims": {"sub": "me", "org": "acme"}}}}}
+    event = vouched_for({"sub": "me", "org": "acme"})
     assert await principal_of(options, connection(event=event)) == Principal("me", "acme")
     assert await principal_of(options, connection()) is None
     assert configured_gateway(everything).title == "langgraph-dynamodb gateway"

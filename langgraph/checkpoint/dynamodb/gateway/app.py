@@ -164,9 +164,8 @@ class _Service:
         check_threads(principal, endpoint, message)
         run = getattr(self._operations, endpoint.attribute)
         if isinstance(message, wire.List):
-            documents = run(lists.opened(message, principal, self._cursors))
             seconds = self._limits.request_seconds_max
-            return await lists.answer_list(request, message, documents, self._cursors, seconds)
+            return await lists.answer_list(request, message, run, self._cursors, seconds)
         return await bodies.answer(request, await run(message))
 
     async def _about(self, _request: Request) -> Response:

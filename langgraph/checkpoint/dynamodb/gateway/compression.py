@@ -89,7 +89,9 @@ class Inflow:
         return bytes(self._content)
 
     def _decompressed(self, decompressor: Decompressor, data: bytes) -> bytes:
-        if decompressor.eof and data:
+        if not data:
+            return b""
+        if decompressor.eof:
             raise _trailing()
         try:
             # One byte more than is allowed tells that there is more; so nothing is ever left over.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -20,22 +19,10 @@ from langgraph.checkpoint.dynamodb.gateway.wire import List
 _CURSOR = "cursor"
 
 
-def opened(request: List, principal: Principal, cursors: Cursors) -> List:
-    """The request as its operation is to have it: with the position in the place of the cursor.
-
-    Raises:
-        ProblemError: The cursor was not made for this principal and this request.
-    """
-    position = None if request.cursor is None else cursors.open(request.cursor, principal, request)
-    # Threads of others do not count towards what a tenant asked for, so for one the limit holds behind the filter.
-    limit = None if _is_filtered(request, principal) else request.limit
-    return request.model_copy(update={_CURSOR: position, "limit": limit})
-
-
 async def answer_list(
     connection: Request,
     request: List,
-    documents: AsyncIterator[dict[str, Any]],
+    run: Callable[[List], AsyncIterator[dict[str, Any]]],
     cursors: Cursors,
     seconds: float,
 ) -> Response:
@@ -44,25 +31,32 @@ async def answer_list(
     Args:
         connection: Who asks, and in which encoding.
         request: The list as it was asked for.
-        documents: Checkpoints, and at the end what has a position as its `cursor`.
-        cursors: What seals that.
+        run: Gives its documents: checkpoints, and at the end one with the position to go on at as its `cursor`.
+        cursors: What seals positions.
         seconds: How long each document may take.
+
+    Raises:
+        ProblemError: The cursor was not made for this principal and this request.
     """
     principal = principal_of(connection)
-    shown = _shown(request, principal, documents)
+    position = None if request.cursor is None else cursors.open(request.cursor, principal, request)
+    # Threads of others do not count towards what a tenant asked for, so for one the limit holds behind the filter.
+    limit = None if _is_filtered(request, principal) else request.limit
+    documents = run(request.model_copy(update={_CURSOR: position, "limit": limit}))
+    if _is_filtered(request, principal):
+        documents = _of_tenant(request.limit, principal, documents, int(position or 0))
     # What fails at once is answered by its status.
-    first = await anext(shown, None)
+    first = await anext(documents, None)
 
     async def rest() -> AsyncIterator[dict[str, Any]]:
-        async with aclosing(shown):
-            document = first
-            try:
-                while document is not None:
-                    yield _sealed(document, principal, request, cursors)
-                    document = await asyncio.wait_for(anext(shown, None), seconds)
-            except Exception as error:  # noqa: BLE001 - the status is sent, so the error is the last document.
-                record = connection.state.record
-                yield {"problem": note(record, error).document(record.request_id)}
+        document = first
+        try:
+            while document is not None:
+                yield _sealed(document, principal, request, cursors)
+                document = await asyncio.wait_for(anext(documents, None), seconds)
+        except Exception as error:  # noqa: BLE001 - the status is sent, so the error is the last document.
+            record = connection.state.record
+            yield {"problem": note(record, error).document(record.request_id)}
 
     return stream(connection, rest())
 
@@ -71,22 +65,26 @@ def _is_filtered(request: List, principal: Principal) -> bool:
     return request.thread_id is None and principal.tenant is not None
 
 
-async def _shown(
-    request: List, principal: Principal, documents: AsyncIterator[dict[str, Any]]
-) -> AsyncGenerator[dict[str, Any], None]:
-    """Leave out what is of other tenants."""
-    if not _is_filtered(request, principal):
-        async for document in documents:
-            yield document
-        return
-    count = 0
+async def _of_tenant(
+    limit: int | None, principal: Principal, documents: AsyncIterator[dict[str, Any]], position: int
+) -> AsyncIterator[dict[str, Any]]:
+    """Leave out what is of other tenants, and say where to go on once the tenant has what it asked for.
+
+    The position in a list of all threads is the number of checkpoints before it.
+    """
+    left = limit
     async for document in documents:
-        # What is no checkpoint has nothing but a cursor; what else names no thread is an error, and shown to nobody.
-        if set(document) <= {_CURSOR} or principal.owns(document["thread_id"]):
+        if set(document) <= {_CURSOR}:
             yield document
-            count += "thread_id" in document
-        if request.limit is not None and count >= request.limit:
             return
+        if left == 0:
+            yield {_CURSOR: str(position)}
+            return
+        position += 1
+        # What names no thread is an error, and shown to nobody.
+        if principal.owns(document["thread_id"]):
+            yield document
+            left = None if left is None else left - 1
 
 
 def _sealed(

@@ -44,13 +44,12 @@ class Places:
             self._seat(name)
             return
         self._make_room_for(name)
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(name, deque()).append(turn)
+        timer = loop.call_later(self._waiting_seconds_max, self._send_away, name, turn)
         try:
-            await asyncio.wait_for(turn, self._waiting_seconds_max)
-        except asyncio.TimeoutError:
-            self._forget(name, turn)
-            raise _overloaded() from None
+            await turn
         except asyncio.CancelledError:
             if turn.cancelled():
                 self._forget(name, turn)
@@ -58,6 +57,8 @@ class Places:
                 # The turn came just when its request was given up.
                 self._leave(name)
             raise
+        finally:
+            timer.cancel()
 
     def _make_room_for(self, name: str) -> None:
         """Where too many wait, send away the last one of who has most; that may be the one who comes."""
@@ -66,10 +67,12 @@ class Places:
         greediest = max(self._waiting, key=lambda each: len(self._waiting[each]))
         if len(self._waiting[greediest]) <= len(self._waiting.get(name, ())) + 1:
             raise _overloaded()
-        last = self._waiting[greediest][-1]
-        self._forget(greediest, last)
-        if not last.done():
-            last.set_exception(_overloaded())
+        self._send_away(greediest, self._waiting[greediest][-1])
+
+    def _send_away(self, name: str, turn: asyncio.Future[None]) -> None:
+        self._forget(name, turn)
+        if not turn.done():
+            turn.set_exception(_overloaded())
 
     def _seat(self, name: str) -> None:
         self._free -= 1

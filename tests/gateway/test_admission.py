@@ -1,0 +1,257 @@
+"""Rates and places: who is one too many, who waits, whose turn it is, and that nothing is left over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway.places import Places
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.rates import Rates
+from tests.gateway.conftest import MakeClient, Script
+
+# Rates
+
+
+class Clock:
+    """A clock that stands still until it is told."""
+
+    def __init__(self) -> None:
+        """Begin somewhere."""
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Say what time it is."""
+        return self.now
+
+
+def refused(rates: Rates, name: str) -> float | None:
+    """Count a request; give the seconds of its Retry-After where it is one too many."""
+    try:
+        rates.take(name)
+    except ProblemError as problem:
+        return float(problem.headers["Retry-After"])
+    return None
+
+
+def test_a_principal_has_its_burst_and_then_its_rate() -> None:
+    clock = Clock()
+    rates = Rates(0.25, 3, clock)
+    assert [refused(rates, "a") for _ in range(4)] == [None, None, None, 4]
+    assert refused(rates, "b") is None
+    clock.now += 2
+    assert refused(rates, "a") == 2
+    clock.now += 2
+    assert [refused(rates, "a") for _ in range(2)] == [None, 4]
+    clock.now += 1000
+    assert [refused(rates, "a") for _ in range(4)] == [None, None, None, 4]
+
+
+def test_names_that_anybody_can_make_up_take_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.rates._PRINCIPALS_MAX", 3)
+    rates = Rates(1, 1, Clock())
+    for name in "abcdef":
+        rates.take(name)
+    assert list(rates._buckets) == ["d", "e", "f"]
+    # Who asks goes on to be known.
+    assert refused(rates, "d") == 1
+    rates.take("g")
+    assert refused(rates, "d") == 1
+
+
+async def test_too_many_requests_are_told_when_to_come_again(make_client: MakeClient, script: Script) -> None:
+    limits = Limits(requests_per_second=0.5, burst_requests=2)
+    client = make_client(principal=Principal("agents"), limits=limits)
+    answers = [await client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(3)]
+    assert [each.status_code for each in answers] == [200, 200, 429]
+    assert answers[2].headers["retry-after"] in ("1", "2")
+    assert len(script.asked) == 2
+    assert (await client.get("/health")).status_code == 200
+
+
+# Places
+
+
+class Hall:
+    """Places, and who is served in them, by hand."""
+
+    def __init__(self, in_flight_max: int = 2, waiting_max: int = 6, waiting_seconds_max: float = 60) -> None:
+        """Make places."""
+        self._in_flight_max = in_flight_max
+        self.places = Places(in_flight_max, waiting_max, waiting_seconds_max)
+        self.served: list[str] = []
+        self._leave: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, *names: str) -> None:
+        """Let requests come one after the other; the first letter is the principal's name."""
+        for name in names:
+            self._leave[name] = asyncio.Event()
+            self.tasks[name] = asyncio.create_task(self._visit(name))
+            await self.settle()
+
+    async def go(self, *names: str) -> None:
+        """Let requests be done."""
+        for name in names:
+            self._leave[name].set()
+            await self.settle()
+
+    async def give_up(self, name: str) -> None:
+        """Cancel a request."""
+        self.tasks[name].cancel()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Let everybody do what they can."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    def refused(self) -> list[str]:
+        """Those who were told to come again."""
+        done = {name: each for name, each in self.tasks.items() if each.done() and not each.cancelled()}
+        return [name for name, each in done.items() if isinstance(each.exception(), ProblemError)]
+
+    async def _visit(self, name: str) -> None:
+        async with self.places.place(name[0]):
+            self.served.append(name)
+            await self._leave[name].wait()
+
+    async def empty(self) -> None:
+        """Let all go, and see that all places are free again."""
+        await self.go(*self._leave)
+        assert all(each.done() for each in self.tasks.values())
+        before, all_places = len(self.served), [f"y{each}" for each in range(self._in_flight_max)]
+        await self.come(*all_places)
+        assert self.served[before:] == all_places
+        await self.go(*all_places)
+
+
+async def test_who_has_fewest_places_is_next_and_then_who_waited_longest() -> None:
+    hall = Hall()
+    await hall.come("a1", "a2", "a3", "a4", "b1", "a5", "c1")
+    assert hall.served == ["a1", "a2"]
+    await hall.go("a1")
+    assert hall.served[2:] == ["b1"]
+    # Both have none now, and this one has waited longer.
+    await hall.go("a2")
+    assert hall.served[3:] == ["a3"]
+    await hall.go("b1")
+    assert hall.served[4:] == ["c1"]
+    await hall.empty()
+
+
+async def test_two_that_both_want_all_share_evenly() -> None:
+    hall = Hall(waiting_max=100)
+    await hall.come(*(f"a{each}" for each in range(20)), *(f"b{each}" for each in range(10)))
+    for _ in range(10):
+        await hall.go(hall.served[-2], hall.served[-1])
+    assert sum(name[0] == "b" for name in hall.served[2:22]) == 10
+    await hall.empty()
+
+
+async def test_a_newcomer_does_not_overtake_who_waits() -> None:
+    hall = Hall(in_flight_max=1)
+    await hall.come("a1", "a2")
+    hall._leave["a1"].set()
+    await hall.come("a3")
+    await hall.go("a2", "a3")
+    assert hall.served == ["a1", "a2", "a3"]
+    await hall.empty()
+
+
+async def test_where_too_many_wait_who_has_most_is_refused() -> None:
+    hall = Hall(in_flight_max=1, waiting_max=4)
+    await hall.come("a1", "a2", "a3", "a4", "a5")
+    await hall.come("a6")
+    assert hall.refused() == ["a6"]
+    await hall.come("b1")
+    assert hall.refused() == ["a5", "a6"]
+    await hall.come("b2")
+    assert hall.refused() == ["a4", "a5", "a6"]
+    await hall.come("b3", "b4")
+    assert hall.refused() == ["a4", "a5", "a6", "b3", "b4"]
+    await hall.empty()
+
+
+async def test_who_gives_up_leaves_no_place_behind() -> None:
+    hall = Hall(in_flight_max=1)
+    await hall.come("a1", "a2", "b1", "a3")
+    await hall.give_up("a2")
+    await hall.give_up("a1")
+    assert hall.served == ["a1", "a3"]
+    # The turn comes, and the request is given up before it has noticed.
+    hall._leave["a3"].set()
+    await asyncio.sleep(0)
+    hall.tasks["b1"].cancel()
+    await hall.settle()
+    assert hall.served == ["a1", "a3"]
+    await hall.empty()
+
+
+async def test_who_gave_up_a_moment_ago_is_passed_over() -> None:
+    hall = Hall(in_flight_max=1, waiting_max=2)
+    await hall.come("a1", "a2", "a3")
+    hall._leave["a1"].set()
+    # Neither has run since, so both still wait in line when the place is free.
+    hall.tasks["a3"].cancel()
+    hall.tasks["a2"].cancel()
+    await hall.come("b1")
+    assert hall.served[-1] == "b1"
+    await hall.empty()
+
+
+async def test_nobody_waits_for_ever() -> None:
+    hall = Hall(in_flight_max=1, waiting_seconds_max=0.01)
+    await hall.come("a1", "a2")
+    with pytest.raises(ProblemError) as caught:
+        await hall.tasks["a2"]
+    assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "2")
+    await hall.empty()
+
+
+async def test_requests_wait_for_their_turn_and_are_all_served(
+    make_app: Callable[..., FastAPI], client_of: Any, script: Script
+) -> None:
+    running = most = 0
+
+    async def run(_request: Any) -> dict[str, Any]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return {}
+
+    script.__dict__["_run"] = run
+    client = client_of(make_app(insecure=True, limits=Limits(in_flight_max=5)))
+    posts = [client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(100)]
+    assert {each.status_code for each in await asyncio.gather(*posts)} == {200}
+    assert most == 5
+    counted = (await client.get("/metrics")).text
+    assert 'in_flight{endpoint="checkpoints/get-tuple"} 0' in counted
+
+
+async def test_a_gateway_that_is_full_says_so(
+    make_app: Callable[..., FastAPI], client_of: Any, script: Script
+) -> None:
+    go_on = asyncio.Event()
+
+    async def run(_request: Any) -> dict[str, Any]:
+        await go_on.wait()
+        return {}
+
+    script.__dict__["_run"] = run
+    client = client_of(make_app(insecure=True, limits=Limits(in_flight_max=1, waiting_max=1)))
+    posts = [
+        asyncio.create_task(client.post("/checkpoints/get-tuple", json={"thread_id": "a"})) for _ in range(3)
+    ]
+    done, _ = await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)
+    full = done.pop().result()
+    assert (full.status_code, full.headers["retry-after"]) == (503, "2")
+    go_on.set()
+    assert sorted([each.status_code for each in await asyncio.gather(*posts)]) == [200, 200, 503]

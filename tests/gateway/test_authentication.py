@@ -1,0 +1,231 @@
+"""Who asks: random tokens, identities of IAM, claims that API Gateway has verified, and nobody at all."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway import Principal
+from langgraph.checkpoint.dynamodb.gateway.authentication import (
+    any_of,
+    anybody_on_this_machine,
+    is_of_this_machine,
+)
+from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
+from langgraph.checkpoint.dynamodb.gateway.claims import AuthorizerClaims, ClaimOptions
+from langgraph.checkpoint.dynamodb.gateway.iam import IamIdentities
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from tests.gateway.conftest import MakeClient, Script, always
+from tests.gateway.connections import connection, signed_by, vouched_for
+
+ACME, OTHER = Principal("acme", "acme"), Principal("other", "other")
+
+
+def hashed(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def bearing(token: str) -> HTTPConnection:
+    return connection(headers={"Authorization": f"Bearer {token}"})
+
+
+# Bearer tokens
+
+
+@pytest.fixture
+def tokens() -> BearerTokens:
+    """Give the tokens of two principals, of which one is replacing its own."""
+    return BearerTokens({ACME: [hashed("old"), hashed("new").upper()], OTHER: [hashed("other")]})
+
+
+@pytest.mark.parametrize(
+    ("token", "principal"),
+    [("old", ACME), ("new", ACME), ("other", OTHER), ("", None), ("neu", None), (hashed("old"), None)],
+)
+async def test_a_token_is_its_principals_while_its_hash_is_known(
+    token: str, principal: Principal | None, tokens: BearerTokens
+) -> None:
+    assert await tokens(bearing(token)) == principal
+
+
+@pytest.mark.parametrize("header", ["Basic old", "old", "Bearerold", "Digest Bearer old"])
+async def test_another_scheme_is_no_token(header: str, tokens: BearerTokens) -> None:
+    assert await tokens(connection(headers={"authorization": header})) is None
+    assert await tokens(connection()) is None
+
+
+async def test_two_headers_are_refused_whichever_a_proxy_would_have_read(tokens: BearerTokens) -> None:
+    with pytest.raises(ProblemError) as caught:
+        await tokens(connection(headers=[("authorization", "Bearer old"), ("authorization", "Bearer other")]))
+    assert caught.value.status == 401
+
+
+async def test_the_first_way_that_knows_the_request_counts() -> None:
+    assert await any_of([always(None), always(ACME), always(OTHER)])(connection()) == ACME
+    assert await any_of([])(connection()) is None
+
+
+# IAM
+
+
+ROLE = "arn:aws:iam::123456789012:role/agents"
+SESSION = "arn:aws:sts::123456789012:assumed-role/agents/session"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "arn", "is_known"),
+    [
+        (ROLE, SESSION, True),
+        ("arn:aws:iam::123456789012:role/team/agents", SESSION, True),
+        ("arn:aws:iam::123456789012:role/agent*", SESSION, True),
+        ("arn:aws:iam::123456789012:role/agent", SESSION, False),
+        (ROLE, SESSION.replace("agents/", "agents-2/"), False),
+        (ROLE, "arn:aws:sts::210987654321:assumed-role/agents/session", False),
+        (ROLE, "arn:aws-cn:sts::123456789012:assumed-role/agents/session", False),
+        # The name of a session is its caller's to choose.
+        (ROLE, "arn:aws:sts::123456789012:assumed-role/evil/agents", False),
+        (ROLE, "arn:aws:sts::123456789012:federated-user/agents", False),
+        (ROLE, "arn:aws:iam::123456789012:user/agents", False),
+        (ROLE, "arn:aws:iam::123456789012:root", False),
+        ("arn:aws:iam::123456789012:user/me", "arn:aws:iam::123456789012:user/path/me", True),
+        (ROLE, 7, False),
+        (ROLE, None, False),
+    ],
+)
+async def test_an_identity_is_known_by_its_role_or_user(pattern: str, arn: Any, is_known: bool) -> None:
+    identities = IamIdentities({ACME: [pattern]})
+    assert await identities(connection(event=signed_by(arn))) == (ACME if is_known else None)
+
+
+async def test_an_event_of_a_rest_api_has_it_elsewhere() -> None:
+    event = {"requestContext": {"identity": {"userArn": SESSION}}}
+    assert await IamIdentities({ACME: [ROLE]})(connection(event=event)) == ACME
+
+
+@pytest.mark.parametrize(
+    "event", [None, [], {}, {"requestContext": None}, {"requestContext": {"authorizer": 1}}]
+)
+async def test_without_a_verified_identity_there_is_none(event: Any) -> None:
+    headers = {"x-amzn-userarn": SESSION, "aws.event": SESSION, "authorization": "AWS4-HMAC-SHA256 x"}
+    assert await IamIdentities({ACME: [ROLE]})(connection(headers, event=event)) is None
+
+
+# Claims of an authorizer
+
+
+@pytest.mark.parametrize(
+    ("options", "claims", "principal"),
+    [
+        ({}, {"sub": "me"}, Principal("me")),
+        ({"tenant": "acme"}, {"sub": "me", "tenant": "other"}, Principal("me", "acme")),
+        ({"name_claim": "client_id"}, {"client_id": "me", "sub": "x"}, Principal("me")),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": "acme"}, Principal("me", "acme")),
+        ({"tenant_claim": "org"}, {"sub": "me"}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": None}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": ""}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": "a/b"}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": "acme\n"}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": ["acme"]}, None),
+        ({}, {"sub": 7}, None),
+        ({}, {}, None),
+        ({}, "sub", None),
+    ],
+)
+async def test_claims_say_who_and_whose(options: Any, claims: Any, principal: Principal | None) -> None:
+    authorizer = AuthorizerClaims(ClaimOptions(**options))
+    assert await authorizer(connection(event=vouched_for(claims))) == principal
+
+
+@pytest.mark.parametrize(
+    ("claim", "rights"),
+    [
+        ("openid t:read t:write", {"read", "write"}),
+        ("[t:read t:administer]", {"read", "administer"}),
+        (["t:read", 7, None], {"read"}),
+        ("read t:all", set()),
+        ({"t:read": True}, set()),
+        (None, set()),
+    ],
+)
+async def test_claims_say_what_they_may_do(claim: Any, rights: set[str]) -> None:
+    authorizer = AuthorizerClaims(ClaimOptions(rights_claim="scope", rights_prefix="t:"))
+    found = await authorizer(connection(event=vouched_for({"sub": "me", "scope": claim})))
+    assert found is not None
+    assert found.rights == rights
+
+
+# Nobody
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True)]
+    + [(each, False) for each in ("0.0.0.0", "::", "10.0.0.1", "example.org", "", "localhost.evil.org")],  # noqa: S104
+)
+async def test_insecure_is_for_requests_of_this_machine(host: str, is_local: bool) -> None:
+    assert is_of_this_machine(host) == is_local
+    name = f"[{host}]" if ":" in host else host
+    for request in (connection(client=(host, 1)), connection(headers={"host": f"{name}:8000"})):
+        if is_local:
+            principal = await anybody_on_this_machine(request)
+            assert principal is not None
+            assert principal.rights == {"read", "write", "administer"}
+        elif host or request.client is None:
+            with pytest.raises(ProblemError, match="at localhost"):
+                await anybody_on_this_machine(request)
+    with pytest.raises(ProblemError, match="at localhost"):
+        await anybody_on_this_machine(connection(client=None))
+
+
+async def test_who_is_nobody_gets_401_before_a_body_is_read(make_client: MakeClient, script: Script) -> None:
+    client = make_client(principal=None)
+    for path in ("/checkpoints/put", "/about", "/metrics", "/no-such-path"):
+        answer = await client.post(path, content=b"not even a body")
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.json()["type"].endswith(":CheckpointerConfigurationError")
+    assert script.asked == []
+
+
+async def test_what_is_open_asks_nobody(make_client: MakeClient) -> None:
+    client = make_client(authenticate=always(None), open_metrics=True)
+    assert [(await client.get(path)).status_code for path in ("/health", "/openapi.json", "/metrics")] == [
+        200,
+        200,
+        200,
+    ]
+
+
+# Principals and the gateway itself
+
+
+@pytest.mark.parametrize("tenant", ["", "a/b", "a/", "a b", "a#", "a%", "a\n", "é", "*", "x" * 129])
+def test_what_could_be_anothers_prefix_is_no_tenant(tenant: str) -> None:
+    with pytest.raises(CheckpointerInputError, match="tenant has to be letters"):
+        Principal("agents", tenant)
+
+
+def test_an_unknown_right_is_refused() -> None:
+    rights: Any = frozenset(("read", "all"))
+    with pytest.raises(CheckpointerInputError, match="rights are administer, read, write"):
+        Principal("agents", rights=rights)
+
+
+def test_a_tenant_owns_what_begins_with_its_name_and_a_slash() -> None:
+    assert ACME.owns("acme/1")
+    assert not any(ACME.owns(each) for each in ("acme", "acme2/1", "Acme/1", "/acme/1", "other/acme/1", ""))
+    assert Principal("operator").owns("anything")
+
+
+def test_a_gateway_is_guarded_or_insecure_and_has_a_key_that_is_none_too_short(make_app: Any) -> None:
+    for options, says in (
+        ({"insecure": False}, "needs authenticate="),
+        ({"insecure": True, "authenticate": always(ACME)}, "not both"),
+        ({"insecure": True, "cursor_key": b"short"}, "cursor_key is too short"),
+    ):
+        with pytest.raises(CheckpointerConfigurationError, match=says):
+            make_app(**options)

@@ -1,0 +1,389 @@
+"""Bodies: both encodings, compressed and not, and what is said of what is none, too large or too deep."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import ormsgpack
+import pytest
+
+from langgraph.checkpoint.dynamodb.gateway import Limits
+from langgraph.checkpoint.dynamodb.gateway.compression import Inflow, chosen_encoding
+from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK
+from langgraph.checkpoint.dynamodb.gateway.wire import GetSegments, GetTuple, Prune
+from tests.gateway.conftest import MakeClient, Script
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MESSAGE = {"thread_id": "acme/1"}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
+ENCODE: dict[Any, Any] = {JSON: lambda each: json.dumps(each).encode(), MSGPACK: ormsgpack.packb}
+SMALL = Limits(body_bytes_max=2000, decompressed_bytes_max=4000, nesting_max=4, items_max=10, values_max=100)
+
+
+async def post(
+    client: Any, body: bytes, media: Any = JSON, path: str = "get-tuple", **headers: str
+) -> tuple[int, str]:
+    """Send a body; return the status, and what is said of a problem."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    answer = await client.post(
+        f"/checkpoints/{path}", content=body, headers={"content-type": media.name, **given}
+    )
+    return answer.status_code, answer.json().get("detail", "") if answer.status_code != 200 else ""
+
+
+@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
+@pytest.mark.parametrize("encoding", ["gzip", "zstd", "identity", ""])
+async def test_a_body_may_be_in_either_encoding_and_compressed(
+    media: Any, encoding: str, make_client: MakeClient, script: Script
+) -> None:
+    body = COMPRESS.get(encoding, bytes)(ENCODE[media](MESSAGE))
+    assert await post(make_client(), body, media, content_encoding=encoding) == (200, "")
+    assert script.asked == [GetTuple.model_validate(MESSAGE)]
+
+
+async def test_bytes_are_bytes_in_one_and_base64_in_the_other(
+    make_client: MakeClient, script: Script
+) -> None:
+    client = make_client()
+    ids = [b"12345678"]
+    for media, sent in ((MSGPACK, ids), (JSON, ["MTIzNDU2Nzg="])):
+        assert await post(client, ENCODE[media]({**MESSAGE, "ids": sent}), media, "get-segments") == (200, "")
+    assert script.asked == [GetSegments(thread_id="acme/1", ids=ids)] * 2
+    status, says = await post(client, ENCODE[JSON]({**MESSAGE, "ids": ["MTIz!"]}), JSON, "get-segments")
+    assert (status, says) == (400, "ids.0: Value error, not valid base64")
+
+
+@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
+@pytest.mark.parametrize("size", [10, 2000, 200_000])
+@pytest.mark.parametrize("encoding", ["gzip", "zstd", "identity"])
+async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
+    media: Any, size: int, encoding: str, make_client: MakeClient, script: Script
+) -> None:
+    script.answer = {"data": bytes(size)}
+    headers = {"accept": media.name, "accept-encoding": encoding}
+    async with make_client().stream(
+        "POST", "/checkpoints/get-tuple", json=MESSAGE, headers=headers
+    ) as answer:
+        raw = b"".join([each async for each in answer.aiter_raw()])
+    assert answer.headers["content-type"] == media.name
+    is_compressed = encoding != "identity" and size > 1000
+    assert answer.headers.get("content-encoding") == (encoding if is_compressed else None)
+    expand: Any = {"gzip": gzip.decompress, "zstd": zstd.decompress}[encoding] if is_compressed else bytes
+    data = bytes(size)
+    assert media.decode(expand(raw))["data"] == (
+        data if media is MSGPACK else base64.b64encode(data).decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", None),
+        ("gzip", "gzip"),
+        ("zstd", "zstd"),
+        ("gzip, deflate, br, zstd", "zstd"),
+        ("GZIP;q=0.5", "gzip"),
+        ("zstd;q=0, gzip", "gzip"),
+        ("*", "zstd"),
+        ("*;q=0", None),
+        ("identity", None),
+        ("gzip;q=x", None),
+        ("gzip;v=1", "gzip"),
+    ],
+)
+def test_the_quickest_encoding_that_is_taken_is_chosen(accept: str, chosen: str | None) -> None:
+    assert chosen_encoding(accept) == chosen
+
+
+@pytest.mark.parametrize(
+    ("content_type", "accept", "status"),
+    [
+        ("application/json", "*/*", 200),
+        ("Application/JSON; charset=UTF-8", "application/*", 200),
+        ("application/json; charset=latin-1", "*/*", 415),
+        ("text/plain", "*/*", 415),
+        ("", "*/*", 415),
+        ("application/vnd.langgraph-dynamodb.v2+msgpack", "*/*", 415),
+        ("application/msgpack", "*/*", 415),
+        ("application/json", "text/html, application/json;q=0.5", 200),
+        ("application/json", "application/vnd.langgraph-dynamodb.v2+msgpack", 406),
+        ("application/json", "text/html", 406),
+    ],
+)
+async def test_media_types_are_ours_of_this_version(
+    content_type: str, accept: str, status: int, make_client: MakeClient
+) -> None:
+    headers = {"content-type": content_type, "accept": accept}
+    answer = await make_client().post(
+        "/checkpoints/get-tuple", content=json.dumps(MESSAGE).encode(), headers=headers
+    )
+    assert answer.status_code == status
+    if status == 415:
+        assert MSGPACK.name in answer.headers["accept-post"]
+
+
+# What is none
+
+
+NO_JSON = {
+    "nothing": b"",
+    "half": b'{"thread_id": "acme',
+    "two": b'{"thread_id": "a"} {"thread_id": "b"}',
+    "no number": b'{"thread_id": NaN}',
+    "infinity": b'{"thread_id": -Infinity}',
+    "half a pair": b'{"thread_id": "\\ud800"}',
+    "half a pair as bytes": b'{"thread_id": "\xed\xa0\x80"}',
+    "no UTF-8": b'{"thread_id": "\xff"}',
+    "a huge number": b'{"thread_id": ' + b"9" * 5000 + b"}",
+    "UTF-16": json.dumps(MESSAGE).encode("utf-16"),
+    "quotes": b'"\\"' * 600,
+}
+NO_MSGPACK = {
+    "nothing": b"",
+    "half": ormsgpack.packb(MESSAGE)[:-1],
+    "two": ormsgpack.packb(MESSAGE) * 2,
+    "an extension": b"\x81\xa1a\xd4\x01\x00",
+    "never used": b"\xc1",
+    "no UTF-8": b"\x81\xa9thread_id\xa1\xff",
+    "a number as a key": b"\x81\x01\x01",
+    "more than there is": b"\xdd\xff\xff\xff\xff",
+    "a long text of nothing": b"\xdb\xff\xff\xff\xff",
+}
+NO_MESSAGE: dict[str, Any] = {
+    "a text": "acme/1",
+    "a list": [MESSAGE],
+    "null": None,
+    "a number": 7,
+    "another field": {**MESSAGE, "thread": "acme/1"},
+    "another type": {"thread_id": 7},
+    "an empty id": {"thread_id": ""},
+    "nothing of it": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "media"),
+    [pytest.param(each, JSON, id=f"JSON: {name}") for name, each in NO_JSON.items()]
+    + [pytest.param(each, MSGPACK, id=f"msgpack: {name}") for name, each in NO_MSGPACK.items()],
+)
+async def test_what_is_no_document_is_a_problem_of_its_sender(
+    body: bytes, media: Any, make_client: MakeClient, script: Script
+) -> None:
+    status, says = await post(make_client(), body, media)
+    assert status == 400
+    assert says.startswith(("the body is not", "something follows"))
+    assert script.asked == []
+
+
+@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
+@pytest.mark.parametrize("document", NO_MESSAGE.values(), ids=NO_MESSAGE)
+async def test_what_is_no_message_is_told_by_its_fields(
+    document: Any, media: Any, make_client: MakeClient, script: Script
+) -> None:
+    status, says = await post(make_client(), ENCODE[media](document), media)
+    assert status == 400
+    assert says.startswith(("the body: ", "thread_id: ", "thread: "))
+    assert "acme" not in says
+    assert script.asked == []
+
+
+async def test_of_many_mistakes_some_are_named(make_client: MakeClient) -> None:
+    document = {**MESSAGE, **{f"x{number}": 1 for number in range(9)}}
+    _, says = await post(make_client(), json.dumps(document).encode())
+    assert says.endswith("; and 4 more")
+
+
+async def test_of_a_key_that_stands_twice_the_last_one_is_checked_and_used(
+    make_client: MakeClient, script: Script
+) -> None:
+    assert await post(make_client(), b'{"thread_id": "other/1", "thread_id": "acme/1"}') == (200, "")
+    assert script.asked == [GetTuple.model_validate(MESSAGE)]
+
+
+# Compression
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+async def test_what_is_not_compressed_as_it_says_is_a_problem(encoding: str, make_client: MakeClient) -> None:
+    client = make_client()
+    good = COMPRESS[encoding](json.dumps(MESSAGE).encode())
+    other = next(each for name, each in COMPRESS.items() if name != encoding)(b"{}")
+    for body, says in (
+        (b"", "is not complete"),
+        (good[:-1], "is not complete"),
+        (good + b"x", "something follows"),
+        (good + good, "something follows"),
+        (other, "not compressed as its Content-Encoding says"),
+        (b"{}" * 20, "not compressed as its Content-Encoding says"),
+    ):
+        status, said = await post(client, body, content_encoding=encoding)
+        assert (status, says in said) == (400, True), (body, said)
+
+
+async def test_what_comes_after_the_end_is_a_problem_in_a_piece_of_its_own_too(
+    make_client: MakeClient,
+) -> None:
+    async def pieces() -> Any:
+        yield gzip.compress(json.dumps(MESSAGE).encode())
+        yield b"x"
+
+    headers = {"content-type": JSON.name, "content-encoding": "gzip"}
+    answer = await make_client().post("/checkpoints/get-tuple", content=pieces(), headers=headers)
+    assert "something follows" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "gzip,zstd"])
+async def test_an_unknown_compression_is_refused(encoding: str, make_client: MakeClient) -> None:
+    status, says = await post(make_client(), b"{}", content_encoding=encoding)
+    assert (status, says) == (415, "Content-Encoding has to be one of gzip, zstd, or not there")
+
+
+async def test_a_window_that_would_take_much_memory_is_refused(make_client: MakeClient) -> None:
+    options: dict[int, int] = {
+        zstd.CompressionParameter.window_log: 27,
+        zstd.CompressionParameter.enable_long_distance_matching: 1,
+        zstd.CompressionParameter.content_size_flag: 0,
+    }
+    compressor = zstd.ZstdCompressor(options=options)
+    body = compressor.compress(b"[") + compressor.flush(compressor.FLUSH_BLOCK) + compressor.flush()
+    status, says = await post(make_client(), body, content_encoding="zstd")
+    assert (status, "too large a window" in says) == (400, True)
+
+
+# Limits
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+async def test_a_bomb_is_stopped_while_it_is_decompressed(
+    encoding: str, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = COMPRESS[encoding](bytes(10**7))[: SMALL.body_bytes_max]
+    sizes: list[int] = []
+    made = Inflow._decompressed
+
+    def decompressed(*arguments: Any) -> bytes:
+        piece = made(*arguments)
+        sizes.append(len(piece))
+        return piece
+
+    monkeypatch.setattr(Inflow, "_decompressed", decompressed)
+    status, says = await post(make_client(insecure=True, limits=SMALL), bomb, content_encoding=encoding)
+    assert (status, "over 4,000 bytes once it is decompressed" in says) == (413, True)
+    assert max(sizes) == SMALL.decompressed_bytes_max + 1
+
+
+async def test_a_body_that_is_too_large_is_refused_before_it_is_read(make_client: MakeClient) -> None:
+    client = make_client(insecure=True, limits=SMALL)
+    read: list[int] = []
+
+    async def pieces() -> Any:
+        for number in range(100):
+            read.append(number)
+            yield bytes(500)
+
+    for headers, pieces_max in (({"content-length": "50000"}, 1), ({}, 6)):
+        read.clear()
+        headers = {"content-type": JSON.name, **headers}
+        answer = await client.post("/checkpoints/get-tuple", content=pieces(), headers=headers)
+        assert answer.status_code == 413
+        assert "over 2,000 bytes; send it in parts" in answer.json()["detail"]
+        assert len(read) <= pieces_max
+
+
+@pytest.mark.parametrize("length", ["²", "-1", "1e3", "9" * 5000, "x"])
+async def test_an_announced_length_may_be_anything(length: str, make_client: MakeClient) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", length.encode())]
+    answer = await make_client().post(
+        "/checkpoints/get-tuple", content=json.dumps(MESSAGE).encode(), headers=headers
+    )
+    assert answer.status_code == (413 if length.isascii() and length.isdecimal() else 200)
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth - 1):
+        value = [value]
+    return {"filter": value}
+
+
+@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("document", "status", "says"),
+    [
+        (nested(4), 400, "filter: "),
+        (nested(5), 400, "nested deeper than 4"),
+        ({"a": [{}] * 11}, 413, "a has 11 items, and 10 are allowed"),
+        ({"a": {"b": [0] * 11}}, 413, "b has 11 items, and 10 are allowed"),
+        ([{}] * 11, 413, "the body has 11 items"),
+        ({str(number): 1 for number in range(11)}, 413, "the body has 11 items"),
+        ([[0] * 10] * 10, 413, "more than 100 values"),
+        ({"a": [[], [], "[[[[[[", '"[{,\\', "\\", b"[[[[[[".decode()]}, 400, "a: "),
+    ],
+)
+async def test_a_document_has_so_much_and_no_more(
+    document: Any, status: int, says: str, media: Any, make_client: MakeClient, script: Script
+) -> None:
+    client = make_client(insecure=True, limits=SMALL)
+    answer = await post(client, ENCODE[media](document), media, "list")
+    assert (answer[0], says in answer[1]) == (status, True), answer
+    assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    ("media", "bomb"),
+    [
+        (JSON, b"[" * 1500),
+        (MSGPACK, b"\x91" * 1500),
+        (JSON, b"[" + b"[]," * 600),
+        (MSGPACK, b"\xdc\xff\xff" + b"\x90" * 1900),
+        (MSGPACK, b"\xdf\x00\x00\xff\xff" + b"\xa0\x90" * 900),
+    ],
+)
+async def test_what_would_become_large_is_never_made(
+    media: Any, bomb: bytes, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = make_client(insecure=True, limits=SMALL)
+    monkeypatch.setattr(Prune, "model_validate", None)
+    status, says = await post(client, bomb, media, "prune")
+    assert status in (400, 413)
+    assert "nested deeper" in says or "values" in says
+
+
+EVERY_KIND: list[Any] = [None, True, 0, -1, 127, 128, 2**16, 2**32, 2**63, -33, -200, -40_000, -(2**40), 1.5]
+EVERY_KIND += ["", "a", "a" * 32, "a" * 300, "a" * 70_000, b"", b"a" * 300, b"a" * 70_000]
+EVERY_KIND += [[], [1] * 20, [1] * 70_000, {}, {str(number): 1 for number in range(20)}]
+
+
+@pytest.mark.parametrize("value", EVERY_KIND, ids=range(len(EVERY_KIND)))
+async def test_every_kind_of_msgpack_is_passed_over_by_its_length(
+    value: Any, make_client: MakeClient
+) -> None:
+    limits = Limits(items_max=100_000)
+    # What stands behind the value is only found where the value ends.
+    body = ormsgpack.packb({"ids": [value, "the last one"], "thread_id": 7})
+    status, says = await post(make_client(insecure=True, limits=limits), body, MSGPACK, "get-segments")
+    assert status == 400
+    assert "ids.1: " in says
+    assert (await post(make_client(), body + b"\xc0", MSGPACK))[1].startswith("something follows")
+
+
+async def test_large_bodies_are_read_in_a_thread_and_mean_the_same(
+    make_client: MakeClient, script: Script
+) -> None:
+    body = ormsgpack.packb({**MESSAGE, "segments": [{"id": b"12345678", "data": bytes(200_000)}]})
+    for sent, encoding in ((body, ""), (zlib.compress(body, wbits=31), "gzip")):
+        assert await post(make_client(), sent, MSGPACK, "put-segments", content_encoding=encoding) == (
+            200,
+            "",
+        )
+    assert [each.segments[0].data for each in script.asked] == [bytes(200_000)] * 2

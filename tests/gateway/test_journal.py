@@ -1,0 +1,240 @@
+"""The journal and problems: ids of requests, what is counted and logged, and that no state is in any of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from langgraph.checkpoint.dynamodb import errors
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway.problems import problem_of
+from tests.gateway.conftest import MakeClient, Script
+
+STATE = "what-nobody-may-see"
+KINDS = [
+    each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CheckpointerError)
+]
+
+
+def client_error(code: str) -> ClientError:
+    """An error of DynamoDB, whose message quotes a state."""
+    response: Any = {"Error": {"Code": code, "Message": STATE}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    return ClientError(response, "GetItem")
+
+
+THROTTLED, REFUSED = client_error("ThrottlingException"), client_error("ValidationException")
+
+
+async def ask(client: Any, **headers: str) -> Any:
+    return await client.post("/checkpoints/get-tuple", json={"thread_id": STATE}, headers=headers)
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[Any]]:
+    """Give what gives the records of the service's log."""
+    caplog.set_level("INFO", "langgraph")
+    return lambda: [each for each in caplog.records if each.name.startswith("langgraph")]
+
+
+# Problems
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda each: each.__name__)
+async def test_every_class_of_errors_keeps_its_name_and_its_message(
+    kind: type[CheckpointerError], make_client: MakeClient, script: Script
+) -> None:
+    script.error = kind("what is wrong, and its remedy")
+    answer = await ask(make_client())
+    problem = answer.json()
+    assert problem["type"] == f"urn:langgraph-dynamodb:error:{kind.__name__}"
+    assert problem["status"] == answer.status_code
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    assert problem["title"]
+    if kind is errors.CheckpointerConfigurationError:
+        # It names the roles of the account.
+        assert "what is wrong" not in answer.text
+    else:
+        assert problem["detail"] == "what is wrong, and its remedy"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "is_tried_again"),
+    [
+        (errors.CheckpointerInputError("x"), 400, False),
+        (errors.CheckpointNotFoundError("x"), 404, False),
+        (errors.ThreadBusyError("x"), 409, False),
+        (errors.CheckpointCorruptionError("x"), 409, False),
+        (errors.CheckpointerConfigurationError("x"), 500, False),
+        (errors.CheckpointerError("x"), 503, True),
+        (THROTTLED, 503, True),
+        (EndpointConnectionError(endpoint_url="x"), 503, True),
+        (REFUSED, 500, False),
+        (asyncio.TimeoutError(), 504, False),
+        (KeyError("x"), 500, False),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Exception) else str(each),
+)
+def test_an_error_has_a_status_and_says_when_to_come_again(
+    error: Exception, status: int, is_tried_again: bool
+) -> None:
+    problem = problem_of(error)
+    assert problem.status == status
+    assert ("Retry-After" in problem.headers) == is_tried_again
+
+
+def test_what_a_client_sent_may_be_no_text() -> None:
+    said = problem_of(errors.CheckpointerInputError("\ud800")).document("1")["detail"]
+    assert said == "?"
+
+
+@pytest.mark.parametrize("error", [KeyError(STATE), REFUSED, THROTTLED, ZeroDivisionError()])
+async def test_what_nobody_has_foreseen_is_logged_without_its_message(
+    error: Exception, make_client: MakeClient, script: Script, lines: Callable[[], list[Any]]
+) -> None:
+    script.error = error
+    answer = await ask(make_client(), **{"X-Request-Id": "mine"})
+    assert answer.status_code >= 500
+    assert STATE not in answer.text
+    said = "\n".join(each.getMessage() for each in lines())
+    assert STATE not in said
+    assert "'request_id': 'mine'" in said
+    if answer.status_code == 500:
+        assert "detail" not in answer.json()
+        assert f"request mine failed with {type(error).__name__}\n" in said
+        assert "in _run" in said
+
+
+async def test_of_a_table_that_cannot_be_used_the_log_has_the_message(
+    make_client: MakeClient, script: Script, lines: Callable[[], list[Any]]
+) -> None:
+    script.error = errors.CheckpointerConfigurationError("access was denied for role r")
+    answer = await ask(make_client())
+    assert (answer.status_code, "role r" in answer.text) == (500, False)
+    assert "its log says why" in answer.json()["detail"]
+    assert any("access was denied for role r" in each.getMessage() for each in lines())
+
+
+async def test_a_request_that_takes_too_long_is_ended(make_client: MakeClient, script: Script) -> None:
+    ended: list[bool] = []
+
+    async def run(_request: Any) -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    script.__dict__["_run"] = run
+    answer = await ask(make_client(insecure=True, limits=Limits(request_seconds_max=0.05)))
+    assert (answer.status_code, ended) == (504, [True])
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(make_client: MakeClient) -> None:
+    async def pieces() -> Any:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    client = make_client(insecure=True, limits=Limits(request_seconds_max=0.05))
+    answer = await client.post(
+        "/checkpoints/get-tuple", content=pieces(), headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 504
+
+
+# Ids of requests
+
+
+@pytest.mark.parametrize("given", ["1", "a-b_c.D", "x" * 128])
+async def test_a_harmless_id_is_kept(given: str, make_client: MakeClient) -> None:
+    assert (await ask(make_client(), **{"X-Request-Id": given})).headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 129, "a b", 'a"b', "a\tb", "é", "a,b", "${jndi}"])
+async def test_any_other_is_replaced(
+    given: str, make_client: MakeClient, lines: Callable[[], list[Any]]
+) -> None:
+    headers = [(b"X-Request-Id", given.encode())]
+    answer = await make_client().get("/health", headers=headers)
+    assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
+    assert not given or given not in str([each.getMessage() for each in lines()])
+
+
+# What is counted, and logged
+
+
+async def test_a_request_is_one_line_without_a_state(
+    make_client: MakeClient, script: Script, lines: Callable[[], list[Any]]
+) -> None:
+    script.answer = {"state": STATE}
+    answer = await ask(make_client(principal=Principal("agents")), **{"X-Request-Id": "mine"})
+    (line,) = [each.msg for each in lines() if isinstance(each.msg, dict)]
+    assert line.pop("seconds") >= 0
+    assert line == {
+        "request_id": "mine",
+        "method": "POST",
+        "endpoint": "checkpoints/get-tuple",
+        "status": 200,
+        "error": None,
+        "principal": "agents",
+        "received_bytes": len(answer.request.content),
+        "sent_bytes": len(answer.content),
+    }
+
+
+async def test_paths_and_methods_that_anybody_makes_up_are_in_no_line_and_no_metric(
+    make_client: MakeClient, lines: Callable[[], list[Any]]
+) -> None:
+    client = make_client()
+    for method, path in (("GET", f"/{STATE}"), (STATE.upper(), "/health"), ("POST", "/checkpoints/put%20")):
+        await client.request(method, path)
+    counted = (await client.get("/metrics")).text
+    assert STATE not in counted.lower()
+    assert STATE not in str([each.msg for each in lines() if isinstance(each.msg, dict)]).lower()
+    assert 'requests_total{endpoint="other",status="404"} 2' in counted
+
+
+async def test_metrics_count_requests_errors_bytes_and_seconds(
+    make_client: MakeClient, script: Script
+) -> None:
+    client = make_client()
+    await ask(client)
+    script.error = errors.ThreadBusyError("busy")
+    await ask(client)
+    counted = (await client.get("/metrics")).text
+    name, endpoint = "langgraph_dynamodb_gateway", 'endpoint="checkpoints/get-tuple"'
+    for line in (
+        f"# TYPE {name}_requests_total counter",
+        f'{name}_requests_total{{{endpoint},status="200"}} 1',
+        f'{name}_requests_total{{{endpoint},status="409"}} 1',
+        f'{name}_errors_total{{{endpoint},error="ThreadBusyError"}} 1',
+        f"{name}_in_flight{{{endpoint}}} 0",
+        f'{name}_in_flight{{endpoint="metrics"}} 1',
+        f"# TYPE {name}_request_seconds histogram",
+        f'{name}_request_seconds_bucket{{{endpoint},le="+Inf"}} 2',
+        f"{name}_request_seconds_count{{{endpoint}}} 2",
+    ):
+        assert f"{line}\n" in counted
+    received = re.search(rf"{name}_received_bytes_total{{{endpoint}}} (\d+)", counted)
+    assert received is not None
+    assert int(received[1]) == 2 * len(f'{{"thread_id":"{STATE}"}}')
+    buckets = [int(each) for each in re.findall(rf"bucket{{{endpoint},.*}} (\d+)", counted)]
+    assert buckets == sorted(buckets)
+
+
+async def test_what_is_no_request_is_left_to_the_framework(make_app: Any) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    scope = {"type": "websocket", "path": "/about", "headers": [], "query_string": b"", "subprotocols": []}
+    await make_app()(scope, receive, send)
+    assert sent == ["websocket.close"]

@@ -1,0 +1,253 @@
+"""JSON Web Tokens: what is accepted, what is not, and how often the issuer is asked for its keys."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm
+
+from langgraph.checkpoint.dynamodb.gateway import Principal
+from langgraph.checkpoint.dynamodb.gateway.jwt import JsonWebTokens, JwtOptions
+from langgraph.checkpoint.dynamodb.gateway.keys import KeySet, fetcher
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from tests.gateway.connections import connection
+
+ISSUER, AUDIENCE = "https://issuer.example", "threads"
+KEYS = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("one", "two", "unknown")}
+PUBLIC_KEY = KEYS["one"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+OTHER = ed25519.Ed25519PrivateKey.generate()
+
+
+def published(*names: str) -> dict[str, Any]:
+    """The key set with these keys."""
+    keys = [json.loads(ECAlgorithm.to_jwk(KEYS[name].public_key())) | {"kid": name} for name in names]
+    return {"keys": keys}
+
+
+class Issuer:
+    """Publishes keys, and counts how often it is asked."""
+
+    def __init__(self, *names: str) -> None:
+        """Publish these."""
+        self.keys: Any = published(*names)
+        self.asked = 0
+
+    def __call__(self) -> Any:
+        """Give them."""
+        self.asked += 1
+        if isinstance(self.keys, Exception):
+            raise self.keys
+        return self.keys
+
+
+def token(kid: str | None = "one", key: Any = None, algorithm: str = "ES256", **claims: Any) -> str:
+    """A token as the issuer makes it, but for what is said."""
+    whole = {"iss": ISSUER, "aud": AUDIENCE, "sub": "me", "exp": time.time() + 60, **claims}
+    given = {name: value for name, value in whole.items() if value is not None}
+    return jwt.encode(
+        given, key or KEYS[kid or "one"], algorithm=algorithm, headers={} if kid is None else {"kid": kid}
+    )
+
+
+def tokens(issuer: Any = None, **options: Any) -> JsonWebTokens:
+    """What accepts the issuer's tokens."""
+    given = {"jwks_url": "https://issuer.example/keys", "issuer": ISSUER, "audience": AUDIENCE}
+    return JsonWebTokens(JwtOptions(**{**given, "algorithms": ["ES256"], **options}), issuer or Issuer("one"))
+
+
+async def principal_of(text: str, ways: JsonWebTokens | None = None) -> Principal | None:
+    return await (ways or tokens())(connection(headers={"authorization": f"Bearer {text}"}))
+
+
+async def test_a_valid_token_says_who_it_is_and_whose() -> None:
+    assert await principal_of(token()) == Principal("me")
+    ways = tokens(tenant_claim="org", rights_claim="scope")
+    assert await principal_of(token(org="acme", scope="read"), ways) == Principal(
+        "me", "acme", frozenset({"read"})
+    )
+    assert await principal_of(token(scope="read"), ways) is None
+
+
+def crafted(header: Any, secret: bytes = b"") -> str:
+    """A token that no library would make: any header, signed by a secret, or not at all."""
+    body = token().split(".")[1]
+    text = f"{base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip('=')}.{body}"
+    signature = hmac.digest(secret, text.encode(), "sha256") if secret else b""
+    return f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+NOT_ACCEPTED = {
+    "expired": lambda: token(exp=time.time() - 60),
+    "not yet": lambda: token(nbf=time.time() + 60),
+    "without an end": lambda: token(exp=None),
+    "of another issuer": lambda: token(iss="https://evil.example"),
+    "without an issuer": lambda: token(iss=None),
+    "for another audience": lambda: token(aud="others"),
+    "without an audience": lambda: token(aud=None),
+    "of nobody": lambda: token(sub=None),
+    "by a key that is not published": lambda: token("unknown"),
+    "by another key under its name": lambda: token("one", KEYS["two"]),
+    "without the name of a key": lambda: token(None),
+    "with a name that is no text": lambda: crafted({"alg": "ES256", "kid": 1}),
+    "by another algorithm": lambda: token("one", OTHER, "EdDSA"),
+    "by a secret": lambda: token("one", "s" * 64, "HS256"),
+    "by the public key as a secret": lambda: crafted({"alg": "HS256", "kid": "one"}, PUBLIC_KEY),
+    "not signed": lambda: crafted({"alg": "ES256", "kid": "one"}),
+    "by no algorithm": lambda: crafted({"alg": "none", "kid": "one"}),
+    "with a key of its own": lambda: crafted(
+        {"alg": "HS256", "kid": "one", "jwk": {"kty": "oct", "k": "cw"}}, b"s"
+    ),
+    "no token": lambda: "a.b.c",
+    "two dots": lambda: "..",
+    "of bytes": lambda: "\udcff.é.0".encode("utf-8", "replace").decode("latin-1"),
+    "no JSON": lambda: "bm90IGpzb24.bm90IGpzb24.bm90IGpzb24",
+}
+
+
+@pytest.mark.parametrize("make", NOT_ACCEPTED.values(), ids=NOT_ACCEPTED)
+async def test_what_is_not_valid_is_nobody(make: Any) -> None:
+    assert await principal_of(make()) is None
+
+
+async def test_what_is_no_token_of_this_kind_asks_for_no_keys() -> None:
+    issuer = Issuer("one")
+    assert await principal_of("a-random-token", tokens(issuer)) is None
+    assert await tokens(issuer)(connection()) is None
+    assert issuer.asked == 0
+
+
+async def test_clocks_may_differ_by_the_leeway() -> None:
+    text = token(exp=time.time() - 60)
+    assert await principal_of(text, tokens(leeway_seconds=120)) == Principal("me")
+
+
+# Keys
+
+
+class Clock:
+    """A clock that stands still until it is told."""
+
+    def __init__(self) -> None:
+        """Begin somewhere."""
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Say what time it is."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Give a clock."""
+    return Clock()
+
+
+async def test_strangers_do_not_make_it_ask_the_issuer_again_and_again(clock: Clock) -> None:
+    issuer = Issuer("one")
+    keys = KeySet(issuer, clock)
+    for number in range(50):
+        assert await keys.key(f"made-up-{number}") is None
+    assert await keys.key("one") is not None
+    assert issuer.asked == 1
+
+
+async def test_a_new_key_is_found_and_an_old_one_goes(clock: Clock) -> None:
+    issuer = Issuer("one")
+    keys = KeySet(issuer, clock)
+    assert await keys.key("one") is not None
+    issuer.keys = published("two")
+    assert await keys.key("two") is None
+    clock.now += 31
+    assert await keys.key("two") is not None
+    assert await keys.key("one") is None
+    issuer.keys = published("one")
+    clock.now += 301
+    assert await keys.key("two") is None
+    assert issuer.asked == 3
+
+
+async def test_keys_for_encryption_verify_nothing(clock: Clock) -> None:
+    issuer = Issuer("one")
+    issuer.keys["keys"].append(
+        json.loads(OKPAlgorithm.to_jwk(OTHER.public_key())) | {"kid": "e", "use": "enc"}
+    )
+    assert await KeySet(issuer, clock).key("e") is None
+
+
+@pytest.mark.parametrize("failure", [OSError("no route"), jwt.PyJWTError("?"), {"keys": []}, {}])
+async def test_while_the_issuer_fails_what_was_fetched_counts_for_a_day(clock: Clock, failure: Any) -> None:
+    issuer = Issuer("one")
+    keys = KeySet(issuer, clock)
+    assert await keys.key("one") is not None
+    issuer.keys = failure
+    clock.now += 12 * 60 * 60
+    assert await keys.key("one") is not None
+    assert await keys.key("one") is not None
+    assert issuer.asked == 2
+    clock.now += 13 * 60 * 60
+    with pytest.raises(ProblemError) as caught:
+        await keys.key("one")
+    assert caught.value.status == 503
+    assert "Retry-After" in caught.value.headers
+
+
+async def test_many_at_once_ask_once_and_who_has_a_key_does_not_wait(clock: Clock) -> None:
+    issuer = Issuer("one")
+    keys = KeySet(issuer, clock)
+    assert await keys.key("one") is not None
+    clock.now += 301
+    begun, go_on = threading.Event(), threading.Event()
+    fetch = issuer.__call__
+
+    def slow() -> Any:
+        begun.set()
+        go_on.wait()
+        return fetch()
+
+    keys._fetch = slow
+    waiting = [asyncio.create_task(keys.key("new")) for _ in range(10)]
+    await asyncio.to_thread(begun.wait)
+    assert await keys.key("one") is not None
+    go_on.set()
+    assert await asyncio.gather(*waiting) == [None] * 10
+    assert issuer.asked == 2
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Give the address of a server that publishes a key."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(published("one")).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            del format, args
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/keys"
+        server.shutdown()
+        thread.join()
+
+
+async def test_keys_come_over_http(address: str) -> None:
+    ways = tokens(fetcher(address), jwks_url=address)
+    assert await principal_of(token(), ways) == Principal("me")

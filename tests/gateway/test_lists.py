@@ -1,0 +1,282 @@
+"""Lists: streams, cursors, what a tenant sees of them, and readers that are slow, gone or told of an error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
+from tests.gateway.conftest import MakeClient, Script, always
+from tests.gateway.connections import connection
+
+ACME = Principal("acme-agents", "acme")
+BY_RUN = {"filter": {"run_id": "r"}}
+
+
+def documents(answer: httpx.Response) -> list[Any]:
+    """The documents of a stream, in either encoding."""
+    if answer.headers["content-type"] == "application/x-ndjson":
+        return [json.loads(line) for line in answer.text.splitlines()]
+    assert answer.headers["content-type"] == MSGPACK.stream_name
+    found, rest = [], answer.content
+    while rest:
+        end = 4 + int.from_bytes(rest[:4], "big")
+        found.append(MSGPACK.decode(rest[4:end]))
+        rest = rest[end:]
+    return found
+
+
+@pytest.mark.parametrize("accept", ["application/json", MSGPACK.name, MSGPACK.stream_name])
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_list_is_a_stream_of_documents(
+    accept: str, encoding: str, make_client: MakeClient, script: Script
+) -> None:
+    script.listed = [{"thread_id": "acme/1", "body": bytes(each)} for each in (1, 100_000)] + [
+        {"cursor": None}
+    ]
+    headers = {"accept": accept, "accept-encoding": encoding}
+    answer = await make_client().post("/checkpoints/list", json={"thread_id": "acme/1"}, headers=headers)
+    assert answer.headers.get("content-encoding") == (None if encoding == "identity" else encoding)
+    assert [each.get("thread_id") for each in documents(answer)] == ["acme/1", "acme/1", None]
+    assert documents(answer)[-1] == {"cursor": None}
+
+
+async def test_an_empty_list_is_an_empty_stream(make_client: MakeClient) -> None:
+    answer = await make_client().post("/checkpoints/list", json={"thread_id": "acme/1"})
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+# Errors
+
+
+async def test_an_error_before_the_first_document_is_the_status(
+    make_client: MakeClient, script: Script
+) -> None:
+    script.error = CheckpointNotFoundError("gone")
+    answer = await make_client().post("/checkpoints/list", json={"thread_id": "acme/1"})
+    assert (answer.status_code, answer.json()["detail"]) == (404, "gone")
+
+
+@pytest.mark.parametrize("error", [CheckpointCorruptionError("damaged"), KeyError("a state")])
+async def test_an_error_in_mid_stream_is_the_last_document(
+    error: Exception, make_client: MakeClient, script: Script
+) -> None:
+    script.listed, script.error = [{"thread_id": "acme/1"}], error
+    client = make_client()
+    answer = await client.post(
+        "/checkpoints/list", json={"thread_id": "acme/1"}, headers={"X-Request-Id": "mine"}
+    )
+    assert answer.status_code == 200
+    first, last = documents(answer)
+    assert first == {"thread_id": "acme/1"}
+    assert last["problem"]["request_id"] == "mine"
+    is_known = isinstance(error, CheckpointCorruptionError)
+    assert last["problem"].get("detail") == ("damaged" if is_known else None)
+    counted = (await client.get("/metrics")).text
+    assert f'endpoint="checkpoints/list",error="{type(error).__name__}"}} 1' in counted
+
+
+# Tenants
+
+
+async def test_by_run_a_tenant_sees_its_own(make_client: MakeClient, script: Script) -> None:
+    ids = ["other/1", "acme/1", "acme2/1", "acme/2", "acme", "acme/3"]
+    script.listed = [*({"thread_id": each} for each in ids), {"cursor": "7"}]
+    client = make_client(principal=ACME)
+    found = documents(await client.post("/checkpoints/list", json=BY_RUN))
+    assert [each["thread_id"] for each in found[:-1]] == ["acme/1", "acme/2", "acme/3"]
+    assert "cursor" in found[-1]
+    request = {**BY_RUN, "limit": 2}
+    *limited, last = documents(await client.post("/checkpoints/list", json=request))
+    assert [each["thread_id"] for each in limited] == ["acme/1", "acme/2"]
+    await client.post("/checkpoints/list", json={**request, "cursor": last["cursor"]})
+    # Four of them, of whoever, came before.
+    assert [(each.limit, each.cursor) for each in script.asked] == [(None, None), (None, None), (None, "4")]
+    assert "cursor" in documents(await client.post("/checkpoints/list", json={**BY_RUN, "limit": 0}))[0]
+
+
+async def test_what_names_no_thread_is_shown_to_no_tenant(make_client: MakeClient, script: Script) -> None:
+    script.listed = [{"thread_id": "acme/1"}, {"thread": "other/1", "body": "a state"}]
+    answer = await make_client(principal=ACME).post("/checkpoints/list", json=BY_RUN)
+    assert "problem" in documents(answer)[-1]
+    assert "a state" not in answer.text
+
+
+async def test_who_has_all_threads_sees_all_up_to_the_limit_of_the_operation(
+    make_client: MakeClient, script: Script
+) -> None:
+    script.listed = [{"thread_id": "other/1"}]
+    answer = await make_client(principal=Principal("one")).post(
+        "/checkpoints/list", json={**BY_RUN, "limit": 2}
+    )
+    assert documents(answer) == [{"thread_id": "other/1"}]
+    assert [each.limit for each in script.asked] == [2]
+
+
+# Cursors
+
+
+async def cursor_of(client: httpx.AsyncClient, request: Any) -> str:
+    found: str = documents(await client.post("/checkpoints/list", json=request))[-1]["cursor"]
+    return found
+
+
+async def test_a_cursor_goes_on_where_the_list_ended(make_client: MakeClient, script: Script) -> None:
+    script.listed = [{"cursor": "other/1 is the position"}]
+    client = make_client(principal=ACME)
+    request = {"thread_id": "acme/1", "limit": 5}
+    cursor = await cursor_of(client, request)
+    assert "other" not in cursor
+    answer = await client.post("/checkpoints/list", json={**request, "cursor": cursor, "limit": 9})
+    assert answer.status_code == 200
+    assert script.asked[-1].cursor == "other/1 is the position"
+
+
+async def test_a_cursor_is_for_its_principal_its_request_and_its_service(
+    make_client: MakeClient, script: Script
+) -> None:
+    script.listed = [{"cursor": "position"}]
+    key = {"cursor_key": b"0123456789abcdef"}
+    client = make_client(principal=ACME, **key)
+    request = {"thread_id": "acme/1"}
+    cursor = await cursor_of(client, request)
+    others: dict[str, tuple[httpx.AsyncClient, Any]] = {
+        "another thread": (client, {"thread_id": "acme/2"}),
+        "another filter": (client, {**request, "filter": {"step": 1}}),
+        "another namespace": (client, {**request, "checkpoint_ns": ""}),
+        "another principal": (make_client(principal=Principal("other", "acme"), **key), request),
+        "the same name of another tenant": (make_client(principal=Principal("acme-agents"), **key), request),
+        "another key": (make_client(principal=ACME), request),
+    }
+    for name, (who, what) in others.items():
+        answer = await who.post("/checkpoints/list", json={**what, "cursor": cursor})
+        assert answer.status_code == 400, name
+        assert answer.json()["detail"].startswith("cursor is not one that was given")
+    same = make_client(principal=ACME, **key)
+    assert (await same.post("/checkpoints/list", json={**request, "cursor": cursor})).status_code == 200
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "é", "gAAAAA==", "position", "\x00" * 100])
+async def test_nobody_makes_a_cursor_up(cursor: str, make_client: MakeClient, script: Script) -> None:
+    answer = await make_client().post("/checkpoints/list", json={"thread_id": "a", "cursor": cursor})
+    assert answer.status_code == 400
+    assert script.asked == []
+
+
+# Readers
+
+
+# From this version on a server says that a reader has gone by an error of `send`, as uvicorn does not yet.
+_ASGI = {"version": "3.0", "spec_version": "2.4"}
+
+
+class Reader:
+    """A server's side of one connection, by hand: each piece of the answer is taken when the reader likes."""
+
+    def __init__(self, app: FastAPI, request: Any) -> None:
+        """Send a request, and take nothing yet."""
+        self.pieces: list[bytes] = []
+        self._taken = asyncio.Semaphore(0)
+        self._body = json.dumps(request).encode()
+        self._task = asyncio.create_task(self._run(app))
+        self.is_gone = False
+
+    async def _run(self, app: FastAPI) -> None:
+        headers = {"content-type": "application/json"}
+        scope: Any = connection(headers, method="POST", path="/checkpoints/list", asgi=_ASGI).scope
+        await app(scope, self._receive, self._send)
+
+    async def _receive(self) -> dict[str, Any]:
+        body, self._body = self._body, b""
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def _send(self, message: Any) -> None:
+        if self.is_gone:
+            raise OSError
+        if message["type"] == "http.response.body":
+            await self._taken.acquire()
+            self.pieces.append(message["body"])
+
+    def take(self) -> None:
+        """Take one more piece."""
+        self._taken.release()
+
+    async def settle(self) -> None:
+        """Let the service go on for as long as it can."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    async def end(self) -> None:
+        """Wait until the service has done with the request."""
+        await self._task
+
+
+async def test_a_slow_reader_does_not_make_the_service_hold_the_thread(
+    make_app: Callable[..., FastAPI], script: Script
+) -> None:
+    script.listed = [{"thread_id": f"acme/{each}"} for each in range(100)]
+    reader = Reader(make_app(), {"thread_id": "acme/1"})
+    for taken in range(5):
+        await reader.settle()
+        assert script.made == taken + 1
+        reader.take()
+    for _ in range(200):
+        reader.take()
+    await reader.end()
+    assert script.made == 100
+
+
+async def test_a_reader_that_takes_nothing_is_not_waited_for(
+    make_app: Callable[..., FastAPI], script: Script
+) -> None:
+    closed: list[bool] = []
+
+    async def listed(_request: Any) -> AsyncIterator[Any]:
+        try:
+            while True:
+                yield {"thread_id": "acme/1"}
+        finally:
+            closed.append(True)
+
+    script.__dict__["_list"] = listed
+    reader = Reader(make_app(insecure=True, limits=Limits(request_seconds_max=0.05)), {"thread_id": "a"})
+    await reader.end()
+    await reader.settle()
+    assert (reader.pieces, closed) == ([], [True])
+
+
+async def test_a_reader_that_has_gone_is_noted_and_ends_the_list(
+    make_app: Callable[..., FastAPI], script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    script.listed = [{"thread_id": "acme/1"}] * 100
+    reader = Reader(make_app(), {"thread_id": "acme/1"})
+    reader.take()
+    await reader.settle()
+    reader.is_gone = True
+    reader.take()
+    await reader.end()
+    assert script.made < 5
+    records = [each.msg for each in caplog.records if isinstance(each.msg, dict)]
+    assert [each["status"] for each in records] == [499]
+
+
+async def test_a_list_that_stands_still_ends_with_a_problem(
+    make_app: Callable[..., FastAPI], script: Script, client_of: Any
+) -> None:
+    async def listed(_request: Any) -> AsyncIterator[Any]:
+        yield {"thread_id": "acme/1"}
+        await asyncio.Event().wait()
+
+    script.__dict__["_list"] = listed
+    client = client_of(make_app(authenticate=always(ACME), limits=Limits(request_seconds_max=0.05)))
+    found = documents(await client.post("/checkpoints/list", json={"thread_id": "acme/1"}))
+    assert found[-1]["problem"]["status"] == 504

@@ -1,0 +1,75 @@
+"""Readiness: the table answers, on an engine; it is asked once a second; and the saver is closed with the service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import create_gateway, readiness
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
+from tests.gateway.conftest import always
+
+
+@pytest.mark.engines("dynamodb-local")
+async def test_it_is_ready_while_the_table_answers(
+    make_saver: Callable[..., DynamoDBSaver], client_of: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await client_of(create_gateway(make_saver(), authenticate=always(None))).get("/ready")
+    assert answer.json() == {"status": "ready"}
+    none = make_saver()
+    none._table = type(none._table)("no-such-table", none._table.memory)
+    answer = await client_of(create_gateway(none, insecure=True)).get("/ready")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert "no-such-table" not in answer.text
+    assert "no-such-table" in caplog.text
+
+
+class Table:
+    """A saver that answers, or does not."""
+
+    def __init__(self) -> None:
+        """Answer."""
+        self.asked = 0
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def aget_tuple(self, config: Any) -> None:
+        """Answer once it may."""
+        self.asked += 1
+        assert config["configurable"]["thread_id"].startswith("gateway-ready-")
+        await self.answers.wait()
+
+
+async def test_many_who_ask_within_a_second_are_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    table: Any = Table()
+    ready = Readiness(table, lambda: now)
+    await asyncio.gather(*(ready.check() for _ in range(10)))
+    assert table.asked == 1
+    now += 1
+    monkeypatch.setattr(readiness, "_ANSWER_SECONDS", 0.01)
+    table.answers.clear()
+    results = await asyncio.gather(*(ready.check() for _ in range(10)), return_exceptions=True)
+    assert {type(each) for each in results} == {ProblemError}
+    assert table.asked == 2
+    now += 1
+    table.answers.set()
+    await ready.check()
+
+
+async def test_the_saver_is_closed_with_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[bool] = []
+
+    async def aclose(_saver: DynamoDBSaver) -> None:
+        closed.append(True)
+
+    monkeypatch.setattr(DynamoDBSaver, "aclose", aclose)
+    gateway = create_gateway(DynamoDBSaver("threads"), insecure=True)
+    async with gateway.router.lifespan_context(gateway):
+        assert closed == []
+    assert closed == [True]
