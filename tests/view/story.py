@@ -142,6 +142,12 @@ def tell_journey(saver: Saver, thread_id: str = JOURNEY) -> None:
     graph.invoke(None, graph.update_state(past["model",].config, said, as_node=START))
 
 
+def tell_failure(saver: Saver, thread_id: str) -> None:
+    """Store a journey that nobody has gone on with after a task failed."""
+    with contextlib.suppress(ConnectionError):
+        journey(saver, [FAILURE]).invoke({"messages": [HumanMessage(QUESTION)]}, _config(thread_id))
+
+
 class Count(TypedDict, total=False):
     """A log that grows, and how long it is."""
 

@@ -58,6 +58,13 @@ async def _subgraphs(page: Page) -> None:
     await choose(page, "made by rates")
 
 
+async def _hostile(page: Page) -> None:
+    await page.goto(f"{page.url.partition('#')[0]}#thread=hostile")
+    said = panel(page).get_by_role("article").nth(3)
+    await said.get_by_role("button", name="Show more").click()
+    await expect(said.locator(".text.long > span")).to_have_count(2)
+
+
 VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
@@ -67,6 +74,7 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "blame": _blamed,
     "subgraphs": _subgraphs,
     "threads": finder,
+    "hostile": _hostile,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.async_api import Locator, Page, expect
@@ -84,9 +85,11 @@ async def test_hostile_content_is_shown_as_text(visit: Visit) -> None:
     await expect(said.nth(0)).to_contain_text(story.SCRIPT)
     await expect(said.nth(1)).to_contain_text(r"\u001b[31mred\u001b[0m\u001b]0;title\u0007")
     await expect(said.nth(2)).to_contain_text(r"invoice\u202efdp.exe")
+    pieces = said.nth(3).locator(".text.long > span")
     assert len(await said.nth(3).inner_text()) < 5_000
-    for _ in range(2):
+    for shown in (2, 3):
         await said.nth(3).get_by_role("button", name="Show more").click()
+        await expect(pieces).to_have_count(shown)
     assert len(await said.nth(3).inner_text()) > 100_000
     await expect(panel(page)).to_contain_text("__proto__")
     await expect(panel(page)).to_contain_text("constructor")
@@ -200,6 +203,19 @@ async def test_pending_has_writes_questions_failures_and_what_runs_next(visit: V
 
 
 @pytest.mark.search
+async def test_a_failure_that_nobody_has_tried_again_is_one(visit: Visit, saver: DynamoDBSaver) -> None:
+    story.tell_failure(saver, "failed")
+    page = await visit("failed")
+    await expect(step(page, "step 1", "a task failed, newest")).to_have_attribute("aria-selected", "true")
+    shown = await choose(page, "newest", tab="Pending")
+    await expect(shown.get_by_role("region", name="Task find_hotel").get_by_role("heading")).to_contain_text(
+        "failed"
+    )
+    await expect(shown.get_by_role("region", name="Task find_flight")).to_contain_text("finished")
+    await expect(shown).to_contain_text(re.compile("Runs next: .*find_hotel"))
+
+
+@pytest.mark.search
 async def test_the_cost_of_each_step_is_a_chart_with_totals(visit: Visit) -> None:
     page = await visit()
     shown = await choose(page, "step 5", "made by ask", tab="Cost")
@@ -260,7 +276,9 @@ async def test_a_place_has_an_address(visit: Visit) -> None:
 
 
 @pytest.mark.search
-async def test_two_thousand_checkpoints_are_drawn_as_needed(visit: Visit, saver: DynamoDBSaver) -> None:
+async def test_two_thousand_checkpoints_are_drawn_as_needed(
+    visit: Visit, saver: DynamoDBSaver, tell: Callable[[str], None]
+) -> None:
     story.tell_steps(saver, "long", 2_000)
     page = await visit("long")
     await expect(page.get_by_role("treeitem").first).to_have_attribute("aria-setsize", "2000", timeout=60_000)
@@ -284,7 +302,9 @@ async def test_two_thousand_checkpoints_are_drawn_as_needed(visit: Visit, saver:
             return slowest;
         }"""
     )
-    assert slowest > 0
+    tell(
+        f"Of 40 scrolls over 2,000 checkpoints the slowest took {slowest:.0f} ms, with two frames of the browser."
+    )
     await page.get_by_role("tree").focus()
     await page.keyboard.press("End")
     await choose(page, "newest", tab="Cost")

@@ -31,7 +31,7 @@ export function summaryView(checkpoint, model, view, tell) {
       fact("stored", [moment(checkpoint.stored_at), since(checkpoint, parent)]),
       fact("changed", channels(checkpoint, tell)),
       fact("runs next", chips(checkpoint.next)),
-      fact("subgraphs", calls.length > 0 && calls.map((lane) => button(lane.name, () => tell.toggle(model.lanes.get(lane.ns).path)))),
+      fact("subgraphs", [...new Map(calls.map((lane) => [lane.path, lane.name]))].map(([path, name]) => button(name, () => tell.toggle(path)))),
       fact("parent", parent && button(nameOf(parent), () => tell.select(parent.key))),
       fact("called by", caller && button(nameOf(caller), () => tell.select(caller.key))),
       fact(children.length > 1 ? "forks into" : "child", children.length > 0 && children.map((each) => button(nameOf(each), () => tell.select(each.key)))),

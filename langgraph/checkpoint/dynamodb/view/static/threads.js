@@ -107,15 +107,18 @@ async function scan(source, open, body, items) {
   const halt = el("button", { type: "button", click: () => stop.abort() }, "Stop");
   fill(body, bar, said, halt, list);
   let [scanned, count] = [undefined, 0];
-  do {
-    scanned = await source.post("scan", { scan: scanned?.scan }, stop.signal);
-    count += scanned.threads.length;
-    list.append(...scanned.threads.map((each) => item(each, open)));
-    if (items) {
-      bar.value = scanned.scanned_items;
-    }
-    fill(said, `${counted(count, "thread")} in ${counted(scanned.scanned_items, "item")}${scanned.done ? "" : " so far"}`);
-  } while (!scanned.done);
-  bar.hidden = true;
-  halt.hidden = true;
+  try {
+    do {
+      scanned = await source.post("scan", { scan: scanned?.scan }, stop.signal);
+      count += scanned.threads.length;
+      list.append(...scanned.threads.map((each) => item(each, open)));
+      if (items) {
+        bar.value = scanned.scanned_items;
+      }
+      fill(said, `${counted(count, "thread")} in ${counted(scanned.scanned_items, "item")}${scanned.done ? "" : " so far"}`);
+    } while (!scanned.done);
+  } finally {
+    bar.hidden = true;
+    halt.hidden = true;
+  }
 }

@@ -217,10 +217,8 @@ export class TreeView {
       return;
     }
     const to = this.#target(event.key, place);
-    if (event.key === "Enter" && event.shiftKey) {
-      this.tell.compare(place.checkpoint.key);
-    } else if (event.key.toLowerCase() === "o" || event.key === " ") {
-      this.model.callsOf(place.checkpoint).forEach((each) => this.tell.toggle(this.model.lanes.get(each.ns).path));
+    if (event.key.toLowerCase() === "o" || event.key === " ") {
+      new Set(this.model.callsOf(place.checkpoint).map((each) => each.path)).forEach((path) => this.tell.toggle(path));
     } else if (to !== undefined) {
       this.tell.select(to.checkpoint.key);
     } else if (!KEYS.has(event.key)) {

@@ -160,7 +160,8 @@ export function textOf(node, path, view) {
   if (node.length <= CHARACTERS && !node.cut) {
     return el("span", { class: "text" }, node.text === "" ? el("em", {}, "empty text") : node.text);
   }
-  const element = el("div", { class: "text long" });
+  // It scrolls by itself, so the keyboard has to reach it.
+  const element = el("div", { class: "text long", tabindex: "0", role: "group", "aria-label": `A text of ${sized(node.bytes)}` });
   const place = el("div", { class: "more" });
   let [here, shown, read] = [node.text, 0, node.end];
   const show = (characters) => {
