@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -256,6 +258,27 @@ def test_an_excerpt_has_a_little_around_the_text(asked: Asked, saver: DynamoDBSa
 def test_bytes_that_look_like_the_text_are_no_text(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
     store(saver, thread_config(thread), "1", {"raw": b"needle"})
     assert searched(asked, thread, "needle") == []
+
+
+class Spelling:
+    """A serializer that writes JSON, which spells characters."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Write it as LangGraph once did."""
+        return "json", json.dumps(obj).encode()
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read it."""
+        return json.loads(data[1])
+
+
+def test_letters_of_any_alphabet_are_found_however_they_were_written(
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], saver: DynamoDBSaver, thread: str
+) -> None:
+    config = store(saver, thread_config(thread), "1", {"text": "Übermäßig"})
+    open_saver(table, serde=Spelling()).put_writes(config, [("said", "ÜBUNG \ud800")], "task")
+    assert [each["path"] for each in searched(asked, thread, "über")] == [["values", "text"]]
+    assert [each["path"] for each in searched(asked, thread, "übung")] == [["writes", 0]]
 
 
 def test_a_long_search_takes_several_requests(

@@ -222,6 +222,7 @@ def test_one_damaged_checkpoint_does_not_hide_the_others(
     # Of what it is the child of nothing can be said.
     assert "is damaged" in newest["problem"]
     assert oldest["problem"] is None
+    assert asked.get("search", thread=thread, text="nothing")["looked_at"] == 3
     assert "sort key" in asked.get("tree", thread=thread, ns="")["problem"]
 
 

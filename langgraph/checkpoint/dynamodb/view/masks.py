@@ -124,10 +124,8 @@ class Masks:
     def finds(self, content: bytes) -> Rule | None:
         """The rule for bytes that have, as text, what a pattern finds."""
         text = content.decode(errors="replace")
-        for rule in self._patterns:
-            if rule.pattern is not None and rule.pattern.search(text):
-                return rule
-        return None
+        found = (each for each in self._patterns if each.pattern is not None and each.pattern.search(text))
+        return next(found, None)
 
     def told(self) -> list[documents.Mask]:
         """What was done, for whoever reads the file."""

@@ -215,8 +215,6 @@ def _sends(lane: Lane, group: Group, body: Body, *, whole: bool) -> Op[Sequence[
 
 def _send_node(send: Any) -> str | None:
     content = inside(send)
-    if isinstance(content, Mapping):
-        content = [content.get("node")]
     return _text(content[0]) if isinstance(content, list) and content else None
 
 

@@ -1,0 +1,149 @@
+"""`view`: the page is served until Ctrl-C, or written to a file."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.view import server
+from langgraph.checkpoint.dynamodb.view.server import PageServer
+from tests.cli.conftest import Run, Terminal
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give what a browser that is opened finds, which then ends the server."""
+    found: list[str] = []
+    servers: list[PageServer] = []
+    make = PageServer.__init__
+
+    def init(self: PageServer, *arguments: Any) -> None:
+        make(self, *arguments)
+        servers.append(self)
+
+    def look(address: str) -> None:
+        found.append(address)
+        found.append(httpx.get(f"{address}api/start", trust_env=False).text)
+        servers[0].end()
+
+    def browse(address: str) -> bool:
+        threading.Thread(target=look, args=(address,)).start()
+        return True
+
+    monkeypatch.setattr(PageServer, "__init__", init)
+    monkeypatch.setattr(webbrowser, "open", browse)
+    return found
+
+
+def test_the_page_is_served_and_opened(run: Run, table: str, opened: list[str]) -> None:
+    ended = run("view", "chat", "--table", table)
+    assert ended.code == 0
+    address, start = opened
+    assert ended.out == f"{address}\n"
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", address)
+    assert json.loads(start)["thread"] == "chat"
+    assert "Ctrl-C" in ended.err
+
+
+def test_no_browser_is_opened_if_none_is_wanted(
+    run: Run, table: str, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PageServer, "run", lambda _: None)
+    ended = run("view", "--table", table, "--no-browser", "--port", "0")
+    assert (ended.code, opened) == (0, [])
+
+
+def test_ctrl_c_ends_it(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: PageServer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PageServer, "run", interrupted)
+    assert run("view", "--table", table, "--no-browser").code == 130
+
+
+def test_a_file_has_the_thread(run: Run, table: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    ended = run(
+        "view", "chat", "--table", table, "--export", str(file), "--mask", "mail", "--leave-out", "messages"
+    )
+    assert ended.code == 0
+    assert "messages: left out" in ended.err
+    assert "mail: masked 0 values" in ended.err
+    assert str(file) in ended.out
+    page = file.read_text()
+    [data] = re.findall(r'<script type="application/json" id="export">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data)["documents"]["api/start"]["thread"] == "chat"
+    assert "the weather" not in page
+
+
+def test_a_file_in_which_nothing_is_masked_says_what_it_has(run: Run, table: str, tmp_path: Path) -> None:
+    ended = run("view", "chat", "--table", table, "--export", str(tmp_path / "report.html"))
+    assert "in the clear" in ended.err
+    assert "the weather" in (tmp_path / "report.html").read_text()
+
+
+def test_a_person_sees_how_far_an_export_is(table: str, tmp_path: Path, engine: Engine) -> None:
+    with Terminal() as terminal:
+        arguments = ["view", "chat", "--table", table, "--endpoint-url", engine.endpoint_url]
+        app([*arguments, "--export", str(tmp_path / "report.html")], standalone_mode=False)
+        # Long lines are folded.
+        assert "report.html" in terminal.shown().replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--export", "x.html"], "an export is of one thread"),
+        (["chat", "--mask", "mail"], "are for an export"),
+        (["chat", "--leave-out", "mail"], "are for an export"),
+        (["chat", "--export", "x.html", "--mask", "a..b"], "is no rule"),
+        (["chat", "--export", "/nowhere/x.html"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_used_is_said(run: Run, table: str, arguments: list[str], why: str) -> None:
+    ended = run("view", *arguments, "--table", table)
+    assert ended.code == 2
+    assert why in ended.err
+
+
+def test_a_thread_that_is_not_there_has_no_file(run: Run, table: str, tmp_path: Path) -> None:
+    ended = run("view", "nobody", "--table", table, "--export", str(tmp_path / "x.html"))
+    assert ended.code == 3
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("missing", "code"), [("starlette", 4), ("secrets", None)])
+def test_without_the_extra_it_says_what_to_install(
+    run: Run, table: str, monkeypatch: pytest.MonkeyPatch, missing: str, code: int | None
+) -> None:
+    real = builtins.__import__
+
+    def import_(module: str, *rest: Any) -> Any:
+        if module == server.__name__:
+            raise ModuleNotFoundError(name=missing)
+        return real(module, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", import_)
+    monkeypatch.delitem(sys.modules, server.__name__)
+    if code is None:
+        with pytest.raises(ModuleNotFoundError):
+            run("view", "--table", table)
+    else:
+        ended = run("view", "--table", table)
+        assert ended.code == code
+        assert "pip install 'langgraph-dynamodb[view]'" in ended.err

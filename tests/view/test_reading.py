@@ -1,0 +1,174 @@
+"""What the viewer reads: each item once, by the reader's rights alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from langchain_core.messages import AIMessage
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, item_bytes
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.view import kept
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.export import Exporter
+from langgraph.checkpoint.dynamodb.view.masks import Masks
+from langgraph.checkpoint.dynamodb.view.record import Session
+from tests.infra.authorization import Gate
+from tests.infra.conftest import for_table
+from tests.infra.test_policies import POLICIES
+from tests.support import graphs
+from tests.support.checkpoints import Conversation, noise, thread_config
+from tests.view.conftest import Asked, Metered
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+def talk_at_length(saver: DynamoDBSaver, thread: str, turns: int) -> None:
+    """Store a conversation whose messages take many segments, and whose tasks write."""
+    talk, said = Conversation(saver, thread), list[AIMessage]()
+    for turn in range(turns):
+        said.append(AIMessage(noise(2_000, turn).hex(), id=str(turn)))
+        config = talk.put(messages=list(said))
+        saver.put_writes(config, [("messages", said[-1])], f"task-{turn}", "~__pregel_pull, model")
+
+
+def look_at_everything(asked: Asked, thread: str) -> None:
+    """Ask for every document there is of a thread."""
+    for lane in asked.get("thread", thread=thread)["lanes"]:
+        for row in asked.rows(thread, lane["ns"]):
+            at = {"thread": thread, "ns": lane["ns"], "checkpoint": row["checkpoint"]}
+            for name in ("state", "changes", "pending"):
+                asked.get(name, **at)
+        channel = next(iter(asked.values(thread, lane["ns"])))
+        asked.get("blame", **asked.newest(thread, lane["ns"]), path=["values", channel])
+        asked.get("cost", thread=thread, ns=lane["ns"])
+    asked.get("search", thread=thread, text="nowhere")
+
+
+def _item_bytes(item: Any) -> int:
+    return item_bytes(item)
+
+
+def floor_units(client: DynamoDBClient, table: str, thread: str) -> float:
+    """The read units of reading each item of a thread once, as one query of each kind would be charged."""
+    units = 0.0
+    for prefix in ("C#", "S#", "N#"):
+        found = client.query(
+            TableName=table,
+            KeyConditionExpression="PK = :pk AND begins_with(SK, :prefix)",
+            ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":prefix": {"S": prefix}},
+        )
+        units += sum(_item_bytes(each) for each in found["Items"]) / 4096 / 2
+    return units
+
+
+def test_everything_takes_no_more_than_reading_each_item_once(
+    metered: Metered, saver: DynamoDBSaver, client: DynamoDBClient, table: str, thread: str
+) -> None:
+    talk_at_length(saver, thread, 60)
+    look_at_everything(metered.asked, thread)
+    floor = floor_units(client, table, thread)
+    assert floor > 30
+    assert metered.meter.total.read_units <= 1.2 * floor
+    requests = metered.meter.total.requests
+    metered.asked.get("state", **metered.asked.newest(thread))
+    assert metered.meter.total.requests == requests
+
+
+def test_the_first_page_reads_no_segments(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
+    talk_at_length(saver, thread, 5)
+    metered.asked.get("thread", thread=thread)
+    metered.asked.get("tree", thread=thread, ns="")
+    assert metered.meter.total.calls == {"Query": 2}
+
+
+def test_looking_again_reads_no_segment_again(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
+    talk_at_length(saver, thread, 20)
+    metered.asked.values(thread)
+    metered.asked.get("cost", thread=thread, ns="")
+    metered.asked.get("thread", thread=thread)
+    with metered.meter.operation() as again:
+        metered.asked.get("tree", thread=thread, ns="")
+        metered.asked.get("cost", thread=thread, ns="")
+        metered.asked.values(thread)
+    assert set(again.calls) == {"Query"}
+
+
+def test_few_segments_are_read_by_their_keys(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
+    talk = Conversation(saver, thread)
+    talk.put(log=noise(20_000, 1), other=noise(400_000, 2))
+    talk.put(log=noise(20_000, 3), other=1)
+    with metered.meter.operation() as read:
+        assert metered.asked.values(thread)["log"]["node"]["length"] == 20_000
+    # The other channel's segments are indexed, and their index is read; they are not.
+    assert read.calls == {"Query": 2, "BatchGetItem": 2}
+    assert read.read_units < 30
+
+
+def test_what_there_is_no_room_for_is_read_again(
+    metered: Metered, saver: DynamoDBSaver, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_SEGMENT_BYTES_MAX", 1000)
+    monkeypatch.setattr(kept, "_VALUE_BYTES_MAX", 1000)
+    small = kept.Kept()
+    record = metered.asked.answers._session
+    monkeypatch.setattr(record, "_kept", small)
+    talk = Conversation(saver, thread)
+    talk.put(log=noise(50_000, 1), other=noise(50_000, 2))
+    first = metered.asked.values(thread)
+    requests = metered.meter.total.requests
+    assert metered.asked.values(thread) == first
+    assert metered.meter.total.requests > requests
+
+
+def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: DynamoDBSaver, thread: str) -> None:
+    graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, thread_config(thread))
+    gate = Gate([for_table(POLICIES["Reader"], table)])
+    session = boto3.Session()
+    gate.guard(session)
+    with DynamoDBSaver(table, session=session, endpoint_url=engine.endpoint_url) as reader:
+        asked = Asked(Answers(Session(reader)))
+        look_at_everything(asked, thread)
+        asked.get("threads", run="1f0c6f64-5bd2-6d3b-8000-0242ac120002")
+        Exporter(Session(reader), Masks(), lambda *_: None).export(thread)
+        assert not gate.refused
+        assert gate.allowed_actions() <= {"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:GetItem"}
+        # A scan, and how much it would read, are for others; who asks is told so.
+        assert asked.get("extent")["items"] is None
+        with pytest.raises(CheckpointerConfigurationError, match="AccessDenied"):
+            asked.answers.answer("POST", "scan", {})
+
+
+def test_the_cost_is_that_of_the_items(
+    asked: Asked, saver: DynamoDBSaver, client: DynamoDBClient, table: str, thread: str
+) -> None:
+    talk_at_length(saver, thread, 12)
+    found = asked.get("cost", thread=thread, ns="")
+    pages = client.get_paginator("query").paginate(
+        TableName=table,
+        KeyConditionExpression="PK = :pk",
+        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}},
+    )
+    items = [each for page in pages for each in page["Items"] if each["SK"]["S"][:2] in ("C#", "S#")]
+    segments = [_item_bytes(each) for each in items if each["SK"]["S"].startswith("S#")]
+    totals, prices = found["totals"], found["prices"]
+    assert (totals["items"], totals["bytes"]) == (len(items), sum(map(_item_bytes, items)))
+    assert (totals["segments"], totals["segment_bytes"]) == (len(segments), sum(segments))
+    assert sum(each["new_segments"] for each in prices) == len(segments)
+    assert sum(each["new_bytes"] for each in prices) == sum(segments)
+    assert sum(each["bytes"] + each["new_bytes"] for each in prices) == totals["bytes"]
+    assert [each["checkpoint"] for each in prices] == [row["checkpoint"] for row in asked.rows(thread)][::-1]
+    assert (prices[0]["shared_segments"], prices[0]["shared_bytes"]) == (0, 0)
+    assert prices[-1]["shared_segments"] > prices[-1]["new_segments"] > 0
+    assert totals["write_units"] == sum(each["write_units"] for each in prices)
+    assert totals["write_dollars"] == pytest.approx(totals["write_units"] * WRITE_UNIT_DOLLARS)
+    assert prices[-1]["read_dollars"] == pytest.approx(prices[-1]["read_units"] * READ_UNIT_DOLLARS)
+    assert totals["missing_segments"] == 0
