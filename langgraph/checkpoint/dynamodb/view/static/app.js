@@ -7,7 +7,9 @@ import { ThreadPage } from "./thread.js";
 import { Recent, threadsView } from "./threads.js";
 
 /** The parts of the page that are always there. */
-const parts = Object.fromEntries(["title", "search", "main", "status", "notice", "home", "skip"].map((id) => [id, document.getElementById(id)]));
+const parts = Object.fromEntries(
+  ["title", "search", "main", "status", "notice", "home", "skip"].map((id) => [id, document.getElementById(id)]),
+);
 let page = null;
 
 async function begin() {
@@ -61,7 +63,10 @@ async function showPlace(source, start, recent, place) {
   fill(parts.title, thread === null ? start.table : [el("span", { class: "kind" }, `${start.table} / `), thread]);
   document.title = `${thread ?? start.table} - langgraph-dynamodb`;
   if (thread === null) {
-    fill(parts.main, threadsView(source, start, recent, (id) => (location.hash = fragmentOf({ thread: id }))));
+    fill(
+      parts.main,
+      threadsView(source, start, recent, (id) => (location.hash = fragmentOf({ thread: id }))),
+    );
     return;
   }
   const moved = (to) => history.replaceState(null, "", fragmentOf({ thread, ...to }));
@@ -85,11 +90,20 @@ function say(text) {
 
 /** What an exported file says of itself. */
 function noticeOf({ madeAt, masks, cutBytes }) {
-  const done = masks.map(({ rule, action, times }) => el("li", {}, el("code", {}, rule), `: ${action} ${counted(times, "time")}`));
+  const done = masks.map(({ rule, action, times }) =>
+    el("li", {}, el("code", {}, rule), `: ${action} ${counted(times, "time")}`),
+  );
   return [
     `Exported ${moment(madeAt)}. It needs no server and asks for nothing. `,
     `Texts and bytes longer than ${sized(cutBytes)} are cut. `,
-    masks.length === 0 ? "Nothing was masked or left out." : el("details", {}, el("summary", {}, `Masked or left out by ${counted(masks.length, "rule")}`), el("ul", {}, done)),
+    masks.length === 0
+      ? "Nothing was masked or left out."
+      : el(
+          "details",
+          {},
+          el("summary", {}, `Masked or left out by ${counted(masks.length, "rule")}`),
+          el("ul", {}, done),
+        ),
   ];
 }
 

@@ -20,9 +20,15 @@ export function changesView(changes, view, choose) {
     own.length === 0 && el("p", { class: "empty" }, "No channel of the graph differs."),
     own.map((each) => channelChanges(each, view)),
     internal.length > 0 &&
-      fold(`LangGraph's own channels (${internal.length})`, () => internal.map((each) => channelChanges(each, view)), { class: "internal" }),
+      fold(`LangGraph's own channels (${internal.length})`, () => internal.map((each) => channelChanges(each, view)), {
+        class: "internal",
+      }),
     changes.unchanged.length > 0 &&
-      el("p", { class: "unchanged" }, `Unchanged: ${changes.unchanged.filter((each) => !isInternal(each)).join(", ") || "LangGraph's own channels"}`),
+      el(
+        "p",
+        { class: "unchanged" },
+        `Unchanged: ${changes.unchanged.filter((each) => !isInternal(each)).join(", ") || "LangGraph's own channels"}`,
+      ),
   );
 }
 
@@ -47,7 +53,9 @@ function channelChanges(channel, view) {
 function changeView(change, view) {
   const path = change.path ?? change.before_path;
   const place = path.slice(2).join(" › ");
-  const [before, after] = isTextual(change) ? compared(change) : [side(change.before, change.before_path, view), side(change.after, change.path, view)];
+  const [before, after] = isTextual(change)
+    ? compared(change)
+    : [side(change.before, change.before_path, view), side(change.after, change.path, view)];
   const moved = change.kind === "moved" ? ` from ${change.before_path.slice(2).join(" › ")}` : "";
   return el(
     "div",

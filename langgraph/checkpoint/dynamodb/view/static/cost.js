@@ -13,7 +13,7 @@ const TABLE_ROWS = 200;
 export function costView(cost, selected, steps, select) {
   const { prices, totals } = cost;
   const at = prices.findIndex((each) => each.checkpoint === selected);
-  const detail = el("div", { class: "price", role: "status" });
+  const detail = el("div", { class: "step-price", role: "status" });
   const show = (position) => fill(detail, position >= 0 && priceView(prices[position], steps));
   show(at);
   const bytes = prices.map((each) => [each.bytes + each.new_bytes, each.shared_bytes]);
@@ -24,13 +24,20 @@ export function costView(cost, selected, steps, select) {
     el(
       "dl",
       { class: "totals" },
-      total("stored", sized(totals.bytes + totals.segment_bytes), `${counted(totals.items, "item")}, ${counted(totals.segments, "segment")}`),
+      total(
+        "stored",
+        sized(totals.bytes + totals.segment_bytes),
+        `${counted(totals.items, "item")}, ${counted(totals.segments, "segment")}`,
+      ),
       total("written", dollars(totals.write_dollars), `${number(totals.write_units)} write units`),
       total("kept for a month", dollars(totals.month_dollars), "storage, on demand in us-east-1"),
     ),
     detail,
-    totals.missing_segments > 0 && el("p", { class: "problem" }, `${counted(totals.missing_segments, "segment")} missing.`),
-    chart("Bytes per step: new, and shared with the parent", bytes, ["new", "shared"], sized, at, show, (each) => select(prices[each].checkpoint)),
+    totals.missing_segments > 0 &&
+      el("p", { class: "problem" }, `${counted(totals.missing_segments, "segment")} missing.`),
+    chart("Bytes per step: new, and shared with the parent", bytes, ["new", "shared"], sized, at, show, (each) =>
+      select(prices[each].checkpoint),
+    ),
     chart("Write units per step", units, ["units"], number, at, show, (each) => select(prices[each].checkpoint)),
     tableOf(prices, steps),
   );
@@ -44,14 +51,23 @@ function total(name, value, detail) {
 function chart(title, values, series, written, at, show, select) {
   const width = Math.min(BAR_WIDTH_MAX, WIDTH / Math.max(1, values.length));
   const highest = Math.max(1, ...values.map((each) => each.reduce((sum, value) => sum + value, 0)));
-  const cursor = svg("rect", { class: "cursor", width: Math.max(width, 2), height: HEIGHT, y: 0, visibility: "hidden" });
+  const cursor = svg("rect", {
+    class: "cursor",
+    width: Math.max(width, 2),
+    height: HEIGHT,
+    y: 0,
+    visibility: "hidden",
+  });
   let place = at;
   const move = (position) => {
     place = Math.min(values.length - 1, Math.max(0, position));
     cursor.setAttribute("x", String(place * width));
     cursor.setAttribute("visibility", "visible");
     drawing.setAttribute("aria-valuenow", String(place + 1));
-    drawing.setAttribute("aria-valuetext", `checkpoint ${place + 1} of ${values.length}, ${series.map((name, each) => `${written(values[place][each])} ${name}`).join(", ")}`);
+    drawing.setAttribute(
+      "aria-valuetext",
+      `checkpoint ${place + 1} of ${values.length}, ${series.map((name, each) => `${written(values[place][each])} ${name}`).join(", ")}`,
+    );
     show(place);
   };
   const positionOf = (event) => {
@@ -90,7 +106,13 @@ function chart(title, values, series, written, at, show, select) {
   return el(
     "figure",
     { class: "chart" },
-    el("figcaption", {}, title, series.length > 1 && series.map((name) => el("span", { class: `legend ${name}` }, name)), el("span", { class: "highest" }, `up to ${written(highest)}`)),
+    el(
+      "figcaption",
+      {},
+      title,
+      series.length > 1 && series.map((name) => el("span", { class: `legend ${name}` }, name)),
+      el("span", { class: "highest" }, `up to ${written(highest)}`),
+    ),
     drawing,
   );
 }
@@ -124,15 +146,37 @@ function nameOf(price, steps) {
 
 function tableOf(prices, steps) {
   const newest = prices.slice(-TABLE_ROWS);
-  const heads = ["checkpoint", "items", "new segments", "shared", "new bytes", "shared bytes", "write units", "dollars"];
-  const caption = prices.length > TABLE_ROWS ? `The newest ${TABLE_ROWS} of ${prices.length} checkpoints` : "All checkpoints";
+  const heads = [
+    "checkpoint",
+    "items",
+    "new segments",
+    "shared",
+    "new bytes",
+    "shared bytes",
+    "write units",
+    "dollars",
+  ];
+  const caption =
+    prices.length > TABLE_ROWS ? `The newest ${TABLE_ROWS} of ${prices.length} checkpoints` : "All checkpoints";
   const build = () =>
     el(
       "table",
       {},
       el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, heads.map((each) => el("th", { scope: "col" }, each)))),
-      el("tbody", {}, newest.map((each) => rowOf(each, steps))),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          heads.map((each) => el("th", { scope: "col" }, each)),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        newest.map((each) => rowOf(each, steps)),
+      ),
     );
   return fold("As a table", build, { class: "internal" });
 }
@@ -147,5 +191,10 @@ function rowOf(price, steps) {
     number(price.write_units),
     dollars(price.write_dollars),
   ];
-  return el("tr", {}, el("th", { scope: "row" }, nameOf(price, steps)), cells.map((each) => el("td", {}, each)));
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, nameOf(price, steps)),
+    cells.map((each) => el("td", {}, each)),
+  );
 }

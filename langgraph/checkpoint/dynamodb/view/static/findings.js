@@ -16,8 +16,19 @@ export class Findings {
     this.bar = el("progress", { "aria-label": "Looking through the history" });
     this.progress = el("p", { class: "looking", role: "status" });
     this.body = el("div", {});
-    const close = el("button", { type: "button", class: "close", "aria-label": "Close the findings", click: () => this.close() }, "Close");
-    this.element = el("aside", { class: "findings", "aria-label": "Findings", hidden: true }, el("header", {}, this.title, close), this.bar, this.progress, this.body);
+    const close = el(
+      "button",
+      { type: "button", class: "close", "aria-label": "Close the findings", click: () => this.close() },
+      "Close",
+    );
+    this.element = el(
+      "aside",
+      { class: "findings", "aria-label": "Findings", hidden: true },
+      el("header", {}, this.title, close),
+      this.bar,
+      this.progress,
+      this.body,
+    );
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
   }
 
@@ -83,7 +94,10 @@ export class Findings {
         (found) => {
           this.bar.max = Math.max(1, found.of);
           this.bar.value = found.looked_at;
-          fill(this.progress, `${counted(found.looked_at, "checkpoint")} of ${found.of.toLocaleString("en-US")} looked at`);
+          fill(
+            this.progress,
+            `${counted(found.looked_at, "checkpoint")} of ${found.of.toLocaleString("en-US")} looked at`,
+          );
           tell(found);
         },
         stop.signal,
@@ -99,16 +113,40 @@ export class Findings {
     const wrote = origin.tasks.filter((each) => each.wrote_it);
     const makers = wrote.length > 0 ? wrote : origin.tasks;
     const nodes = makers.map((each) => each.node ?? "a task that does not say its node");
-    const where = origin.ns === "" ? "" : ` in ${origin.ns.split("|").map((each) => each.split(":")[0]).join(" › ")}`;
+    const where =
+      origin.ns === ""
+        ? ""
+        : ` in ${origin.ns
+            .split("|")
+            .map((each) => each.split(":")[0])
+            .join(" › ")}`;
     return el(
       "div",
       { class: "origin" },
-      el("p", { class: "verdict" }, el("strong", {}, origin.step === null ? "A checkpoint" : `Step ${origin.step}`), where, makers.length > 0 ? [", by ", nodes.map((each) => el("span", { class: "chip" }, each))] : `, ${made(origin.source)}`),
+      el(
+        "p",
+        { class: "verdict" },
+        el("strong", {}, origin.step === null ? "A checkpoint" : `Step ${origin.step}`),
+        where,
+        makers.length > 0
+          ? [", by ", nodes.map((each) => el("span", { class: "chip" }, each))]
+          : `, ${made(origin.source)}`,
+      ),
       origin.stored_at && el("p", { class: "kind" }, moment(origin.stored_at)),
       makers.map((each) => el("p", { class: "kind" }, "task ", el("code", { class: "id" }, each.task_id))),
-      el("p", {}, el("button", { type: "button", class: "go", click: () => this.go(origin.ns, origin.checkpoint, origin.path) }, "Show that step")),
+      el(
+        "p",
+        {},
+        el(
+          "button",
+          { type: "button", class: "go", click: () => this.go(origin.ns, origin.checkpoint, origin.path) },
+          "Show that step",
+        ),
+      ),
       el("h3", {}, "Before it"),
-      origin.before === null ? el("p", { class: "empty" }, "Nothing was there.") : valueOf(origin.before, origin.path, { ...this.view(origin.ns, origin.parent), blame: null }),
+      origin.before === null
+        ? el("p", { class: "empty" }, "Nothing was there.")
+        : valueOf(origin.before, origin.path, { ...this.view(origin.ns, origin.parent), blame: null }),
     );
   }
 
@@ -122,8 +160,21 @@ export class Findings {
       el(
         "button",
         { type: "button", class: "hit", click: () => this.go(hit.ns, hit.checkpoint, hit.path) },
-        el("span", { class: "hit-place" }, el("strong", {}, step), isFirst && el("span", { class: "badge changed" }, "first"), hit.node && el("span", { class: "chip" }, hit.node), el("span", { class: "key" }, place)),
-        el("span", { class: "excerpt" }, hit.excerpt.slice(0, hit.at), el("mark", {}, hit.excerpt.slice(hit.at, end)), hit.excerpt.slice(end)),
+        el(
+          "span",
+          { class: "hit-place" },
+          el("strong", {}, step),
+          isFirst && el("span", { class: "badge changed" }, "first"),
+          hit.node && el("span", { class: "chip" }, hit.node),
+          el("span", { class: "key" }, place),
+        ),
+        el(
+          "span",
+          { class: "excerpt" },
+          hit.excerpt.slice(0, hit.at),
+          el("mark", {}, hit.excerpt.slice(hit.at, end)),
+          hit.excerpt.slice(end),
+        ),
       ),
     );
   }
@@ -131,5 +182,8 @@ export class Findings {
 
 /** How a checkpoint that no task wrote to came to be. */
 function made(source) {
-  return { input: "given as input", update: "by an update from outside", fork: "by a fork" }[source] ?? "by no task that is still known";
+  return (
+    { input: "given as input", update: "by an update from outside", fork: "by a fork" }[source] ??
+    "by no task that is still known"
+  );
 }

@@ -31,7 +31,13 @@ export function dollars(value) {
 
 /** A time between two steps, from milliseconds. */
 export function lasted(milliseconds) {
-  const steps = [[1e3, 1, "ms"], [6e4, 1e3, "s"], [3.6e6, 6e4, "min"], [8.64e7, 3.6e6, "h"], [Infinity, 8.64e7, "d"]];
+  const steps = [
+    [1e3, 1, "ms"],
+    [6e4, 1e3, "s"],
+    [3.6e6, 6e4, "min"],
+    [8.64e7, 3.6e6, "h"],
+    [Infinity, 8.64e7, "d"],
+  ];
   const [, unit, name] = steps.find(([end]) => milliseconds < end);
   const value = milliseconds / unit;
   return `${value < 10 && unit > 1 ? tenths.format(value) : whole.format(value)} ${name}`;
@@ -40,5 +46,7 @@ export function lasted(milliseconds) {
 /** A moment, in UTC to the second. */
 export function moment(iso) {
   const when = new Date(iso);
-  return Number.isNaN(when.getTime()) ? "at an unknown time" : `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  return Number.isNaN(when.getTime())
+    ? "at an unknown time"
+    : `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }

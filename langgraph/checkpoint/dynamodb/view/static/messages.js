@@ -16,7 +16,10 @@ export function conversation(node, path, view) {
     const results = resultsOf(messages);
     const folded = new Set(results.values());
     const own = messages.filter((each) => !folded.has(each));
-    fill(list, own.map((each) => el("li", {}, messageCard(each.message, each.path, view, results))));
+    fill(
+      list,
+      own.map((each) => el("li", {}, messageCard(each.message, each.path, view, results))),
+    );
     fill(total, usageOf(messages));
   };
   show(node);
@@ -78,7 +81,11 @@ function toolCall(call, path, view, result) {
     entry("arguments", call.args, [...path, "args"], view),
     result && messageCard(result.message, result.path, view),
   ];
-  return fold(summary, build, { class: "tool-call", "data-path": JSON.stringify(path), open: result !== undefined && isShort(result.message) });
+  return fold(summary, build, {
+    class: "tool-call",
+    "data-path": JSON.stringify(path),
+    open: result !== undefined && isShort(result.message),
+  });
 }
 
 function isShort(message) {
@@ -102,13 +109,17 @@ function others(message, path, view) {
 
 function usage(message) {
   const { input = null, output = null } = message.usage ?? {};
-  return input === null && output === null ? null : el("span", { class: "usage" }, `${spent(input)} tokens in, ${spent(output)} out`);
+  return input === null && output === null
+    ? null
+    : el("span", { class: "usage" }, `${spent(input)} tokens in, ${spent(output)} out`);
 }
 
 function usageOf(messages) {
   const all = messages.map(({ message }) => message.usage).filter((each) => each?.input ?? each?.output);
   const sum = (field) => all.reduce((total, each) => total + Number(each[field] ?? 0), 0);
-  return all.length === 0 ? null : `${spent(sum("input"))} tokens read and ${spent(sum("output"))} written by models, as they say.`;
+  return all.length === 0
+    ? null
+    : `${spent(sum("input"))} tokens read and ${spent(sum("output"))} written by models, as they say.`;
 }
 
 function spent(count) {

@@ -11,7 +11,9 @@ export async function* blameOffline(source, { thread, ns, checkpoint, path }) {
   while (at !== null && rows.has(at)) {
     const { channels } = await source.get("changes", { thread, ns, checkpoint: at });
     looked += 1;
-    const change = channels.flatMap((each) => each.changes).find((each) => each.path !== null && meets(each.path, sought));
+    const change = channels
+      .flatMap((each) => each.changes)
+      .find((each) => each.path !== null && meets(each.path, sought));
     if (change !== undefined && change.kind !== "moved") {
       yield { origin: originOf(rows, ns, at, sought, change), cursor: null, looked_at: looked, of: rows.size };
       return;
@@ -71,14 +73,20 @@ async function hitsIn(source, thread, ns, row, sought) {
   const asked = { thread, ns, checkpoint: row.checkpoint };
   const { channels } = await source.get("changes", asked);
   const { writes } = await source.get("pending", asked);
-  const places = channels.flatMap((each) => each.changes).map(({ path, before, after }) => ({ path, before, after, node: null }));
-  places.push(...writes.map(({ value, node }, position) => ({ path: ["writes", position], before: null, after: value, node })));
-  return places.filter(({ path, after }) => path !== null && after !== null).flatMap(({ path, before, after, node }) => {
-    const had = new Set(before === null ? [] : [...textsOf(before, [])].map((each) => each.text));
-    return [...textsOf(after, path)]
-      .filter((each) => sought.test(each.text) && !had.has(each.text))
-      .map((each) => hitOf(ns, row, each, sought, node));
-  });
+  const places = channels
+    .flatMap((each) => each.changes)
+    .map(({ path, before, after }) => ({ path, before, after, node: null }));
+  places.push(
+    ...writes.map(({ value, node }, position) => ({ path: ["writes", position], before: null, after: value, node })),
+  );
+  return places
+    .filter(({ path, after }) => path !== null && after !== null)
+    .flatMap(({ path, before, after, node }) => {
+      const had = new Set(before === null ? [] : [...textsOf(before, [])].map((each) => each.text));
+      return [...textsOf(after, path)]
+        .filter((each) => sought.test(each.text) && !had.has(each.text))
+        .map((each) => hitOf(ns, row, each, sought, node));
+    });
 }
 
 const EXCERPT = 60;

@@ -15,9 +15,22 @@ export function pendingView(pending, view) {
     "div",
     { class: "pending" },
     pending.problem && el("p", { class: "problem" }, pending.problem),
-    el("p", { class: "next" }, pending.next.length > 0 ? ["Runs next: ", pending.next.map((each) => el("span", { class: "chip" }, each))] : "Nothing runs next."),
+    el(
+      "p",
+      { class: "next" },
+      pending.next.length > 0
+        ? ["Runs next: ", pending.next.map((each) => el("span", { class: "chip" }, each))]
+        : "Nothing runs next.",
+    ),
     ids.size === 0 && el("p", { class: "empty" }, "No task has stored anything here."),
-    [...ids].map((id) => taskView(id, tasks.get(id), writes.filter(({ write }) => write.task_id === id), plain)),
+    [...ids].map((id) =>
+      taskView(
+        id,
+        tasks.get(id),
+        writes.filter(({ write }) => write.task_id === id),
+        plain,
+      ),
+    ),
   );
 }
 
@@ -37,7 +50,13 @@ function taskView(id, task, writes, view) {
   return el(
     "section",
     { class: "channel task", "aria-label": `Task ${task?.node ?? id}` },
-    el("h3", {}, el("span", { class: "channel-name" }, task?.node ?? "task"), el("span", { class: `badge ${name}` }, words), el("code", { class: "id" }, id)),
+    el(
+      "h3",
+      {},
+      el("span", { class: "channel-name" }, task?.node ?? "task"),
+      el("span", { class: `badge ${name}` }, words),
+      el("code", { class: "id" }, id),
+    ),
     writes.map((each) => writeView(each, view)),
   );
 }
@@ -50,5 +69,10 @@ function writeView({ write, path }, view) {
   if (special === undefined) {
     return entry(write.channel, write.value, path, view);
   }
-  return el("div", { class: `special ${write.channel.replaceAll("_", "")}`, "data-path": JSON.stringify(path) }, el("span", { class: "badge" }, special), valueOf(write.value, path, view));
+  return el(
+    "div",
+    { class: `special ${write.channel.replaceAll("_", "")}`, "data-path": JSON.stringify(path) },
+    el("span", { class: "badge" }, special),
+    valueOf(write.value, path, view),
+  );
 }

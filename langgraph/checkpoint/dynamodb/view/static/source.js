@@ -3,7 +3,7 @@
 import { blameOffline, searchOffline } from "./offline.js";
 
 /** Something that was asked for and cannot be had; the message is for people. */
-export class Refusal extends Error {}
+class Refusal extends Error {}
 
 /** The source of this page. */
 export function openSource() {
@@ -61,7 +61,9 @@ class Served {
       if (error.name === "AbortError") {
         throw error;
       }
-      throw new Refusal("The server does not answer. Start `langgraph-dynamodb view` again and open the address that it prints.");
+      throw new Refusal(
+        "The server does not answer. Start `langgraph-dynamodb view` again and open the address that it prints.",
+      );
     }
     const found = await response.json();
     if (!response.ok) {

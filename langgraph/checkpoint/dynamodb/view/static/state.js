@@ -19,13 +19,16 @@ export function stateView(state, view) {
     own.map((each) => channelView(each, total, view)),
     own.length === 0 && el("p", { class: "empty" }, "No channel of the graph has a value here."),
     internal.length > 0 &&
-      fold(`LangGraph's own channels (${internal.length})`, () => internal.map((each) => channelView(each, total, view)), {
-        class: "internal",
-      }),
+      fold(
+        `LangGraph's own channels (${internal.length})`,
+        () => internal.map((each) => channelView(each, total, view)),
+        {
+          class: "internal",
+        },
+      ),
     fold("Metadata", () => valueOf(state.metadata, ["metadata"], { ...view, blame: null }), { class: "internal" }),
   );
 }
-
 
 /** Whether a channel is LangGraph's, and no part of the graph's own state. */
 export function isInternal(name) {
@@ -45,20 +48,36 @@ function summary(channels, total) {
     kinds.set(kind, (kinds.get(kind) ?? 0) + bytes);
   }
   const parts = [...kinds].sort(([, one], [, other]) => other - one).map(([kind, bytes]) => `${kind} ${sized(bytes)}`);
-  return el("p", { class: "state-summary" }, `${counted(channels.length, "channel")}, ${sized(total)}`, parts.length > 0 && `: ${parts.join(", ")}`);
+  return el(
+    "p",
+    { class: "state-summary" },
+    `${counted(channels.length, "channel")}, ${sized(total)}`,
+    parts.length > 0 && `: ${parts.join(", ")}`,
+  );
 }
 
 function channelView(channel, total, view) {
   const path = ["values", channel.name];
-  const meter = el("meter", { min: "0", max: String(Math.max(1, total)), value: String(channel.stored_bytes), "aria-label": `Share of ${channel.name} in all bytes` });
+  const meter = el("meter", {
+    min: "0",
+    max: String(Math.max(1, total)),
+    value: String(channel.stored_bytes),
+    "aria-label": `Share of ${channel.name} in all bytes`,
+  });
   const label = [
     el("span", { class: "channel-name" }, channel.name),
     el("span", { class: "kind" }, channel.node === null ? "unreadable" : kindOf(channel.node)),
     channel.changed && el("span", { class: "badge changed" }, "changed here"),
-    el("span", { class: "size" }, sized(channel.stored_bytes), channel.segments > 0 && `, ${counted(channel.segments, "segment")}`),
+    el(
+      "span",
+      { class: "size" },
+      sized(channel.stored_bytes),
+      channel.segments > 0 && `, ${counted(channel.segments, "segment")}`,
+    ),
     meter,
   ];
-  const build = () => (channel.node === null ? el("p", { class: "problem" }, channel.problem) : contentOfChannel(channel.node, path, view));
+  const build = () =>
+    channel.node === null ? el("p", { class: "problem" }, channel.problem) : contentOfChannel(channel.node, path, view);
   return el(
     "section",
     { class: "channel", "aria-label": `Channel ${channel.name}`, "data-path": JSON.stringify(path), tabindex: "-1" },

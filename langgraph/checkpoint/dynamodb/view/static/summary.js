@@ -31,17 +31,29 @@ export function summaryView(checkpoint, model, view, tell) {
       fact("stored", [moment(checkpoint.stored_at), since(checkpoint, parent)]),
       fact("changed", channels(checkpoint, tell)),
       fact("runs next", chips(checkpoint.next)),
-      fact("subgraphs", [...new Map(calls.map((lane) => [lane.path, lane.name]))].map(([path, name]) => button(name, () => tell.toggle(path)))),
+      fact(
+        "subgraphs",
+        [...new Map(calls.map((lane) => [lane.path, lane.name]))].map(([path, name]) =>
+          button(name, () => tell.toggle(path)),
+        ),
+      ),
       fact("parent", parent && button(nameOf(parent), () => tell.select(parent.key))),
       fact("called by", caller && button(nameOf(caller), () => tell.select(caller.key))),
-      fact(children.length > 1 ? "forks into" : "child", children.length > 0 && children.map((each) => button(nameOf(each), () => tell.select(each.key)))),
+      fact(
+        children.length > 1 ? "forks into" : "child",
+        children.length > 0 && children.map((each) => button(nameOf(each), () => tell.select(each.key))),
+      ),
       fact("expires", checkpoint.expires_at && moment(checkpoint.expires_at)),
       fact("own items", `${counted(checkpoint.items, "item")}, ${sized(checkpoint.bytes)}`),
       fact("run", checkpoint.run && el("code", { class: "id" }, checkpoint.run)),
       fact("id", el("code", { class: "id" }, checkpoint.id)),
     ),
     checkpoint.tasks.length > 0 && el("h3", {}, "Tasks"),
-    el("ul", { class: "tasks" }, checkpoint.tasks.map((task) => taskView(task, view))),
+    el(
+      "ul",
+      { class: "tasks" },
+      checkpoint.tasks.map((task) => taskView(task, view)),
+    ),
   ];
 }
 
@@ -75,7 +87,9 @@ function taskView(task, view) {
   const [name, words] = standing(task);
   const plain = { ...view, blame: null };
   const told = (word, nodes) =>
-    nodes.map((each) => el("div", { class: "told" }, el("span", { class: "kind" }, word), valueOf(each, ["writes"], plain)));
+    nodes.map((each) =>
+      el("div", { class: "told" }, el("span", { class: "kind" }, word), valueOf(each, ["writes"], plain)),
+    );
   return el(
     "li",
     {},

@@ -29,9 +29,18 @@ export class ThreadPage {
   constructor(source, thread, told) {
     Object.assign(this, { source, thread, told });
     this.model = new ThreadModel(source, thread);
-    const tell = { select: (key) => this.select(key), compare: (key) => this.compare(key), toggle: (path) => this.toggle(path) };
+    const tell = {
+      select: (key) => this.select(key),
+      compare: (key) => this.compare(key),
+      toggle: (path) => this.toggle(path),
+    };
     this.tree = new TreeView(this.model, tell);
-    this.findings = new Findings(source, thread, (...place) => this.go(...place), (ns, id) => this.#viewOf(ns, id));
+    this.findings = new Findings(
+      source,
+      thread,
+      (...place) => this.go(...place),
+      (ns, id) => this.#viewOf(ns, id),
+    );
     this.tabs = new Tabs(TABS, "The checkpoint", (name) => this.show(name));
     this.summary = el("div", { class: "summary", role: "region", "aria-label": "Checkpoint", tabindex: "0" });
     this.element = el(
@@ -42,7 +51,12 @@ export class ThreadPage {
         "div",
         { class: "below" },
         this.summary,
-        el("section", { class: "inspector", "aria-label": "What the checkpoint holds" }, this.tabs.list, this.tabs.panel),
+        el(
+          "section",
+          { class: "inspector", "aria-label": "What the checkpoint holds" },
+          this.tabs.list,
+          this.tabs.panel,
+        ),
         this.findings.element,
       ),
     );
@@ -93,7 +107,11 @@ export class ThreadPage {
     this.tree.select(key);
     this.tree.compare(null);
     const view = this.#view();
-    const tell = { select: (each) => this.select(each), tab: (name) => this.show(name), toggle: (path) => this.toggle(path) };
+    const tell = {
+      select: (each) => this.select(each),
+      tab: (name) => this.show(name),
+      toggle: (path) => this.toggle(path),
+    };
     fill(this.summary, summaryView(this.#shown, this.model, view, tell));
     this.told.moved({ ns: this.#shown.ns, checkpoint: this.#shown.id, tab: this.#tab });
     clearTimeout(this.#timer);
@@ -186,7 +204,9 @@ export class ThreadPage {
     const namespaces = this.model.namespacesOf(path);
     for (const [position, ns] of namespaces.entries()) {
       for await (const page of this.model.read(ns, this.#closed.signal)) {
-        this.told.progress(`Subgraph ${path.split("|").at(-1)}: call ${position + 1} of ${namespaces.length}, ${page.read} checkpoints read…`);
+        this.told.progress(
+          `Subgraph ${path.split("|").at(-1)}: call ${position + 1} of ${namespaces.length}, ${page.read} checkpoints read…`,
+        );
       }
     }
     this.told.progress("");
@@ -206,7 +226,11 @@ export class ThreadPage {
         return pendingView(await this.source.get("pending", asked, signal), view);
       case "cost": {
         const cost = await this.source.get("cost", { thread: this.thread, ns: this.#shown.ns }, signal);
-        const steps = new Map([...this.model.checkpoints.values()].filter((each) => each.ns === this.#shown.ns).map((each) => [each.id, each.step]));
+        const steps = new Map(
+          [...this.model.checkpoints.values()]
+            .filter((each) => each.ns === this.#shown.ns)
+            .map((each) => [each.id, each.step]),
+        );
         const ns = this.#shown.ns;
         return costView(cost, this.#shown.id, steps, (id) => {
           // The chart stays what it is, with the focus in it.
@@ -225,7 +249,11 @@ export class ThreadPage {
     const others = this.model.ordered().filter((each) => each.ns === shown.ns && each.key !== shown.key);
     const parent = this.model.checkpoints.get(shown.parent);
     if (this.source.exported || others.length === 0) {
-      return el("p", { class: "against" }, parent === undefined ? "Against nothing: it is the first." : `Against its parent, ${named(parent)}.`);
+      return el(
+        "p",
+        { class: "against" },
+        parent === undefined ? "Against nothing: it is the first." : `Against its parent, ${named(parent)}.`,
+      );
     }
     const select = el(
       "select",
@@ -254,7 +282,8 @@ export class ThreadPage {
   #viewOf(ns, checkpoint) {
     const view = {
       exported: this.source.exported !== null,
-      part: (path, start) => this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
+      part: (path, start) =>
+        this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
       blame: (path) => this.findings.blame(ns, checkpoint, path),
       message: (node, path) => messageCard(node, path, view),
       conversation: (node, path) => conversation(node, path, view),
@@ -279,5 +308,9 @@ function legend() {
     ["answered", "✓ answered"],
     ["calls", "+ subgraph (O opens it)"],
   ];
-  return el("p", { class: "legend-row", "aria-hidden": "true" }, signs.map(([name, text]) => el("span", { class: `sign ${name}` }, text)));
+  return el(
+    "p",
+    { class: "legend-row", "aria-hidden": "true" },
+    signs.map(([name, text]) => el("span", { class: `sign ${name}` }, text)),
+  );
 }

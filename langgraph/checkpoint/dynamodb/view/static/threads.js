@@ -54,7 +54,14 @@ export function threadsView(source, start, recent, open) {
 }
 
 function form(label, name, action, submit) {
-  const input = el("input", { id: `find-${name}`, name, type: "text", required: true, autocomplete: "off", spellcheck: "false" });
+  const input = el("input", {
+    id: `find-${name}`,
+    name,
+    type: "text",
+    required: true,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   return el(
     "form",
     {
@@ -73,7 +80,13 @@ function listOf(threads, open, title, none = "") {
     "section",
     { "aria-label": title },
     el("h2", {}, title),
-    threads.length === 0 ? el("p", { class: "empty" }, none) : el("ul", { class: "threads" }, threads.map((each) => item(each, open))),
+    threads.length === 0
+      ? el("p", { class: "empty" }, none)
+      : el(
+          "ul",
+          { class: "threads" },
+          threads.map((each) => item(each, open)),
+        ),
   );
 }
 
@@ -86,13 +99,18 @@ function scanView(source, open) {
   const body = el("div", {});
   const ask = async () => {
     const extent = await source.get("extent");
-    const price = extent.read_units === null ? null : `${number(extent.read_units)} read units, about ${dollars(extent.dollars)}`;
+    const price =
+      extent.read_units === null ? null : `${number(extent.read_units)} read units, about ${dollars(extent.dollars)}`;
     const size = extent.bytes === null ? null : `up to ${counted(extent.items, "item")}, ${sized(extent.bytes)}`;
     fill(
       body,
       el("p", { class: "price" }, extent.detail),
       price && el("p", { class: "price" }, el("strong", {}, price), ` for ${size}.`),
-      el("button", { type: "button", class: "go", click: () => scan(source, open, body, extent.items) }, "Scan the table"),
+      el(
+        "button",
+        { type: "button", class: "go", click: () => scan(source, open, body, extent.items) },
+        "Scan the table",
+      ),
     );
   };
   fill(body, el("button", { type: "button", click: ask }, "List all threads…"));
@@ -101,7 +119,10 @@ function scanView(source, open) {
 
 async function scan(source, open, body, items) {
   const stop = new AbortController();
-  const bar = el("progress", items ? { max: String(items), value: "0", "aria-label": "Scanning" } : { "aria-label": "Scanning" });
+  const bar = el(
+    "progress",
+    items ? { max: String(items), value: "0", "aria-label": "Scanning" } : { "aria-label": "Scanning" },
+  );
   const said = el("p", { role: "status" });
   const list = el("ul", { class: "threads" });
   const halt = el("button", { type: "button", click: () => stop.abort() }, "Stop");
@@ -115,7 +136,10 @@ async function scan(source, open, body, items) {
       if (items) {
         bar.value = scanned.scanned_items;
       }
-      fill(said, `${counted(count, "thread")} in ${counted(scanned.scanned_items, "item")}${scanned.done ? "" : " so far"}`);
+      fill(
+        said,
+        `${counted(count, "thread")} in ${counted(scanned.scanned_items, "item")}${scanned.done ? "" : " so far"}`,
+      );
     } while (!scanned.done);
   } finally {
     bar.hidden = true;

@@ -138,7 +138,10 @@ export class TreeView {
 
   #draw() {
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.element;
-    this.drawing.setAttribute("width", String(Math.max(this.#layout.columns * COLUMN, clientWidth - this.lanes.offsetWidth)));
+    this.drawing.setAttribute(
+      "width",
+      String(Math.max(this.#layout.columns * COLUMN, clientWidth - this.lanes.offsetWidth)),
+    );
     this.drawing.setAttribute("height", String(this.#layout.rows * ROW));
     const first = Math.max(0, Math.floor(scrollLeft / COLUMN) - MARGIN);
     const last = Math.ceil((scrollLeft + clientWidth) / COLUMN) + MARGIN;
@@ -151,10 +154,20 @@ export class TreeView {
     }
     const crossing = this.#layout.long.filter(({ from, to }) => from.column <= last && to.column >= first);
     const near = seen.map((to) => ({ from: this.#layout.places.get(to.checkpoint.parent), to }));
-    const short = near.filter(({ from, to }) => from !== undefined && to.column - from.column === 1 && to.row === from.row);
+    const short = near.filter(
+      ({ from, to }) => from !== undefined && to.column - from.column === 1 && to.row === from.row,
+    );
     const lines = this.#layout.lanes.slice(1).map(({ row }) => laneLine(row));
-    fill(this.edges, lines, [...short, ...crossing].map(edge), seen.map((each) => this.#callEdge(each)));
-    fill(this.nodes, seen.map((each) => this.#node(each)));
+    fill(
+      this.edges,
+      lines,
+      [...short, ...crossing].map(edge),
+      seen.map((each) => this.#callEdge(each)),
+    );
+    fill(
+      this.nodes,
+      seen.map((each) => this.#node(each)),
+    );
     this.drawing.setAttribute("aria-activedescendant", selected === undefined ? "" : nodeId(selected));
   }
 
@@ -303,7 +316,10 @@ function shape(source) {
       return svg("rect", { class: "shape", x: -size, y: -size, width: 2 * size, height: 2 * size, rx: 4 });
     case "update":
     case "fork":
-      return svg("path", { class: "shape", d: `M 0 ${-RADIUS - 2} L ${RADIUS + 2} 0 L 0 ${RADIUS + 2} L ${-RADIUS - 2} 0 Z` });
+      return svg("path", {
+        class: "shape",
+        d: `M 0 ${-RADIUS - 2} L ${RADIUS + 2} 0 L 0 ${RADIUS + 2} L ${-RADIUS - 2} 0 Z`,
+      });
     default:
       return svg("circle", { class: "shape", r: RADIUS });
   }
@@ -335,7 +351,9 @@ function shortened(text) {
 }
 
 function since(each, parent) {
-  return each.at === null || parent === undefined || parent.at === null ? "" : `+${lasted(Math.max(0, each.at - parent.at))}`;
+  return each.at === null || parent === undefined || parent.at === null
+    ? ""
+    : `+${lasted(Math.max(0, each.at - parent.at))}`;
 }
 
 /** What a screen reader says of a checkpoint. */

@@ -23,7 +23,7 @@ export function fold(summary, build, { open = false, ...attributes } = {}) {
 }
 
 /** Opens something that folds, with what is in it. */
-export function unfold(details) {
+function unfold(details) {
   const build = builders.get(details);
   if (build !== undefined) {
     builders.delete(details);
@@ -79,7 +79,11 @@ export function entry(key, node, path, view) {
 export function blameButton(path, view) {
   const name = path.slice(1).join(" › ");
   const label = `Blame: which step first made ${name} so?`;
-  return el("button", { type: "button", class: "blame", "aria-label": label, title: label, click: () => view.blame(path) }, "blame");
+  return el(
+    "button",
+    { type: "button", class: "blame", "aria-label": label, title: label, click: () => view.blame(path) },
+    "blame",
+  );
 }
 
 /** A value without a name. */
@@ -104,12 +108,20 @@ export function valueOf(node, path, view) {
 }
 
 function isContainer(node) {
-  return ["list", "object", "message"].includes(node.kind) || (node.kind === "instance" && (node.value === undefined || isContainer(node.value)));
+  return (
+    ["list", "object", "message"].includes(node.kind) ||
+    (node.kind === "instance" && (node.value === undefined || isContainer(node.value)))
+  );
 }
 
 function contentOf(node, path, view) {
   if (node.kind === "instance") {
-    return el("div", {}, el("p", { class: "class" }, node.type), node.value === undefined ? deeper(path, view) : valueOf(node.value, path, view));
+    return el(
+      "div",
+      {},
+      el("p", { class: "class" }, node.type),
+      node.value === undefined ? deeper(path, view) : valueOf(node.value, path, view),
+    );
   }
   if (node.length === 0) {
     return el("p", { class: "empty" }, "empty");
@@ -161,19 +173,30 @@ export function textOf(node, path, view) {
     return el("span", { class: "text" }, node.text === "" ? el("em", {}, "empty text") : node.text);
   }
   // It scrolls by itself, so the keyboard has to reach it.
-  const element = el("div", { class: "text long", tabindex: "0", role: "group", "aria-label": `A text of ${sized(node.bytes)}` });
+  const element = el("div", {
+    class: "text long",
+    tabindex: "0",
+    role: "group",
+    "aria-label": `A text of ${sized(node.bytes)}`,
+  });
   const place = el("div", { class: "more" });
   let [here, shown, read] = [node.text, 0, node.end];
   const show = (characters) => {
     // A pair of surrogates is one character, which stays whole.
-    const end = /[\ud800-\udbff]/.test(here[shown + characters - 1] ?? "") ? shown + characters + 1 : shown + characters;
+    const end = /[\ud800-\udbff]/.test(here[shown + characters - 1] ?? "")
+      ? shown + characters + 1
+      : shown + characters;
     element.append(el("span", {}, here.slice(shown, end)));
     shown = Math.min(end, here.length);
     const isLeft = shown < here.length || read < node.length;
     fill(place, isLeft && (view.exported && shown >= here.length ? leftOut(node, read) : button()));
   };
   const button = () =>
-    el("button", { type: "button", click: (event) => goOn(event.currentTarget) }, `Show more (${sized(node.bytes)} in all)`);
+    el(
+      "button",
+      { type: "button", click: (event) => goOn(event.currentTarget) },
+      `Show more (${sized(node.bytes)} in all)`,
+    );
   const goOn = async (pressed) => {
     pressed.disabled = true;
     if (shown >= here.length) {
@@ -187,7 +210,11 @@ export function textOf(node, path, view) {
 }
 
 function leftOut(node, read) {
-  return el("p", { class: "left-out" }, `${counted(node.length - read, node.kind === "bytes" ? "byte" : "character")} left out of the export`);
+  return el(
+    "p",
+    { class: "left-out" },
+    `${counted(node.length - read, node.kind === "bytes" ? "byte" : "character")} left out of the export`,
+  );
 }
 
 function maskOf(node) {
@@ -203,7 +230,11 @@ export function reveal(root, path) {
     if (element === null) {
       continue;
     }
-    for (let around = element.closest("details:not([open])"); around; around = around.parentElement.closest("details:not([open])")) {
+    for (
+      let around = element.closest("details:not([open])");
+      around;
+      around = around.parentElement.closest("details:not([open])")
+    ) {
       unfold(around);
     }
     const own = element.matches("details") ? element : element.querySelector(":scope > details");
