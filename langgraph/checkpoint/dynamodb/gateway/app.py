@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.gateway import bodies, lists, metrics, wire
+from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, lists, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
@@ -162,6 +162,7 @@ class _Service:
         check_right(principal, endpoint.right)
         message = await bodies.read_message(request, endpoint.model, self._limits)
         check_threads(principal, endpoint, message)
+        deadlines.check(request.headers)
         run = getattr(self._operations, endpoint.attribute)
         if isinstance(message, wire.List):
             seconds = self._limits.request_seconds_max

@@ -98,6 +98,8 @@ class Operations:
                 return group
             count = sum(INDEX_GROUP if is_index(each) else 1 for each in group.ids())
             if count * SEGMENT_BYTES_MAX // 2 > self._segments_bytes_max:
+                # The client asks for them by their ids, and may keep them if the checkpoint counts.
+                known.counts = yield from _counts(table, group)
                 return group
             return (yield from load(table, codec, group, known))
 
@@ -271,10 +273,13 @@ def _counts_for(table: Table, group: Group, held: wire.Held) -> Op[bool]:
     """Whether a checkpoint counts, under the epoch under which its reader has another one, or just this."""
     if items.binary(group.head, items.EPOCH) != held.epoch:
         return False
-    if group.checkpoint_id == held.checkpoint_id:
-        return True
+    return group.checkpoint_id == held.checkpoint_id or (yield from _counts(table, group))
+
+
+def _counts(table: Table, group: Group) -> Op[bool]:
+    """Whether a checkpoint's head has the thread's epoch."""
     thread = yield from table.get(items.parse_partition(items.partition_key(group.head)).root, items.THREAD)
-    return thread is not None and thread.get(items.EPOCH) == {"B": held.epoch}
+    return thread is not None and thread.get(items.EPOCH) == group.head[items.EPOCH]
 
 
 def _load_nothing(_table: Table, _codec: Codec, group: Group, _known: Segments) -> Op[Group | None]:

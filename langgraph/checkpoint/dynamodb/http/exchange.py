@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.documents import (
     MEDIA_TYPE,
     STREAM_MEDIA_TYPE,
@@ -43,23 +44,30 @@ _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 class Exchange:
     """A call of an endpoint."""
 
-    def __init__(self, url: str, call: Call, retry_seconds: float, *, stream: bool = False) -> None:
-        """Take the gateway's address, the call, for how long attempts are begun, and whether a stream is wanted."""
+    def __init__(
+        self, url: str, call: Call, retry_seconds: float, clock: ServiceClock, *, stream: bool = False
+    ) -> None:
+        """Take the gateway's address and clock, the call, how long attempts begin, and whether a stream is wanted."""
         self._url = url
+        self._clock = clock
         self._attempts = Attempts(retry_seconds, _is_transient, lambda error: str(self._told(error)))
         is_about = call.method == _ABOUT
         self._media_type = STREAM_MEDIA_TYPE if stream else _JSON if is_about else MEDIA_TYPE
         # One id for all attempts, by which they are found in the logs of what is on the way.
         headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
-        self.request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
-        """The keyword arguments of httpx's `build_request`."""
+        self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         if not is_about:
-            self.request = {
+            self._request = {
                 "method": "POST",
                 "url": f"{url}/checkpoints/{call.method}",
                 "headers": {**headers, "Content-Type": MEDIA_TYPE},
                 "content": packed(call.params),
             }
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The keyword arguments of httpx's `build_request`, for an attempt that begins now."""
+        return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
 
     def document(self, response: httpx.Response) -> Any:
         """Return the document of an answer, or raise what the answer stands for."""
@@ -68,6 +76,7 @@ class Exchange:
 
     def check(self, response: httpx.Response) -> None:
         """Raise what an answer stands for that has no documents; one without success has been read."""
+        self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url)
         media_type = response.headers.get("Content-Type", "")

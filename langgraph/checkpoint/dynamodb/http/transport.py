@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.connections import Connections
+from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.documents import Frames
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange
 from langgraph.checkpoint.dynamodb.http.options import (
@@ -68,6 +69,7 @@ class Transport:
         check_seconds("retry_seconds", retry_seconds, at_least=0)
         self._retry_seconds = retry_seconds
         self._auth = auth
+        self._clock = ServiceClock(timeout)
         self._connections = Connections(timeout, checked_client_options(client_options), self._authorization)
 
     def _authorization(self) -> httpx.Auth | None:
@@ -199,4 +201,4 @@ class Transport:
         self._connections.close()
 
     def _exchange(self, call: Call, *, stream: bool = False) -> Exchange:
-        return Exchange(self._url, call, self._retry_seconds, stream=stream)
+        return Exchange(self._url, call, self._retry_seconds, self._clock, stream=stream)

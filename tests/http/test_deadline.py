@@ -1,0 +1,30 @@
+"""A client tells until when it waits, by the service's clock."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+
+from langgraph.checkpoint.dynamodb.http.deadline import HEADER, ServiceClock
+
+
+def test_a_deadline_is_by_the_clock_of_the_service() -> None:
+    now = 1000.0
+    clock = ServiceClock(30.0, lambda: now)
+    assert clock.headers() == {}
+    clock.learn({"Date": formatdate(5000.0, usegmt=True)})
+    now = 1010.0
+    # Ten seconds later there, and for as long as is waited, less what is not sure of both clocks.
+    assert float(clock.headers()[HEADER]) == 5010.5 + 28.0
+
+
+def test_a_short_time_is_not_over_before_it_begins() -> None:
+    clock = ServiceClock(1.0, lambda: 0.0)
+    clock.learn({"Date": formatdate(0.0, usegmt=True)})
+    assert float(clock.headers()[HEADER]) == 1.0
+
+
+def test_what_is_no_date_changes_nothing() -> None:
+    clock = ServiceClock(30.0, lambda: 0.0)
+    for each in ({}, {"Date": "soon"}, {"Date": ""}):
+        clock.learn(each)
+        assert clock.headers() == {}
