@@ -141,8 +141,11 @@ $(GATEWAY_PACKAGE).zip: $(LAMBDA_SOURCES)
 	$(call INSTALL_FOR_LAMBDA,$(GATEWAY_PACKAGE),aioboto3$(comma)gateway-lambda)
 	$(call ZIP_FOR_LAMBDA,$(GATEWAY_PACKAGE))
 
+# PRINCIPALS is a file that says who may call; docs/gateway.md has one.
+PRINCIPALS ?=
 deploy-gateway: $(GATEWAY_PACKAGE).zip
-	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,$(GATEWAY_PARAMETERS))
+	$(if $(PRINCIPALS),,$(error Say who may call: make deploy-gateway PRINCIPALS=principals.yaml; see docs/gateway.md))
+	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,"Principals=$$(cat $(PRINCIPALS))" $(GATEWAY_PARAMETERS))
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))

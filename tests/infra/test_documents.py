@@ -1,7 +1,9 @@
-"""What docs/operations.md computes is what comes out."""
+"""What docs/operations.md and docs/gateway.md compute is what comes out, and what they show can be used."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 
 from langgraph.checkpoint.dynamodb._format.pricing import (
@@ -10,15 +12,72 @@ from langgraph.checkpoint.dynamodb._format.pricing import (
     STORED_GB_MONTH_DOLLARS,
     WRITE_UNIT_DOLLARS,
 )
-from tests.infra.rendering import INFRA
+from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
+from tests.infra.rendering import INFRA, load
+from tests.infra.test_gateway_templates import STACKS
 
+GATEWAY = (INFRA.parent / "docs" / "gateway.md").read_text(encoding="utf-8")
 DOCUMENT = (INFRA.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def _numbers(row: str) -> list[int]:
     """The numbers of a row's second cell."""
     (cells,) = re.findall(rf"^\| {row}.*?\| (.*?) \|", DOCUMENT, re.MULTILINE)
     return [int(each.replace(",", "")) for each in re.findall(r"[\d,]+\d", cells)]
+
+
+def _section(document: str, heading: str) -> str:
+    return document.split(f"{heading}\n", 1)[1].split("\n##", 1)[0]
+
+
+def test_what_a_gateway_costs_follows_from_its_templates_and_adds_up() -> None:
+    costs = _section(GATEWAY, "### What a deployment costs")
+    sums = re.findall(rf"([$\d(][\d {TIMES}+().,$]*) = \$([\d.]+)", costs)
+    assert len(sums) == 4
+    for written, result in sums:
+        plain = re.sub(r"[$,]", "", written).replace(TIMES, "*")
+        assert f"{_value(plain):.2f}" == result, written
+    for name, row in (("gateway.yaml", "function URL"), ("gateway-ecs.yaml", "ECS")):
+        kinds = [each["Type"] for each in load(name)["Resources"].values()]
+        alarms, secrets = (
+            kinds.count(kind) for kind in ("AWS::CloudWatch::Alarm", "AWS::SecretsManager::Secret")
+        )
+        # On ECS the principals are a secret besides, which is made by hand.
+        secrets += name == "gateway-ecs.yaml"
+        (cells,) = re.findall(rf"^\| {row} \| (.*?) \|", costs, re.MULTILINE)
+        assert cells.split("= $")[0].rstrip().endswith(f"{secrets} {TIMES} $0.40 + {alarms} {TIMES} $0.10")
+
+
+def _value(expression: str) -> float:
+    """The value of a sum of products."""
+
+    def of(node: ast.expr) -> float:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return node.value
+        assert isinstance(node, ast.BinOp)
+        left, right = of(node.left), of(node.right)
+        return left + right if isinstance(node.op, ast.Add) else left * right
+
+    return of(ast.parse(expression.strip(), mode="eval").body)
+
+
+def test_the_policy_for_an_agent_elsewhere_is_that_of_the_template() -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", _section(GATEWAY, "### On Lambda"), re.DOTALL)
+    written = json.loads(block)
+    stack = STACKS["function URL"]
+    arn = written["Statement"][0]["Resource"]
+    own = json.dumps(stack.properties("ClientPolicy")["PolicyDocument"])
+    assert json.loads(own.replace(stack.outputs["FunctionArn"], arn)) == written
+
+
+def test_the_principals_that_are_shown_are_understood() -> None:
+    lambdas, ecs = (_section(GATEWAY, heading) for heading in ("### On Lambda", "### On ECS"))
+    (file,) = re.findall(r"```yaml\n(.*?)```", lambdas, re.DOTALL)
+    (authorizer,) = re.findall(r"`(authorizer: \{.*?\})`", lambdas)
+    (bearer,) = re.findall(r"`(bearer: \{.*?\}\})`", ecs)
+    for written in (file, authorizer, bearer.replace("<hash>", "0" * 64)):
+        assert GatewayOptions.model_validate({"principals": written}).principals.authenticate() is not None
 
 
 def test_what_conversations_cost_follows_from_their_units() -> None:

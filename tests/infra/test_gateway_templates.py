@@ -87,6 +87,23 @@ def test_another_policy_of_the_table_stands_in_for_the_agents(make: Node) -> Non
     assert TABLE_STACK.outputs["AgentPolicyArn"] not in given
 
 
+def test_expiry_is_the_services_and_off_unless_it_is_asked_for() -> None:
+    name = "LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS"
+    assert name not in variables_of(STACKS["function URL"])
+    assert name not in variables_of(STACKS["ECS"])
+    assert variables_of(on_lambda(TtlSeconds="3600"))[name] == "3600"
+    assert variables_of(on_ecs(TtlSeconds="3600"))[name] == "3600"
+
+
+def variables_of(stack: Stack) -> dict[str, str]:
+    """The environment of the service, without its secrets."""
+    if "Gateway" in stack.resources:
+        found: dict[str, str] = stack.properties("Gateway")["Environment"]["Variables"]
+        return found
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    return {each["Name"]: each["Value"] for each in container["Environment"]}
+
+
 def test_a_function_url_is_for_callers_with_iam() -> None:
     stack = STACKS["function URL"]
     assert stack.properties("FunctionUrl")["AuthType"] == "AWS_IAM"

@@ -267,6 +267,31 @@ def test_deploy_of_the_ecs_example(make: Make) -> None:
     assert given == ["TableStackName=langgraph-checkpoints", *network]
 
 
+def test_the_gateway_is_deployed_with_who_may_call_and_with_its_package(make: Make, tmp_path: Path) -> None:
+    package, principals = tmp_path / "gateway", tmp_path / "principals.yaml"
+    principals.write_text('iam:\n  agents: {arns: ["arn:aws:iam::123456789012:role/agents"], tenant: acme}\n')
+    Path(f"{package}.zip").write_bytes(b"package")
+    built = ["--assume-old", f"{package}.zip", f"GATEWAY_PACKAGE={package}", "BUCKET=b"]
+    given = "GATEWAY_PARAMETERS=MemorySize=1769 TtlSeconds=3600"
+    _, commands = make("deploy-gateway", *built, f"PRINCIPALS={principals}", given, "STACK=blue")
+    overrides = deployments(commands)["blue-gateway"]["--parameter-overrides"]
+    values = dict(word.split("=", 1) for word in overrides)
+    assert values["TableStackName"] == "blue"
+    assert values["Principals"] == principals.read_text().strip()
+    assert (values["MemorySize"], values["TtlSeconds"]) == ("1769", "3600")
+    [copy] = [command for command in commands if command[:2] == ["s3", "cp"]]
+    assert copy[-1] == f"s3://{values['CodeBucket']}/{values['CodeKey']}"
+    output, _ = make("deploy-gateway", *built, status=2)
+    assert "PRINCIPALS=principals.yaml" in output
+
+
+def test_the_gateway_on_ecs_is_deployed_with_its_network(make: Make) -> None:
+    network = ["Image=r/gateway:1", "VpcId=vpc-1", "LoadBalancerSubnetIds=subnet-1,subnet-2"]
+    _, commands = make("deploy-gateway-ecs", f"GATEWAY_PARAMETERS={' '.join(network)}")
+    given = deployments(commands)["langgraph-checkpoints-gateway-ecs"]["--parameter-overrides"]
+    assert given == ["TableStackName=langgraph-checkpoints", *network]
+
+
 def changes(commands: list[list[str]]) -> list[tuple[str, ...]]:
     """What each command did that changes a stack, and to which."""
     asking = ("describe", "list", "wait", "deploy")
