@@ -77,7 +77,9 @@ async function showPlace(source, start, recent, place) {
     await page.open(place);
     recent.add(thread);
   } catch (error) {
-    if (mine === page) {
+    if (mine === page && page.hasBegun) {
+      say(error.message);
+    } else if (mine === page) {
       fill(parts.main, el("p", { class: "problem", role: "alert" }, error.message));
     }
   }

@@ -86,7 +86,14 @@ export class ThreadPage {
     if (this.#shown === null && checkpoint !== null) {
       await this.go(ns, checkpoint, null);
     }
+    // By now its parent and its children are known.
+    this.#summarize();
     performance.mark("whole");
+  }
+
+  /** Whether there is something to see. */
+  get hasBegun() {
+    return this.#shown !== null;
   }
 
   /** Ends all that is under way. */
@@ -99,23 +106,11 @@ export class ThreadPage {
 
   /** Selects a checkpoint, and shows it once the selection rests. */
   select(key) {
-    if (key === this.#shown?.key) {
-      return;
+    if (key !== this.#shown?.key) {
+      this.#turnTo(key);
+      this.tabs.panel.setAttribute("aria-busy", "true");
+      this.#timer = setTimeout(() => this.show(this.#tab), REST_MILLISECONDS);
     }
-    this.#shown = this.model.checkpoints.get(key);
-    this.#against = null;
-    this.tree.select(key);
-    this.tree.compare(null);
-    const view = this.#view();
-    const tell = {
-      select: (each) => this.select(each),
-      tab: (name) => this.show(name),
-      toggle: (path) => this.toggle(path),
-    };
-    fill(this.summary, summaryView(this.#shown, this.model, view, tell));
-    this.told.moved({ ns: this.#shown.ns, checkpoint: this.#shown.id, tab: this.#tab });
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.show(this.#tab), REST_MILLISECONDS);
   }
 
   /** Compares the shown checkpoint with another one of its namespace. */
@@ -151,11 +146,11 @@ export class ThreadPage {
       this.#begin();
       return;
     }
-    this.select(key);
-    clearTimeout(this.#timer);
+    this.#turnTo(key);
     await this.show(path === null ? this.#tab : path[0] === "writes" ? "pending" : "state");
     const found = path === null ? null : reveal(this.tabs.panel, path);
     if (found !== null) {
+      found.tabIndex = -1;
       found.scrollIntoView({ block: "center" });
       found.classList.add("revealed");
       found.focus({ preventScroll: true });
@@ -164,6 +159,9 @@ export class ThreadPage {
 
   /** Shows a tab of the checkpoint. */
   async show(tab) {
+    if (this.#shown === null) {
+      return;
+    }
     this.#stop.abort();
     this.#stop = new AbortController();
     const { signal } = this.#stop;
@@ -188,6 +186,29 @@ export class ThreadPage {
         this.tabs.panel.setAttribute("aria-busy", "false");
       }
     }
+  }
+
+  /** Makes another checkpoint the selected one, but for what the tabs show. */
+  #turnTo(key) {
+    clearTimeout(this.#timer);
+    this.#shown = this.model.checkpoints.get(key);
+    this.#against = null;
+    this.tree.select(key);
+    this.tree.compare(null);
+    this.#summarize();
+    this.told.moved({ ns: this.#shown.ns, checkpoint: this.#shown.id, tab: this.#tab });
+  }
+
+  #summarize() {
+    if (this.#shown === null) {
+      return;
+    }
+    const tell = {
+      select: (key) => this.select(key),
+      tab: (name) => this.show(name),
+      toggle: (path) => this.toggle(path),
+    };
+    fill(this.summary, summaryView(this.#shown, this.model, this.#view(), tell));
   }
 
   #begin() {
@@ -234,8 +255,7 @@ export class ThreadPage {
         const ns = this.#shown.ns;
         return costView(cost, this.#shown.id, steps, (id) => {
           // The chart stays what it is, with the focus in it.
-          this.select(keyOf(ns, id));
-          clearTimeout(this.#timer);
+          this.#turnTo(keyOf(ns, id));
         });
       }
       default:
