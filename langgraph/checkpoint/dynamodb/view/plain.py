@@ -5,7 +5,7 @@ They are plain data and `Stored`. Nothing here goes as deep in Python's stack as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -167,3 +167,24 @@ def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[
             waiting += [((*at, key), part) for key, part in reversed(entries.items())]
         elif isinstance(content, LISTS):
             waiting += reversed([((*at, place), part) for place, part in enumerate(content)])
+
+
+def new_texts(
+    value: Any, before: Any, path: tuple[str | int, ...], holds: Callable[[str], bool]
+) -> list[tuple[tuple[str | int, ...], str]]:
+    """The texts and numbers that a value has and another one has not, if they hold what is looked for.
+
+    What lists of both have is the same object for as long as it is kept, and is passed over.
+    """
+    places = [path]
+    if isinstance(value, list) and isinstance(before, list):
+        places = [(*path, place) for place in range(len(value))]
+    else:
+        value, before = [value], [before]
+    had, has = {id(each) for each in before}, {id(each) for each in value}
+    new = [(place, each) for place, each in zip(places, value, strict=True) if id(each) not in had]
+    found = [pair for place, each in new for pair in texts(each, place) if holds(pair[1])]
+    if found:
+        old = {text for each in before if id(each) not in has for _, text in texts(each)}
+        found = [pair for pair in found if pair[1] not in old]
+    return found

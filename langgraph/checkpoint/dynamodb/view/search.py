@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import AnyStr, TypeAlias
 
@@ -14,7 +15,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view.documents import Hit, Search
 from langgraph.checkpoint.dynamodb.view.lane import Lane
-from langgraph.checkpoint.dynamodb.view.plain import texts
+from langgraph.checkpoint.dynamodb.view.plain import new_texts
 from langgraph.checkpoint.dynamodb.view.record import Record
 from langgraph.checkpoint.dynamodb.view.tree import Known, know, node_of, stored
 
@@ -108,12 +109,12 @@ class _Looking:
                 had = yield from self._places_in(lane, parent, before)
             if not (yield from self._places_in(lane, group, value)) - had and not self._is_number:
                 continue
-            old = set[str]()
+            old = None
             if before is not None and parent is not None:
-                old = {each for _, each in texts((yield from lane.value(parent, before)))}
-            for path, found in texts((yield from lane.value(group, value)), ("values", name)):
-                if found not in old:
-                    self._note(lane, group, known, path, found, None)
+                old = yield from lane.value(parent, before)
+            new = yield from lane.value(group, value)
+            for path, found in new_texts(new, old, ("values", name), self._is_in):
+                self._note(lane, group, known, path, found, None)
 
     def _in_writes(self, lane: Lane, group: Group, known: Known) -> Op[None]:
         place = -1
@@ -124,10 +125,9 @@ class _Looking:
                     continue
                 value = None if known.body is None else known.body.values.get(write.channel)
                 own = None if value is None else (yield from lane.value(group, value))
-                old = {each for _, each in texts(own)}
-                for path, found in texts(lane.loads(write, task.item), ("writes", place)):
-                    if found not in old:
-                        self._note(lane, group, known, path, found, node_of(task, known.sends))
+                written = lane.loads(write, task.item)
+                for path, found in new_texts(written, own, ("writes", place), self._is_in):
+                    self._note(lane, group, known, path, found, node_of(task, known.sends))
 
     def _places_in(self, lane: Lane, group: Group, value: StoredValue) -> Op[Places]:
         """What is around the text in a stored value, each time that it is there."""
@@ -146,6 +146,13 @@ class _Looking:
             return _around(self.text.lower().encode(), raw.lower())
         return _around(self.text.casefold(), raw.decode(errors="replace").casefold())
 
+    def _places_of(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the text begins and ends in another one."""
+        return (each.span() for each in re.finditer(re.escape(self.text), text, re.IGNORECASE))
+
+    def _is_in(self, text: str) -> bool:
+        return next(self._places_of(text), None) is not None
+
     def _note(
         self,
         lane: Lane,
@@ -155,10 +162,8 @@ class _Looking:
         found: str,
         node: str | None,
     ) -> None:
-        match = re.search(re.escape(self.text), found, re.IGNORECASE)
-        if match is None:
-            return
-        before = found[max(0, match.start() - _BEFORE) : match.start()]
+        start, end = next(self._places_of(found))
+        before = found[max(0, start - _BEFORE) : start]
         step = known.metadata.get("step")
         self.hits.append(
             Hit(
@@ -168,7 +173,7 @@ class _Looking:
                 stored_at=stored(group, known.body),
                 path=list(path),
                 node=node,
-                excerpt=before + found[match.start() : match.end() + _BEHIND],
+                excerpt=before + found[start : end + _BEHIND],
                 at=len(before.encode("utf-16-le", "surrogatepass")) // 2,
             )
         )
