@@ -153,7 +153,7 @@ async def _look_at_all(page: Page) -> None:
 
 @contextmanager
 def _served(saver: DynamoDBSaver) -> Iterator[str]:
-    with PageServer(Answers(Session(saver)), 0, "benchmark") as server:
+    with PageServer(Answers(Session(saver)), 0) as server:
         thread = threading.Thread(target=server.run)
         thread.start()
         yield server.address

@@ -37,8 +37,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         servers.append(self)
 
     def look(address: str) -> None:
+        page = httpx.get(address, trust_env=False, follow_redirects=True)
+        found.append(str(page.url))
+        found.append(httpx.get(f"{page.url}api/start", trust_env=False).text)
         found.append(address)
-        found.append(httpx.get(f"{address}api/start", trust_env=False).text)
         servers[0].end()
 
     def browse(address: str) -> bool:
@@ -53,7 +55,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_page_is_served_and_opened(run: Run, table: str, opened: list[str]) -> None:
     ended = run("view", "chat", "--table", table)
     assert ended.code == 0
-    address, start = opened
+    address, start, invitation = opened
+    assert invitation != address
     assert ended.out == f"{address}\n"
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", address)
     assert json.loads(start)["thread"] == "chat"
@@ -127,7 +130,7 @@ def test_a_thread_that_is_not_there_has_no_file(run: Run, table: str, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("missing", "code"), [("starlette", 4), ("secrets", None)])
+@pytest.mark.parametrize(("missing", "code"), [("starlette", 4), ("hmac", None)])
 def test_without_the_extra_it_says_what_to_install(
     run: Run, table: str, monkeypatch: pytest.MonkeyPatch, missing: str, code: int | None
 ) -> None:

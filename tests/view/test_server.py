@@ -219,7 +219,7 @@ def test_an_error_that_nobody_has_foreseen_says_nothing_of_itself(
 @pytest.fixture
 def served(saver: DynamoDBSaver) -> Iterator[PageServer]:
     """Give a server at a port of its own."""
-    with PageServer(Answers(Session(saver)), 0, TOKEN) as served:
+    with PageServer(Answers(Session(saver)), 0) as served:
         running = threading.Thread(target=served.run)
         running.start()
         yield served
@@ -231,7 +231,15 @@ def test_it_is_reached_from_this_machine_by_its_address(served: PageServer) -> N
     assert served.address.startswith("http://127.0.0.1:")
     found = httpx.get(f"{served.address}api/start", trust_env=False)
     assert (found.status_code, found.json()["thread"]) == (200, None)
-    assert is_refused(httpx.get(served.address.replace(TOKEN, "guessed"), trust_env=False))
+    guessed = served.address[:-2] + ("x" if served.address[-2] != "x" else "y") + "/"
+    assert is_refused(httpx.get(guessed, trust_env=False))
+
+
+def test_an_invitation_leads_to_the_page_once(served: PageServer) -> None:
+    found = httpx.get(served.invitation, trust_env=False, follow_redirects=True)
+    assert (found.status_code, str(found.url)) == (200, served.address)
+    assert is_refused(httpx.get(served.invitation, trust_env=False))
+    assert is_refused(httpx.get(f"{served.invitation}api/start", trust_env=False))
 
 
 _AWAY = (
@@ -259,10 +267,10 @@ _AWAY = (
 
 
 def test_there_is_no_way_out_of_the_folder(served: PageServer) -> None:
-    port = int(served.address.split(":")[2].split("/")[0])
+    port, token = served.address.split(":")[2].split("/")[:2]
     for way in _AWAY:
-        request = f"GET /{TOKEN}/{way} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
-        answer = _raw(port, request)
+        request = f"GET /{token}/{way} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+        answer = _raw(int(port), request)
         assert answer.split()[1] in (b"403", b"404"), (way, answer)
         assert b"application/problem+json" in answer, way
 
@@ -281,7 +289,7 @@ def test_a_port_that_is_taken_is_named(saver: DynamoDBSaver) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CheckpointerInputError, match=f"port {port} cannot be used"):
-            PageServer(Answers(Session(saver)), port, TOKEN)
+            PageServer(Answers(Session(saver)), port)
 
 
 # Finding threads

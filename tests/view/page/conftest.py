@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
-TOKEN = "a-token-of-the-tests"  # noqa: S105  # It opens a server of this process.
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
@@ -59,7 +58,7 @@ def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> I
 @pytest.fixture(scope="session")
 def address(saver: DynamoDBSaver) -> Iterator[str]:
     """Give the address of the page, served as the command serves it."""
-    with PageServer(Answers(Session(saver)), 0, TOKEN) as server:
+    with PageServer(Answers(Session(saver)), 0) as server:
         thread = threading.Thread(target=server.run)
         thread.start()
         yield server.address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from secrets import token_urlsafe
 from typing import Annotated, TypeAlias
 
 import typer
@@ -100,9 +99,9 @@ def _serve(desk: Desk, thread_id: str | None, port: int, *, browser: bool) -> No
         msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[view]'"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     answers = Answers(Session(desk.saver), thread_id)
-    with PageServer(answers, port, token_urlsafe(32)) as server:
+    with PageServer(answers, port) as server:
         desk.output.text(server.address)
         desk.output.note("Ctrl-C ends it.")
         if browser:
-            webbrowser.open(server.address)
+            webbrowser.open(server.invitation)
         server.run()

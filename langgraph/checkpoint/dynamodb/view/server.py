@@ -2,6 +2,9 @@
 
 A page of another origin may send requests here, and a name of its own may lead here (DNS rebinding). So the address has
 a random token in it, `Host` has to be this server's, and `Origin`, where a browser sends one, too.
+
+Other users of the machine may see with which address a browser is started. So it is started with an invitation instead,
+which leads to the address once.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
 import uvicorn
@@ -18,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import Self
@@ -57,9 +61,10 @@ _TYPES = {
 class Gate:
     """Lets through what this server's own page asks for, and refuses everything else in one way."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str, invitation: str | None) -> None:
         """Guard an app that is reached by some hosts with their port, at paths that begin with the token."""
         self._app = app
+        self._invitation = invitation
         self._hosts = hosts
         self._origins = frozenset(f"http://{each}" for each in hosts)
         self._token = token
@@ -75,9 +80,13 @@ class Gate:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        if self._is_own(Request(scope)):
-            rest = scope["path"].split("/", 2)[2]
-            await self._app({**scope, "path": f"/{rest}", "raw_path": b""}, receive, guarded)
+        _, key, *rest = scope["path"].split("/", 2)
+        is_own = self._is_own(Request(scope)) and len(rest) == 1
+        if is_own and _is(key, self._token):
+            await self._app({**scope, "path": f"/{rest[0]}", "raw_path": b""}, receive, guarded)
+        elif is_own and self._invitation is not None and _is(key, self._invitation):
+            self._invitation = None
+            await RedirectResponse(f"/{self._token}/", 303)(scope, receive, guarded)
         else:
             refused = problem(403, "This address is not served", _BY_ADDRESS)
             await refused(scope, receive, guarded)
@@ -85,24 +94,25 @@ class Gate:
     def _is_own(self, request: Request) -> bool:
         headers = request.headers
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        parts = request.scope["path"].split("/", 2)
         return (
             headers.get("host", "").lower() in self._hosts
             and (origin is None or origin.lower() in self._origins)
             and (site is None or site in ("same-origin", "none"))
-            and len(parts) == 3
-            and compare_digest(parts[1].encode(), self._token.encode())
         )
 
 
-def make_app(answers: Answers, *, port: int, token: str) -> ASGIApp:
-    """The app, as it is served at a port of 127.0.0.1 to who has the token."""
+def _is(key: str, secret: str) -> bool:
+    return compare_digest(key.encode(errors="surrogatepass"), secret.encode())
+
+
+def make_app(answers: Answers, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
+    """The app, as it is served at a port of 127.0.0.1 to who has the token, or, once, the invitation."""
     routes = [
         Route("/api/{name}", _answering(answers), methods=["GET", "POST"]),
         Route("/{name:path}", _file, methods=["GET"]),
     ]
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
-    return Gate(Starlette(routes=routes), hosts, token)
+    return Gate(Starlette(routes=routes), hosts, token, invitation)
 
 
 def _answering(answers: Answers) -> Callable[[Request], Awaitable[Response]]:
@@ -170,7 +180,7 @@ def _json(document: Any, status: int, media_type: str) -> Response:
 class PageServer:
     """The server, as it is used: bound when it is made, closed with its context."""
 
-    def __init__(self, answers: Answers, port: int, token: str) -> None:
+    def __init__(self, answers: Answers, port: int) -> None:
         """Bind a port of this machine alone; 0 is one that is free.
 
         Raises:
@@ -188,9 +198,12 @@ class PageServer:
             msg = f"port {port} cannot be used ({error.strerror}); give another --port, or none"
             raise CheckpointerInputError(msg) from error
         bound = self._socket.getsockname()[1]
+        token, invitation = token_urlsafe(32), token_urlsafe(32)
         self.address = f"http://127.0.0.1:{bound}/{token}/"
         """Where the page is."""
-        app = make_app(answers, port=bound, token=token)
+        self.invitation = f"http://127.0.0.1:{bound}/{invitation}/"
+        """What leads there once."""
+        app = make_app(answers, port=bound, token=token, invitation=invitation)
         options = uvicorn.Config(
             app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1
         )
