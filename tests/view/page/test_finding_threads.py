@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from langchain_core.messages import HumanMessage
 from playwright.async_api import Page, expect
 
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.view import story
 from tests.view.page.conftest import Visit
+from tests.view.page.test_thread_page import search
 
 pytestmark = [
     pytest.mark.engines("dynamodb-local"),
@@ -31,6 +34,22 @@ async def test_a_thread_is_found_by_its_id(visit: Visit) -> None:
     await expect(page.get_by_role("tabpanel")).to_contain_text("<script>")
     await page.go_back()
     await expect(page.get_by_role("heading", name="Threads of")).to_be_visible()
+
+
+async def test_a_thread_may_have_any_id(visit: Visit, saver: DynamoDBSaver) -> None:
+    name = "a&b=c#d%20<i>é</i>\u202e|:"
+    story.tell_once(saver, name, HumanMessage("It is here."), offer={"\u202ekey": "value"})
+    page = await visit()
+    await finder(page)
+    await page.get_by_label("Thread id").fill(name)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("tabpanel")).to_contain_text("It is here.")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text(r"<i>é</i>\u202e|:")
+    findings = await search(page, "value")
+    await findings.get_by_role("button", name="offer").click()
+    await expect(page.locator(".revealed")).to_contain_text(r"\u202ekey value")
+    await page.reload()
+    await expect(page.get_by_role("tabpanel")).to_contain_text("It is here.")
 
 
 async def test_a_thread_is_found_by_a_run(visit: Visit) -> None:

@@ -6,7 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const COMMANDS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]/gu;
 
 /** Text with every character that would act instead of being seen spelled as its number. */
-function readable(text) {
+export function readable(text) {
   return String(text).replace(COMMANDS, (each) => `\\u${each.codePointAt(0).toString(16).padStart(4, "0")}`);
 }
 

@@ -1,6 +1,6 @@
 // A stored value as text that folds. What is large is shown piece by piece, and what the document left out is asked for.
 
-import { el, fill } from "./dom.js";
+import { el, fill, readable } from "./dom.js";
 import { counted, sized } from "./format.js";
 
 /** How many characters of a text are shown at first, and at each further step. */
@@ -225,7 +225,7 @@ function maskOf(node) {
 export function reveal(root, path) {
   let found = null;
   for (let length = 2; length <= path.length; length += 1) {
-    const sought = JSON.stringify(path.slice(0, length));
+    const sought = readable(JSON.stringify(path.slice(0, length)));
     const element = root.querySelector(`[data-path="${CSS.escape(sought)}"]`);
     if (element === null) {
       continue;
