@@ -28,7 +28,7 @@ ROOMS := $(foreach room,config cli migrate view,$(patsubst %/,%,$(wildcard tests
 MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(ROOMS))
 
-.PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz mutants lint format types check constraints clean
+.PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz fuzz-gateway mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
@@ -40,6 +40,7 @@ help:
 	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
+	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
 	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
@@ -135,6 +136,9 @@ fuzz: setup
 	$(BIN)/uv pip install --quiet --python .venv-fuzz/bin/python --constraint constraints/aioboto3.txt \
 		--build-constraint constraints/aioboto3.txt --editable . --group test atheris==3.0.0
 	.venv-fuzz/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
+
+fuzz-gateway: setup engine
+	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
 
 # Changes one place of the operations' code after the other and prints what no quick test noticed; what was found out is
 # kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show` prints a change.

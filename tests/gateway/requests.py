@@ -38,22 +38,33 @@ def _value(annotation: Any, metadata: list[Any], text: str) -> Any:
     return {str: text, bytes: _BYTES, int: 1, float: 1.0, bool: True}[annotation]
 
 
-def paths_of_texts(request: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def paths_of_texts(request: Any) -> list[tuple[str | int, ...]]:
     """Where a request has texts."""
-    if isinstance(request, str):
-        yield path
-    elif isinstance(request, dict):
-        for name, value in request.items():
-            yield from paths_of_texts(value, (*path, name))
-    elif isinstance(request, list):
-        for position, value in enumerate(request):
-            yield from paths_of_texts(value, (*path, position))
+    return [path for path in places_of_values(request) if isinstance(found(request, path), str)]
+
+
+def found(request: Any, path: tuple[str | int, ...]) -> Any:
+    """What a request has in a place."""
+    for part in path:
+        request = request[part]
+    return request
 
 
 def replaced(request: Any, path: tuple[str | int, ...], value: Any) -> Any:
-    """The request with another value in one place."""
+    """The request with another value in one place, which may be one that it does not have yet."""
     if not path:
         return value
     copy: Any = list(request) if isinstance(request, list) else dict(request)
-    copy[path[0]] = replaced(request[path[0]], path[1:], value)
+    copy[path[0]] = value if len(path) == 1 else replaced(request[path[0]], path[1:], value)
     return copy
+
+
+def places_of_values(request: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where a request has values, those that have others in them included."""
+    yield path
+    if isinstance(request, dict):
+        for name, value in request.items():
+            yield from places_of_values(value, (*path, name))
+    elif isinstance(request, list):
+        for position, value in enumerate(request):
+            yield from places_of_values(value, (*path, position))
