@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import boto3
+    from aiobotocore.session import AioSession
     from botocore.model import OperationModel
 
 WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
@@ -82,6 +83,11 @@ class Meter:
         session.events.register("provide-client-params.dynamodb", self._ask_for_capacity)
         session.events.register("after-call.dynamodb", self._record)
         return session
+
+    def watch_async(self, session: AioSession) -> None:
+        """Count those of a session of aiobotocore, which calls plain functions too."""
+        session.register("provide-client-params.dynamodb", self._ask_for_capacity)
+        session.register("after-call.dynamodb", self._record)
 
     @contextmanager
     def operation(self) -> Iterator[Tally]:

@@ -44,6 +44,7 @@ SECTIONS = (
     "memory",
     "flush",
     "view",
+    "gateway",
 )
 
 
