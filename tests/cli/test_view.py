@@ -71,6 +71,20 @@ def test_no_browser_is_opened_if_none_is_wanted(
     assert (ended.code, opened) == (0, [])
 
 
+def test_a_script_gets_one_document(
+    run: Run, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PageServer, "run", lambda _: None)
+    assert (
+        run("view", "--table", table, "--no-browser", "--json")
+        .json["address"]
+        .startswith("http://127.0.0.1:")
+    )
+    file = str(tmp_path / "report.html")
+    told = run("view", "chat", "--table", table, "--export", file, "--mask", "mail", "--json").json
+    assert told == {"file": file, "masks": [{"rule": "mail", "action": "masked", "times": 0}]}
+
+
 def test_ctrl_c_ends_it(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: PageServer) -> None:
         raise KeyboardInterrupt

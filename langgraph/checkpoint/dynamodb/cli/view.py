@@ -81,6 +81,9 @@ def _export(desk: Desk, thread_id: str | None, file: Path, masks: Masks) -> None
     except OSError as error:
         msg = f"{file} cannot be written: {error.strerror}"
         raise CommandError(Exit.USAGE, msg) from error
+    if desk.output.as_json:
+        desk.output.json({"file": str(file), "masks": document["masks"]})
+        return
     for each in document["masks"]:
         desk.output.note(f"{each['rule']}: {each['action']} {counted(each['times'], 'value')}")
     if not document["masks"]:
@@ -100,7 +103,10 @@ def _serve(desk: Desk, thread_id: str | None, port: int, *, browser: bool) -> No
         raise CommandError(Exit.CONFIGURATION, msg) from error
     answers = Answers(Session(desk.saver), thread_id)
     with PageServer(answers, port) as server:
-        desk.output.text(server.address)
+        if desk.output.as_json:
+            desk.output.json({"address": server.address})
+        else:
+            desk.output.text(server.address)
         desk.output.note("Ctrl-C ends it.")
         if browser:
             webbrowser.open(server.invitation)

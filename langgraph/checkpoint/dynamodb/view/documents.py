@@ -258,7 +258,7 @@ class Channel(TypedDict):
     changed: bool
     """Whether its version is another one than the parent's."""
     stored_bytes: int
-    """How much the serialized value takes up, before compression."""
+    """How much the serialized value takes up, before compression; 0 of a delta channel, and where it cannot be read."""
     serialized_as: str
     """The serializer's name of the form, such as msgpack."""
     segments: int

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 # Of segments' plaintexts, and of the values decoded from them, which take up several times what they did serialized.
 _SEGMENT_BYTES_MAX = 256 * 1024 * 1024
-_VALUE_BYTES_MAX = 64 * 1024 * 1024
+_VALUE_BYTES_MAX = 32 * 1024 * 1024
 
 
 class Shelf(Generic[T]):
@@ -51,9 +51,10 @@ class Segment(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A value, which may be None."""
+    """A value, which may be None, and how many bytes it was read from."""
 
     value: Any
+    size_bytes: int
 
 
 class Kept:

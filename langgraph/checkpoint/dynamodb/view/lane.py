@@ -198,13 +198,17 @@ class Lane:
 
     def value(self, group: Group, stored: StoredValue) -> Op[Any]:
         """A stored value as data. Checkpoints that hold the same share it, so nobody may change it."""
+        return (yield from self.measured_value(group, stored)).value
+
+    def measured_value(self, group: Group, stored: StoredValue) -> Op[Value]:
+        """A stored value with how much it takes up."""
         key = (self.at.pk, stored)
         found = self._kept.values.get(key)
         if found is None:
             raw = yield from self.raw(group, stored)
-            found = Value(self._codec.loads(stored.kind, raw, group.head))
+            found = Value(self._codec.loads(stored.kind, raw, group.head), len(raw))
             self._kept.values.keep(key, found, len(raw))
-        return found.value
+        return found
 
     def segments_of(self, group: Group) -> set[bytes]:
         """Every segment that a checkpoint and its writes name, index segments included."""

@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.view.documents import Channel, Node, Pending, State, Write
+from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, State, Write
 from langgraph.checkpoint.dynamodb.view.lane import Lane
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.plain import part_at
@@ -39,23 +39,8 @@ def state(lane: Lane, group: Group, shower: Shower) -> Op[State]:
     before = {} if parent is None else versions((yield from lane.body(parent)))
     channels = []
     for name in (yield from channels_of(lane, group)):
-        version = versions(body).get(name)
-        stored = body.values.get(name)
-        node, problem = yield from _shown(lane, group, body, name, shower)
-        contents = {} if stored is None else (yield from lane.contents(stored.segments))
-        size = 0 if stored is None else len(stored.preamble) + len(stored.tail)
-        channels.append(
-            Channel(
-                name=name,
-                version=None if version is None else str(version),
-                changed=version != before.get(name),
-                stored_bytes=size + sum(map(len, contents.values())),
-                serialized_as=_DELTA if stored is None else stored.kind,
-                segments=0 if stored is None else len(stored.segments),
-                node=node,
-                problem=problem,
-            )
-        )
+        channels.append((yield from _channel(lane, group, body, name, shower)))
+        channels[-1]["changed"] = versions(body).get(name) != before.get(name)
     return State(
         thread=lane.at.thread_id,
         ns=lane.at.namespace,
@@ -65,13 +50,27 @@ def state(lane: Lane, group: Group, shower: Shower) -> Op[State]:
     )
 
 
-def _shown(
-    lane: Lane, group: Group, body: Body, name: str, shower: Shower
-) -> Op[tuple[Node | None, str | None]]:
+def _channel(lane: Lane, group: Group, body: Body, name: str, shower: Shower) -> Op[Channel]:
+    stored, version = body.values.get(name), versions(body).get(name)
+    channel = Channel(
+        name=name,
+        version=None if version is None else str(version),
+        changed=True,
+        stored_bytes=0,
+        serialized_as=_DELTA if stored is None else stored.kind,
+        segments=0 if stored is None else len(stored.segments),
+        node=None,
+        problem=None,
+    )
     try:
-        return shower.node((yield from channel_value(lane, group, body, name)), (name,)), None
+        if stored is None:
+            value = yield from channel_value(lane, group, body, name)
+        else:
+            value, channel["stored_bytes"] = yield from lane.measured_value(group, stored)
+        channel["node"] = shower.node(value, (name,))
     except CheckpointerError as error:
-        return None, str(error)
+        channel["problem"] = str(error)
+    return channel
 
 
 def channels_of(lane: Lane, group: Group) -> Op[list[str]]:
