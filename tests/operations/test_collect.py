@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from tests.support.checkpoints import noise
 from tests.support.stage import Process, Stage, changes_thread, commits, deletes, looks
@@ -135,3 +135,31 @@ def test_a_head_that_took_the_place_of_one_that_counted_does_not_count() -> None
     stage.run(stage.process().prune())
     assert "1" in _ids(stage)
     assert stage.process().values() == {"big": noise(60_000, 1), "shared": noise(60_000)}
+
+
+def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
+    """What it knew of epochs is old: a head that does not count would be the newest, and all others would go."""
+    stage = Stage()
+    process = stage.process()
+    _of_own_runs(process, ("1", "2", "3"))
+    late = stage.begin(stage.process().prune())
+    late.until(lambda call: call.method == "query")
+    fork = stage.begin(process.put("4", {"text": "fork"}, "2"))
+    fork.until(commits)
+    stage.now += CLAIM_SECONDS + 10
+    stage.run(stage.process().prune(3))
+    # Under an epoch that has ended; its process dies before it looks.
+    fork.perform()
+    with pytest.raises(ThreadBusyError, match="repeat it"):
+        late.finish()
+    assert all(stage.process().values(each) for each in ("1", "2", "3"))
+
+
+def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim() -> None:
+    stage = Stage()
+    _of_own_runs(stage.process())
+    slow = stage.begin(stage.process().prune())
+    slow.until(lambda call: call.method == "query")
+    stage.now += CLAIM_SECONDS + 10
+    slow.finish()
+    assert _ids(stage) == ["4"]

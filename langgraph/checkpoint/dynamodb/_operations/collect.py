@@ -4,7 +4,7 @@ A collection takes some of a thread's checkpoints out while puts and reads go on
 safe, and every step may be repeated:
 
 1. Claim the thread item, which keeps other collections of the thread out.
-2. Read what the thread has, and choose.
+2. Read what the thread has, make sure that the claim still holds, and choose.
 3. Cut kept checkpoints off parents that go.
 4. Delete the chosen heads, of each namespace the newest that counts last; then their writes.
 5. End the thread's epoch. A put that relied on it finds out when it looks, and starts again under the next one.
@@ -39,6 +39,7 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
     adopt_thread,
+    check_claim,
     end_epoch,
     entered,
     leave_namespace,
@@ -124,6 +125,7 @@ def _collect_claimed(
     entries = yield from namespace_entries(table, claim.root)
     within = [claim.root, *(entered(claim.root, entry) for entry in entries)]
     before = yield from gather([take_inventory(table, at, with_indexes=with_indexes) for at in within])
+    yield from check_claim(table, claim)
     for each in before:
         each.count(claim.epochs)
     if not any(each.heads for each in before):

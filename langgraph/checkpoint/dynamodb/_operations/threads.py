@@ -170,6 +170,8 @@ class Claim:
     token: bytes
     epoch: bytes
     epochs: frozenset[bytes]
+    # In epoch seconds.
+    taken_at: float
 
 
 def take_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
@@ -179,9 +181,10 @@ def take_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
         delay = table.backoff(attempt)
         waited += delay
         attempt += 1
+        taken_at = table.clock()
         thread = yield from _try_claim(table, root, token, delay)
         if thread is not None:
-            return Claim(root, token, items.binary(thread, items.EPOCH), epochs_of(thread))
+            return Claim(root, token, items.binary(thread, items.EPOCH), epochs_of(thread), taken_at)
     msg = (
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; try again later (a call that died lets go after {CLAIM_SECONDS} s)"
@@ -239,6 +242,26 @@ def _keep_claim(table: Table, root: Partition, token: bytes, expires_at: int) ->
         )
     )
     return other is None or other.get(items.CLAIM) == {"B": token}
+
+
+def check_claim(table: Table, claim: Claim) -> Op[None]:
+    """Make sure that what the claim knows of epochs was true until now.
+
+    Another deletion that has taken over may have ended them; what counts would pass for what does not. While the claim
+    cannot have run out by anybody's clock, nothing is asked.
+
+    Raises:
+        ThreadBusyError: Another deletion has taken over.
+    """
+    if table.clock() - claim.taken_at <= CLAIM_SECONDS / 2:
+        return
+    thread = yield from table.get(claim.root.pk, items.THREAD)
+    if thread is None or thread.get(items.CLAIM) != {"B": claim.token}:
+        msg = (
+            f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
+            " another deletion took over before anything was deleted; repeat it"
+        )
+        raise ThreadBusyError(msg)
 
 
 def end_epoch(table: Table, claim: Claim) -> Op[bytes]:
