@@ -142,7 +142,7 @@ fuzz-gateway: setup engine
 
 # Changes one place of the operations' code after the other and prints what no quick test noticed; what was found out is
 # kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show` prints a change.
-MUTATED ?= collect copy put put_writes threads
+MUTATED ?= collect commit commit_writes copy put put_writes threads
 MUTMUT := .venv-mutants/bin/mutmut
 LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
 	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))
