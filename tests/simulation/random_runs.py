@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Weather
 from tests.simulation.world import OWN_RUN, Flow, World
@@ -42,7 +43,7 @@ TTLS_SECONDS: Sequence[Sequence[int | None]] = ((None,), (3000,), (None, 3000, 9
 MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
 
-def random_run(choices: Choices) -> World:
+def random_run(choices: Choices, saver: Callable[[Process], TableSaver] = TableSaver) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
     weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
     ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
@@ -52,6 +53,7 @@ def random_run(choices: Choices) -> World:
         ttls_seconds=ttls_seconds,
         memories_bytes=MEMORIES_BYTES,
         delta=choices.pick(2) == 1,
+        saver=saver,
     )
     warm = world.simulator.process()
     namespace = ("", "inner")[choices.pick(2)]

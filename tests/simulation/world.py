@@ -14,21 +14,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, CheckpointTuple
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import _format, _operations
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import lives_shorter
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
@@ -51,6 +41,7 @@ from tests.simulation.ledger import (
     Violation,
     Writes,
 )
+from tests.simulation.savers import CODEC, TableSaver
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import (
     FAIR,
@@ -88,7 +79,6 @@ READ_EVERY = 3
 SNAPSHOT_STEPS = 4
 
 NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
-_CODEC = Codec(JsonPlusSerializer())
 
 _T = TypeVar("_T")
 Flow = Generator[Any, Any, None]
@@ -134,6 +124,7 @@ class World:
         ttls_seconds: Sequence[int | None] = (None,),
         memories_bytes: Sequence[int] = (MEMORY_BYTES,),
         delta: bool = False,
+        saver: Callable[[Process], TableSaver] = TableSaver,
     ) -> None:
         """Start with an empty table.
 
@@ -144,7 +135,9 @@ class World:
             ttls_seconds: The savers' option: each process has one of these.
             memories_bytes: How much processes remember: each has one of these.
             delta: Whether the checkpoints have a delta channel.
+            saver: The saver of a process.
         """
+        self.saver = saver
         self.simulator = Simulator(
             choices,
             weather,
@@ -174,7 +167,7 @@ class World:
     ) -> Flow:
         """Go on with a conversation from where it stands: put checkpoints, and writes of one task each."""
         began = self.simulator.moment
-        latest = yield from get_tuple(process.table, _CODEC, config(thread, namespace))
+        latest = yield from self.saver(process).get_tuple(config(thread, namespace))
         self.ledger.check_latest((thread, namespace), latest, began)
         parent = None if latest is None else self.ledger.puts[thread, namespace, latest.checkpoint["id"]]
         renew = parent is None or parent.run_id != run_id
@@ -213,7 +206,7 @@ class World:
         if not children or self._delta:
             return
         child = max(children, key=_checkpoint_id)
-        parent = yield from get_tuple(process.table, _CODEC, config(*place, child.parent_id))
+        parent = yield from self.saver(process).get_tuple(config(*place, child.parent_id))
         if parent is not None:
             parent.checkpoint["channel_versions"].update(child.versions)
         self._checkpoints += 1
@@ -319,7 +312,7 @@ class World:
     def flush(self, process: Process, place: tuple[str, str], *, run_id: str = "run", tries: int = 1) -> Flow:
         """Put the newest checkpoint of some that were kept back, with its writes and those of one that never came."""
         began = self.simulator.moment
-        latest = yield from get_tuple(process.table, _CODEC, config(*place))
+        latest = yield from self.saver(process).get_tuple(config(*place))
         self.ledger.check_latest(place, latest, began)
         parent = None if latest is None else self.ledger.puts[(*place, latest.checkpoint["id"])]
         _use_up(latest)
@@ -339,13 +332,13 @@ class World:
             (config(*record.place, each), writes.writes, writes.task_id, writes.task_path)
             for each in ("0000", record.checkpoint_id)
         ]
-        yield from put_with_writes(process.table, _CODEC, *self._put_arguments(record), held)
+        yield from self.saver(process).put_with_writes(*self._put_arguments(record), held)
 
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint, and let its caller use what it gave for something else afterwards."""
         record.ttl_seconds = process.table.ttl_seconds
         arguments = self._put_arguments(record)
-        yield from put(process.table, _CODEC, *arguments)
+        yield from self.saver(process).put(*arguments)
         _, *used_up = arguments
         for each in used_up:
             each.clear()
@@ -377,12 +370,12 @@ class World:
         """Store a task's writes."""
         record.ttl_seconds = process.table.ttl_seconds
         at = config(record.thread, record.namespace, record.checkpoint_id)
-        yield from put_writes(process.table, _CODEC, at, record.writes, record.task_id, record.task_path)
+        yield from self.saver(process).put_writes(at, record.writes, record.task_id, record.task_path)
 
     def answers(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
         """Answer the newest checkpoint's task, and change the answer: special writes, which replace each other."""
         began = self.simulator.moment
-        latest = yield from get_tuple(process.table, _CODEC, config(*place))
+        latest = yield from self.saver(process).get_tuple(config(*place))
         self.ledger.check_latest(place, latest, began)
         key = (*place, latest.checkpoint["id"] if latest else "", "task")
         for number in range(times):
@@ -396,13 +389,13 @@ class World:
     def _answer(self, process: Process, key: tuple[str, str, str, str], record: Answer) -> Op[None]:
         record.ttl_seconds = process.table.ttl_seconds
         at, writes = config(*key[:3]), [(RESUME, record.value)]
-        yield from put_writes(process.table, _CODEC, at, writes, key[3], "~" + key[3])
+        yield from self.saver(process).put_writes(at, writes, key[3], "~" + key[3])
 
     def undo(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
         """Take back the newest run, and the one before."""
         for _ in range(times):
             began = self.simulator.moment
-            latest = yield from get_tuple(process.table, _CODEC, config(*place))
+            latest = yield from self.saver(process).get_tuple(config(*place))
             self.ledger.check_latest(place, latest, began)
             if latest is None:
                 return
@@ -412,26 +405,26 @@ class World:
     def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Delete a thread."""
         record = self._deletion(Deletion(kind="delete_thread", threads=[thread]))
-        yield from self.repeated(record, lambda: delete_thread(process.table, thread), tries)
+        yield from self.repeated(record, lambda: self.saver(process).delete_thread(thread), tries)
 
     def prune(self, process: Process, thread: str, kept: int = 1, tries: int = 1) -> Flow:
         """Keep only a thread's newest checkpoints."""
         record = self._deletion(
             Deletion(kind="prune", threads=[thread], kept=kept, ttl_seconds=process.table.ttl_seconds)
         )
-        yield from self.repeated(record, lambda: prune(process.table, [thread], "keep_last", kept), tries)
+        yield from self.repeated(record, lambda: self.saver(process).prune([thread], kept), tries)
 
     def delete_for_runs(self, process: Process, run_id: str, tries: int = 1) -> Flow:
         """Delete the checkpoints of a run."""
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[run_id]))
-        yield from self.repeated(record, lambda: delete_for_runs(process.table, [run_id]), tries)
+        yield from self.repeated(record, lambda: self.saver(process).delete_for_runs([run_id]), tries)
 
     def repair(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Remove what nothing can reach, which is a deletion that takes no checkpoint."""
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[]))
 
         def attempt() -> Op[None]:
-            found = yield from verify_thread(process.table, _CODEC, thread)
+            found = yield from verify_thread(process.table, CODEC, thread)
             _check_sound(found)
             yield from repair_thread(process.table, found)
 
@@ -446,13 +439,13 @@ class World:
         # Of several copies at once, the one that began the thread decides for how long it lives.
         if lives_shorter(ttl_seconds, record.ttl_seconds):
             record.ttl_seconds = ttl_seconds
-        yield from self.repeated(record, lambda: copy_thread(process.table, _CODEC, source, target), 1)
+        yield from self.repeated(record, lambda: self.saver(process).copy_thread(source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
         """Read a conversation in every way, over and over."""
         for _ in range(times):
             began = self.simulator.moment
-            latest = yield from get_tuple(process.table, _CODEC, config(thread, namespace))
+            latest = yield from self.saver(process).get_tuple(config(thread, namespace))
             self.ledger.check_latest((thread, namespace), latest, began)
             yield from self.read_everything(process, thread)
 
@@ -460,9 +453,7 @@ class World:
         """List a thread, and read by their ids what the list lacks and a share of what it has."""
         began = self.simulator.moment
         all_namespaces: RunnableConfig = {"configurable": {"thread_id": thread}}
-        listed = yield from collected(
-            list_checkpoints(process.table, _CODEC, all_namespaces, None, None, None)
-        )
+        listed = yield from collected(self.saver(process).list(all_namespaces))
         self.ledger.check_list(thread, listed, began)
         found = {(each.config["configurable"]["checkpoint_ns"], each.checkpoint["id"]) for each in listed}
         for position, record in enumerate(self.ledger.puts_in(thread), self.simulator.moves):
@@ -470,7 +461,7 @@ class World:
                 continue
             began = self.simulator.moment
             at = config(thread, record.namespace, record.checkpoint_id)
-            seen = yield from get_tuple(process.table, _CODEC, at)
+            seen = yield from self.saver(process).get_tuple(at)
             self.ledger.check_one(record, seen, began)
             if record.delta and DELTA not in record.values:
                 yield from self._rebuild(process, record)
@@ -480,7 +471,7 @@ class World:
         began = self.simulator.moment
         at = config(record.thread, record.namespace, record.checkpoint_id)
         try:
-            histories = yield from get_delta_channel_history(process.table, _CODEC, at, [DELTA])
+            histories = yield from self.saver(process).history(at, [DELTA])
         except CheckpointNotFoundError as error:
             self.ledger.check_history(record, error, began)
         else:
@@ -490,11 +481,7 @@ class World:
         """Return what a new process lists of both threads, checkpoints and writes."""
         process = self.simulator.process()
         flows = [
-            collected(
-                list_checkpoints(
-                    process.table, _CODEC, {"configurable": {"thread_id": thread}}, None, None, None
-                )
-            )
+            collected(self.saver(process).list({"configurable": {"thread_id": thread}}))
             for thread in ("one", "two")
         ]
         return [self.alone(flow) for flow in flows]
@@ -631,7 +618,7 @@ class World:
             self.alone(self.conversation(process, thread, 0, namespace=namespace))
         for thread in threads:
             self.alone(self.read_everything(process, thread))
-            _check_sound(self.alone(verify_thread(process.table, _CODEC, thread)))
+            _check_sound(self.alone(verify_thread(process.table, CODEC, thread)))
 
     def check_parts(self) -> None:
         """Let a conversation go on from what it left: a further put and its writes are whole."""
