@@ -1,0 +1,34 @@
+"""LangGraph's public conformance suite, in full, through client and service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.conformance import checkpointer_test
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.saver.test_conformance import check_conformance
+from tests.support.sync_adapter import SyncAsAsync
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+SERIALIZERS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: None,
+    "encrypted": lambda: EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"),
+}
+
+
+@pytest.mark.parametrize("serializer", SERIALIZERS)
+@pytest.mark.parametrize("side", ["async", "sync"])
+async def test_conformance_is_full(
+    make_remote: Callable[..., HttpCheckpointSaver], side: str, serializer: str
+) -> None:
+    @checkpointer_test(name="HttpCheckpointSaver")
+    async def saver_under_test() -> AsyncIterator[BaseCheckpointSaver[Any]]:
+        saver = make_remote(serde=SERIALIZERS[serializer]())
+        yield saver if side == "async" else SyncAsAsync(saver)
+
+    await check_conformance(saver_under_test)

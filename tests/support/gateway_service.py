@@ -1,0 +1,35 @@
+"""The gateway itself, under uvicorn on this machine, in a thread of the process that tests."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import create_gateway
+
+
+@contextlib.contextmanager
+def gateway_service(saver: DynamoDBSaver, **options: Any) -> Iterator[str]:
+    """Run a gateway on a saver, which it closes, and give its address.
+
+    Args:
+        saver: The saver whose table is served.
+        options: Keyword arguments of `create_gateway`; without `authenticate` it is an insecure one.
+    """
+    app = create_gateway(saver, **({"insecure": True} | options))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            # The socket listens already: who comes early waits.
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
