@@ -9,6 +9,7 @@ a second opinion counts as a search. Where DynamoDB Local cannot run its tests a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import gc
@@ -207,6 +208,15 @@ async def make_saver(
     for saver in savers:
         await saver.aclose()
         saver.close()
+
+
+@pytest.fixture
+def event_loop_for_machine() -> Iterator[asyncio.AbstractEventLoop]:
+    """Give a loop that lives as long as the machine, since the savers' clients belong to one."""
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        yield loop
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
 
 
 @pytest.fixture(scope="session")

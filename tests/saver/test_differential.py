@@ -7,10 +7,9 @@ copies of checkpoints beside them, and changes whatever it gave or was given, ev
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from hypothesis import settings
@@ -30,6 +29,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.support.checkpoints import thread_config
 from tests.support.reference import ReferenceSaver
 from tests.support.sync_adapter import SyncAsAsync
@@ -37,7 +37,8 @@ from tests.support.sync_adapter import SyncAsAsync
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MakeSaver = Callable[[], DynamoDBSaver]
+Saver: TypeAlias = "DynamoDBSaver | HttpCheckpointSaver"
+MakeSaver: TypeAlias = Callable[[], Saver]
 
 THREADS = ["a", "a#b", "%23"]
 NAMESPACES = ["", "sub", "sub|inner:1", "#"]
@@ -138,7 +139,7 @@ class DifferentialMachine(RuleBasedStateMachine):
     checkpoints = Bundle("checkpoints")
 
     make_saver: MakeSaver
-    wrap: Callable[[DynamoDBSaver], BaseCheckpointSaver[Any]]
+    wrap: Callable[[Any], BaseCheckpointSaver[Any]]
     cold: bool
     clear: Callable[[], None]
     loop: asyncio.AbstractEventLoop
@@ -395,37 +396,30 @@ def _apply(values: dict[str, Any], kind: str, channel: str, value: Any) -> None:
         values.pop(channel, None)
 
 
-class _SyncSide(SyncAsAsync):
+class SyncSide(SyncAsAsync):
     """The blocking methods, with the strategy that only this saver has."""
 
-    def __init__(self, saver: DynamoDBSaver) -> None:
+    def __init__(self, saver: Saver) -> None:
+        """Take the saver."""
         super().__init__(saver)
-        self._dynamodb = saver
+        self._ours = saver
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
     ) -> None:
-        self._dynamodb.prune(thread_ids, strategy=strategy, keep_last=keep_last)
+        self._ours.prune(thread_ids, strategy=strategy, keep_last=keep_last)
 
 
-def _same(saver: DynamoDBSaver) -> BaseCheckpointSaver[Any]:
+def same(saver: Saver) -> BaseCheckpointSaver[Any]:
+    """Return a saver as it is."""
     return saver
 
 
-@pytest.fixture
-def event_loop_for_machine() -> Iterator[asyncio.AbstractEventLoop]:
-    """Give a loop that lives as long as the machine, since the savers' clients belong to one."""
-    with contextlib.closing(asyncio.new_event_loop()) as loop:
-        yield loop
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
-
-
 VARIANTS: dict[str, dict[str, Any]] = {
-    "sync": {"wrap": _SyncSide},
-    "async": {"wrap": _same},
-    "cold": {"wrap": _SyncSide, "cold": True},
-    "encrypted": {"wrap": _SyncSide, "encrypted": True},
+    "sync": {"wrap": SyncSide},
+    "async": {"wrap": same},
+    "cold": {"wrap": SyncSide, "cold": True},
+    "encrypted": {"wrap": SyncSide, "encrypted": True},
 }
 
 
@@ -449,6 +443,31 @@ def test_random_operations_equal_in_memory(
             made["serde"] = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
         return DynamoDBSaver(table_name, **made)
 
+    compare(
+        make, client, table_name, event_loop_for_machine, options["wrap"], cold=options.get("cold", False)
+    )
+
+
+def compare(
+    make: MakeSaver,
+    client: DynamoDBClient,
+    table_name: str,
+    loop: asyncio.AbstractEventLoop,
+    wrap: Callable[[Any], BaseCheckpointSaver[Any]],
+    *,
+    cold: bool,
+) -> None:
+    """Run random sequences of operations on savers, and compare each result with that of InMemorySaver.
+
+    Args:
+        make: Makes a saver on the table.
+        client: A client of the table's engine.
+        table_name: The table, which is emptied before each sequence.
+        loop: The event loop of the savers.
+        wrap: Makes of a saver what has its methods under async names.
+        cold: Whether each operation is done by a new saver.
+    """
+
     def clear() -> None:
         pages = client.get_paginator("scan").paginate(TableName=table_name, ProjectionExpression="PK, SK")
         for page in pages:
@@ -460,10 +479,10 @@ def test_random_operations_equal_in_memory(
         (DifferentialMachine,),
         {
             "make_saver": staticmethod(make),
-            "wrap": staticmethod(options["wrap"]),
+            "wrap": staticmethod(wrap),
             "clear": staticmethod(clear),
-            "cold": options.get("cold", False),
-            "loop": event_loop_for_machine,
+            "cold": cold,
+            "loop": loop,
         },
     )
     # A sequence of operations takes as long as a dozen examples of another test.

@@ -1,0 +1,47 @@
+"""Random sequences of every operation, through client and service and on InMemorySaver: the results are equal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.saver.test_differential import SyncSide, compare, same
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sync": {"wrap": SyncSide},
+    "async": {"wrap": same},
+    "cold": {"wrap": SyncSide, "cold": True},
+    "encrypted": {"wrap": SyncSide, "encrypted": True},
+}
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_random_operations_equal_in_memory(
+    client: DynamoDBClient,
+    table_name: str,
+    serve: Callable[..., str],
+    event_loop_for_machine: asyncio.AbstractEventLoop,
+    variant: str,
+) -> None:
+    options = VARIANTS[variant]
+    url = serve()
+
+    def make() -> HttpCheckpointSaver:
+        serde = (
+            EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+            if "encrypted" in options
+            else None
+        )
+        return HttpCheckpointSaver(url, serde=serde, client_options={"verify": NO_CERTIFICATES})
+
+    compare(make, client, table_name, event_loop_for_machine, options["wrap"], cold="cold" in options)
