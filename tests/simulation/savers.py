@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -67,6 +67,6 @@ class TableSaver:
         """Copy a thread."""
         return copy_thread(self.table, CODEC, source, target)
 
-    def history(self, config: RunnableConfig, channels: Sequence[str]) -> Op[dict[str, DeltaChannelHistory]]:
+    def history(self, config: RunnableConfig, channels: Sequence[str]) -> Op[Mapping[str, DeltaChannelHistory]]:
         """Read what delta channels are rebuilt from."""
         return get_delta_channel_history(self.table, CODEC, config, channels)
