@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Weather
-from tests.simulation.world import OWN_RUN, Flow, World
+from tests.simulation.world import OWN_RUN, Flow, MakeSaver, World
 
 WEATHERS = (
     FAIR,
@@ -43,7 +43,7 @@ TTLS_SECONDS: Sequence[Sequence[int | None]] = ((None,), (3000,), (None, 3000, 9
 MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
 
-def random_run(choices: Choices, saver: Callable[[Process], TableSaver] = TableSaver) -> World:
+def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
     weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
     ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
-from tests.simulation.simulator import Process
+from tests.simulation.simulator import Process, Simulator
 
 CODEC = Codec(JsonPlusSerializer())
 
@@ -27,8 +27,9 @@ CODEC = Codec(JsonPlusSerializer())
 class TableSaver:
     """A saver that reaches the table itself."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, simulator: Simulator, process: Process) -> None:
         """Take the process, whose memory it uses."""
+        del simulator
         self.table = process.table
 
     def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
@@ -67,6 +68,8 @@ class TableSaver:
         """Copy a thread."""
         return copy_thread(self.table, CODEC, source, target)
 
-    def history(self, config: RunnableConfig, channels: Sequence[str]) -> Op[Mapping[str, DeltaChannelHistory]]:
+    def history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> Op[Mapping[str, DeltaChannelHistory]]:
         """Read what delta channels are rebuilt from."""
         return get_delta_channel_history(self.table, CODEC, config, channels)

@@ -82,6 +82,7 @@ NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
 
 _T = TypeVar("_T")
 Flow = Generator[Any, Any, None]
+MakeSaver = Callable[[Simulator, Process], TableSaver]
 
 
 def use_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +125,7 @@ class World:
         ttls_seconds: Sequence[int | None] = (None,),
         memories_bytes: Sequence[int] = (MEMORY_BYTES,),
         delta: bool = False,
-        saver: Callable[[Process], TableSaver] = TableSaver,
+        saver: MakeSaver = TableSaver,
     ) -> None:
         """Start with an empty table.
 
@@ -137,7 +138,8 @@ class World:
             delta: Whether the checkpoints have a delta channel.
             saver: The saver of a process.
         """
-        self.saver = saver
+        self._make_saver = saver
+        self._savers: dict[str, TableSaver] = {}
         self.simulator = Simulator(
             choices,
             weather,
@@ -152,6 +154,12 @@ class World:
         self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
         self._checkpoints = 0
+
+    def saver(self, process: Process) -> TableSaver:
+        """Return the saver of a process."""
+        if process.name not in self._savers:
+            self._savers[process.name] = self._make_saver(self.simulator, process)
+        return self._savers[process.name]
 
     # Flows of actors.
 

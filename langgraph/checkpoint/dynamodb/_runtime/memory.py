@@ -154,6 +154,14 @@ class Memory:
         with self._lock:
             self._drop(key)
 
+    def forget_all(self, beginning: str = "") -> None:
+        """Drop all that is known of partitions whose keys begin so."""
+        with self._lock:
+            keys = [(key, key if isinstance(key, str) else key[0]) for key in self._entries]
+            for key, pk in keys:
+                if pk.startswith(beginning):
+                    self._drop(key)
+
     def _get(self, keys: Iterable[_Key]) -> list[Entry | ThreadEntry | StoredSegment | None]:
         found = []
         with self._lock:

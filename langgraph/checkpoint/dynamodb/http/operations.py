@@ -303,25 +303,34 @@ def store_with_writes(
 # Deleting and copying
 
 
-def delete_thread(thread_id: str) -> Op[None]:
+def delete_thread(gateway: Gateway, thread_id: str) -> Op[None]:
     """Delete a thread."""
-    yield from ask("delete-thread", {"thread_id": checked_id(thread_id, "thread_id")})
+    checked = checked_id(thread_id, "thread_id")
+    yield from _delete(gateway, "delete-thread", {"thread_id": checked}, [checked])
 
 
-def delete_for_runs(run_ids: Sequence[str]) -> Op[None]:
+def delete_for_runs(gateway: Gateway, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs."""
-    yield from ask("delete-for-runs", {"run_ids": checked_ids(run_ids, "run_ids")})
+    yield from _delete(gateway, "delete-for-runs", {"run_ids": checked_ids(run_ids, "run_ids")})
 
 
-def prune(thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
+def prune(gateway: Gateway, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
     checked_count(strategy, keep_last)
-    document = {
-        "thread_ids": checked_ids(thread_ids, "thread_ids"),
-        "strategy": strategy,
-        "keep_last": keep_last,
-    }
-    yield from ask("prune", document)
+    checked = checked_ids(thread_ids, "thread_ids")
+    document = {"thread_ids": checked, "strategy": strategy, "keep_last": keep_last}
+    yield from _delete(gateway, "prune", document, checked)
+
+
+def _delete(
+    gateway: Gateway, endpoint: str, document: Mapping[str, Any], thread_ids: Sequence[str] | None = None
+) -> Op[None]:
+    """Delete, and forget what was known of the threads, or of all: whatever came of it, some of that has gone."""
+    try:
+        yield from ask(endpoint, document)
+    finally:
+        for root in [""] if thread_ids is None else [items.partition(each).root for each in thread_ids]:
+            gateway.table.memory.forget_all(root)
 
 
 def copy_thread(

@@ -305,19 +305,19 @@ class HttpCheckpointSaver(BaseCheckpointSaver[Any]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and all else, in every namespace."""
-        self._blocking.run(operations.delete_thread(thread_id))
+        self._blocking.run(operations.delete_thread(self._gateway, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Do as `delete_thread` does."""
-        await self._async.run(operations.delete_thread(thread_id))
+        await self._async.run(operations.delete_thread(self._gateway, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that carry one of these run ids in their metadata, in every thread."""
-        self._blocking.run(operations.delete_for_runs(run_ids))
+        self._blocking.run(operations.delete_for_runs(self._gateway, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Do as `delete_for_runs` does."""
-        await self._async.run(operations.delete_for_runs(run_ids))
+        await self._async.run(operations.delete_for_runs(self._gateway, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes; what the target has besides stays."""
@@ -335,13 +335,13 @@ class HttpCheckpointSaver(BaseCheckpointSaver[Any]):
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
     ) -> None:
         """Remove old checkpoints of threads, with the writes and values that only they need."""
-        self._blocking.run(operations.prune(thread_ids, strategy, keep_last))
+        self._blocking.run(operations.prune(self._gateway, thread_ids, strategy, keep_last))
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
     ) -> None:
         """Do as `prune` does."""
-        await self._async.run(operations.prune(thread_ids, strategy, keep_last))
+        await self._async.run(operations.prune(self._gateway, thread_ids, strategy, keep_last))
 
     # Versions
 

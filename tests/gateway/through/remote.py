@@ -1,0 +1,255 @@
+"""Simulated processes whose saver reaches the table through the gateway; both run on the model of DynamoDB.
+
+The client's operations ask endpoints, and each request is answered by a service process of its own, which knows nothing
+of any other request. Between the two, connections break before the effect and after it, clients give up requests that
+go on, and services die half-way. As the transport does, a client sends again what got no answer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Generator, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import ormsgpack
+from botocore.exceptions import ReadTimeoutError
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import ValidationError
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
+from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, Stream, gather
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.operations import Operations
+from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
+from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.operations import Gateway
+from tests.simulation.ledger import Violation
+from tests.simulation.savers import TableSaver
+from tests.simulation.simulator import FAIR, MEMORY_BYTES, TABLE, Process, Simulator
+from tests.simulation.world import NETWORK_ERRORS
+
+T = TypeVar("T")
+
+# How often a request is sent that gets no answer.
+ATTEMPTS = 3
+# Per request, where the weather is not fair: its connection breaks, or what serves it dies.
+TROUBLE = 0.1
+ROUNDS_MAX = 6
+# Small, so that what is small in the simulation comes in several answers and goes in several requests.
+ABOUT = {
+    "wire_version": VERSION,
+    "table_name": TABLE,
+    "limits": {"body_bytes_max": 189_000, "items_max": 4},
+}
+SEGMENTS_BYTES_MAX = 1000
+
+_ENDPOINTS = {each.name: each for each in ENDPOINTS}
+_SERDE = JsonPlusSerializer()
+_OPTIONS = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
+
+
+class RemoteSaver(TableSaver):
+    """A saver that reaches the table through the gateway."""
+
+    def __init__(self, simulator: Simulator, process: Process) -> None:
+        """Take the simulator, which runs what serves the requests, and the process, whose memory is used."""
+        super().__init__(simulator, process)
+        self._simulator = simulator
+        self._name = process.name
+        self._served = 0
+        # Expiry is the service's.
+        self._gateway = Gateway(replace(process.table, ttl_seconds=None), _OPTIONS)
+
+    def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+        """Read a checkpoint."""
+        return self._run(operations.get_tuple(self._gateway, _SERDE, config))
+
+    def list(self, config: RunnableConfig) -> Stream[CheckpointTuple]:
+        """List checkpoints."""
+        listing = operations.list_checkpoints(self._gateway, _SERDE, config, None, None, None)
+        outcomes: Any = None
+        while True:
+            try:
+                steps = listing.send(outcomes)
+            except StopIteration:
+                return
+            if isinstance(steps, Emit):
+                yield steps
+                outcomes = None
+            else:
+                outcomes = yield from self._round(steps)
+
+    def put(self, *arguments: Any) -> Op[RunnableConfig]:
+        """Store a checkpoint."""
+        return self._run(operations.store(self._gateway, _SERDE, *arguments))
+
+    def put_with_writes(self, *arguments: Any) -> Op[RunnableConfig]:
+        """Store a checkpoint with writes that were held back."""
+        return self._run(operations.store_with_writes(self._gateway, _SERDE, *arguments))
+
+    def put_writes(self, *arguments: Any) -> Op[None]:
+        """Store a task's writes."""
+        return self._run(operations.store_writes(self._gateway, _SERDE, *arguments))
+
+    def delete_thread(self, thread_id: str) -> Op[None]:
+        """Delete a thread."""
+        return self._run(operations.delete_thread(self._gateway, thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> Op[None]:
+        """Delete runs."""
+        return self._run(operations.delete_for_runs(self._gateway, run_ids))
+
+    def prune(self, thread_ids: Sequence[str], kept: int) -> Op[None]:
+        """Keep only so many checkpoints of each namespace."""
+        return self._run(operations.prune(self._gateway, thread_ids, "keep_last", kept))
+
+    def copy_thread(self, source: str, target: str) -> Op[None]:
+        """Copy a thread."""
+        return self._run(operations.copy_thread(self._gateway, _SERDE, source, target))
+
+    def history(self, config: RunnableConfig, channels: Sequence[str]) -> Op[dict[str, DeltaChannelHistory]]:
+        """Read what delta channels are rebuilt from."""
+        history = operations.get_delta_channel_history(self._gateway, _SERDE, config, channels)
+        return dict((yield from self._run(history)))
+
+    # The client's side
+
+    def _run(self, operation: Op[T]) -> Op[T]:
+        """Run a client's operation, whose calls are requests of the gateway's endpoints."""
+        outcomes: Any = None
+        try:
+            while True:
+                try:
+                    steps = operation.send(outcomes)
+                except StopIteration as stop:
+                    value: T = stop.value
+                    return value
+                outcomes = yield from self._round(steps)
+        finally:
+            operation.close()
+
+    def _round(self, steps: Sequence[Step]) -> Op[Sequence[Any]]:
+        return (yield from gather([self._step(step) for step in steps]))
+
+    def _step(self, step: Step) -> Op[Any]:
+        if not isinstance(step, Call):
+            outcomes = yield (step,)
+            return outcomes[0]
+        for _ in range(ATTEMPTS):
+            outcome = yield from self._attempt(step)
+            if not isinstance(outcome, NETWORK_ERRORS):
+                break
+        return outcome
+
+    def _attempt(self, call: Call) -> Op[Any]:
+        choices, weather = self._simulator.choices, self._simulator.weather
+        troubled = weather is not FAIR and choices.chance(TROUBLE)
+        trouble = ("cut before", "cut after", "given up", "killed")[choices.pick(4)] if troubled else None
+        self._simulator.log.append(f"{self._name} asks {call.method} ({trouble or 'in peace'})")
+        lost = ReadTimeoutError(endpoint_url="simulated gateway")
+        if trouble == "cut before":
+            return lost
+        name = f"service {self._served} of {self._name}"
+        self._served += 1
+        serving = self._serve(name, call)
+        if trouble == "given up":
+            self._simulator.start(name, Process(name, self.table), _without_result(serving))
+            return lost
+        if trouble == "killed":
+            yield from _for_rounds(serving, choices.pick(ROUNDS_MAX))
+            return lost
+        try:
+            answer = yield from serving
+        except Exception as error:  # noqa: BLE001 - it is the answer.
+            answer = error
+        return lost if trouble == "cut after" else answer
+
+    # The service's side
+
+    def _serve(self, name: str, call: Call) -> Op[Any]:
+        """Answer a request as a service process does that has just started."""
+        if call.method == "about":
+            return ABOUT
+        table = replace(self.table, memory=Memory(MEMORY_BYTES), rng=random.Random(name))
+        saver: Any = SimpleNamespace(
+            _table=table, _codec=Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX), _async=_Driver()
+        )
+        endpoint = _ENDPOINTS[call.method]
+        served = getattr(Operations(saver, segments_bytes_max=SEGMENTS_BYTES_MAX), endpoint.attribute)
+        try:
+            request = endpoint.model.model_validate(_sent(call.params))
+            if endpoint.name == "list":
+                answer = yield from _collected(served(request)).__await__()
+            else:
+                answer = yield from served(request).__await__()
+        except (CheckpointerInputError, ValidationError) as error:
+            raise Violation(f"{call.method} was refused: {error}") from error
+        return _sent(answer)
+
+
+class _Driver:
+    """Hands the rounds of the service's operations on to whoever steps the coroutine that awaits them."""
+
+    async def run(self, operation: Op[T]) -> T:
+        """Run an operation."""
+        return await _Rounds(operation)
+
+    async def stream(self, operation: Stream[T]) -> AsyncIterator[T]:
+        """Run a stream."""
+        outcomes: Any = None
+        while True:
+            try:
+                steps = operation.send(outcomes)
+            except StopIteration:
+                return
+            if isinstance(steps, Emit):
+                yield steps.value
+                outcomes = None
+            else:
+                outcomes = await _Rounds(_one_round(steps))
+
+
+class _Rounds:
+    """An operation as something to await."""
+
+    def __init__(self, operation: Op[Any]) -> None:
+        self._operation = operation
+
+    def __await__(self) -> Op[Any]:
+        return (yield from self._operation)
+
+
+def _one_round(steps: Sequence[Step]) -> Op[Any]:
+    return (yield steps)
+
+
+async def _collected(documents: AsyncIterator[Any]) -> list[Any]:
+    return [each async for each in documents]
+
+
+def _sent(document: Any) -> Any:
+    """A document as it is on the other side."""
+    return ormsgpack.unpackb(ormsgpack.packb(document))
+
+
+def _for_rounds(operation: Op[Any], count: int) -> Op[None]:
+    """Run an operation for some rounds, and let its process die there."""
+    outcomes: Any = None
+    try:
+        for _ in range(count):
+            outcomes = yield operation.send(outcomes)
+    except Exception:  # noqa: BLE001, S110 - whatever came of it, nobody hears of it.
+        pass
+    finally:
+        operation.close()
+
+
+def _without_result(operation: Op[Any]) -> Generator[Any, Any, None]:
+    yield from operation

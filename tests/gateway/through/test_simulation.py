@@ -1,0 +1,59 @@
+"""The simulator's promises hold through client and service, whatever happens to connections and services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gateway.through.remote import RemoteSaver
+from tests.simulation.random_runs import random_run
+from tests.simulation.scenarios import CALLS, prepare
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import Weather
+from tests.simulation.world import World, use_small_limits
+
+SCHEDULES = 40
+SEARCHED = 3000
+FIRST_SEED = 11
+
+
+@pytest.fixture(autouse=True)
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    use_small_limits(monkeypatch)
+    return
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_call(name: str) -> None:
+    world = World(Choices(), saver=RemoteSaver)
+    process = prepare(world)
+    world.alone(CALLS[name](world, process))
+    world.check_end()
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(name: str, warm: bool) -> None:
+    world = World(Choices(seed=1), saver=RemoteSaver)
+    process = prepare(world)
+    world.simulator.weather = Weather(repeated=1.0)
+    world.together([lambda process: CALLS[name](world, process)], process if warm else None)
+    world.check_end()
+
+
+def test_random_schedules() -> None:
+    _run(FIRST_SEED, SCHEDULES)
+
+
+@pytest.mark.search
+def test_many_random_schedules() -> None:
+    _run(FIRST_SEED, SEARCHED)
+
+
+def _run(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        try:
+            random_run(Choices(seed=seed), RemoteSaver)
+        except AssertionError as violation:
+            raise AssertionError(f"seed {seed}: {violation}") from violation
