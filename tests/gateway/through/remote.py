@@ -199,7 +199,8 @@ class _Driver:
 
     async def run(self, operation: Op[T]) -> T:
         """Run an operation."""
-        return await _Rounds(operation)
+        result: T = await _Rounds(operation)
+        return result
 
     async def stream(self, operation: Stream[T]) -> AsyncIterator[T]:
         """Run a stream."""

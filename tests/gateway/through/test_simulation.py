@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.gateway.through.remote import RemoteSaver
@@ -19,9 +17,8 @@ FIRST_SEED = 11
 
 
 @pytest.fixture(autouse=True)
-def _small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_limits(monkeypatch)
-    return
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -43,17 +40,18 @@ def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(n
 
 
 def test_random_schedules() -> None:
-    _run(FIRST_SEED, SCHEDULES)
+    for seed in range(FIRST_SEED, FIRST_SEED + SCHEDULES):
+        _run(seed)
 
 
 @pytest.mark.search
 def test_many_random_schedules() -> None:
-    _run(FIRST_SEED, SEARCHED)
+    for seed in range(FIRST_SEED, FIRST_SEED + SEARCHED):
+        _run(seed)
 
 
-def _run(first: int, count: int) -> None:
-    for seed in range(first, first + count):
-        try:
-            random_run(Choices(seed=seed), RemoteSaver)
-        except AssertionError as violation:
-            raise AssertionError(f"seed {seed}: {violation}") from violation
+def _run(seed: int) -> None:
+    try:
+        random_run(Choices(seed=seed), RemoteSaver)
+    except AssertionError as violation:
+        raise AssertionError(f"seed {seed}: {violation}") from violation

@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outco
 from langgraph.checkpoint.dynamodb._operations.draft import Needs
 from langgraph.checkpoint.dynamodb._operations.get import entry_of
 from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, open_segment
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime, StoredSegment
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime, StoredSegment, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
@@ -225,7 +225,9 @@ class GatewayAccess:
                 "history_expires_at": head.parent.history_expires_at,
             }
         answer = yield from self._store("put", at, document, head.needs, 1.5)
-        thread = None if answer["thread"] is None else table.memory.thread(at.root)
+        note = answer["thread"]
+        # The memory may keep nothing.
+        thread = None if note is None else ThreadEntry(note["epoch"], note["ttl_seconds"])
         committed = Committed(
             answer["epoch"], thread, Lifetime(answer["ends_at"], answer["history_expires_at"])
         )
