@@ -193,6 +193,27 @@ def test_segments_that_are_missing_are_told_of_their_channel(
     assert asked.get("cost", thread=thread, ns="")["totals"]["missing_segments"] == 1
 
 
+def test_one_damaged_segment_keeps_no_other_value_from_being_shown(
+    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+) -> None:
+    store(saver, thread_config(thread), "1", {"large": noise(20_000), "other": noise(60_000, 1)})
+    body = client.query(
+        TableName=table,
+        KeyConditionExpression="PK = :pk AND begins_with(SK, :segments)",
+        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":segments": {"S": "S#"}},
+    )["Items"]
+    client.update_item(
+        TableName=table,
+        Key={"PK": body[0]["PK"], "SK": body[0]["SK"]},
+        UpdateExpression="SET #data = :other",
+        ExpressionAttributeNames={"#data": "data"},
+        ExpressionAttributeValues={":other": {"B": b"\x01\x00\x00 something else"}},
+    )
+    problems = {name: each["problem"] for name, each in asked.values(thread).items()}
+    assert sorted(problem is None for problem in problems.values()) == [False, True]
+    assert any("is damaged: its checksum" in problem for problem in problems.values() if problem)
+
+
 def test_what_cannot_be_read_of_a_write_is_told_of_it(
     asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
 ) -> None:

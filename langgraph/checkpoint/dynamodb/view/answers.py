@@ -22,6 +22,7 @@ from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
+from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.record import Record, Session
 from langgraph.checkpoint.dynamodb.view.search import search
@@ -156,7 +157,7 @@ def _state(record: Record, parameters: Parameters) -> Op[documents.State]:
     return (yield from state(lane, group, Shower()))
 
 
-def _part(record: Record, parameters: Parameters) -> Op[documents.Node]:
+def _part(record: Record, parameters: Parameters) -> Op[Node]:
     lane, group = yield from _checkpoint(record, parameters)
     value = yield from value_at(lane, group, _path(parameters))
     shower = Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)

@@ -23,7 +23,8 @@ A path begins with `"values"` and a channel, `"writes"` and the number of a pend
 `"metadata"`. Behind it a number is a place in a list, and a text the key of an entry. Of a message, `"content"` leads
 to its content, `"tool_calls"`, a number and `"args"` to the arguments of a call, and any other key to that entry.
 
-In a file of an export `<script type="application/json" id="export">` holds an `Export`, and nothing is requested.
+In a file of an export `<script type="application/json" id="export">` holds what `exported` says, and nothing is
+requested. How values are told is in `node`.
 
 Texts may hold anything: HTML, control characters, marks that turn text around, lone surrogates. Numbers are texts,
 since JavaScript would round them. No document has a large value whole: what it leaves out is asked for by `api/part`.
@@ -31,10 +32,11 @@ since JavaScript would round them. No document has a large value whole: what it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
+
+from langgraph.checkpoint.dynamodb.view.node import Node
 
 Path: TypeAlias = "list[str | int]"
 """Where a value is; see above."""
@@ -48,79 +50,6 @@ class Problem(TypedDict):
     status: int
     detail: str
     """What is wrong, and what to do about it."""
-
-
-# Values
-
-
-class Entry(TypedDict):
-    """One entry of an object."""
-
-    key: str
-    """The step that leads to it."""
-    node: Node
-
-
-class Call(TypedDict):
-    """A tool that a message calls."""
-
-    id: str | None
-    name: str
-    args: Node
-    """Its path is that of the message, `"tool_calls"`, the place in `Node.calls`, `"args"`."""
-
-
-class Usage(TypedDict):
-    """The tokens that a message took, as texts of numbers; None where the model did not say."""
-
-    input: str | None
-    output: str | None
-    total: str | None
-
-
-class Node(TypedDict):
-    """A value as plain data.
-
-    | kind | what it has |
-    |---|---|
-    | null | nothing more |
-    | boolean, number | `text`: true, -1.5e300, NaN, or a whole number of any length |
-    | text | `text`, the characters from `start` to `end` of `length`, counted as code points |
-    | bytes | `text` in base 64, the bytes from `start` to `end` of `length` |
-    | list | `items`, those from `start` to `end` of `length` |
-    | object | `entries`, those from `start` to `end` of `length` |
-    | instance | `type`, the name of a class, and `value`: what it would be made from, whose steps are its own |
-    | message | `role`, `name`, `id`, `content`, `calls`, `result_of`, `status`, `usage`, `model`, and other `entries` |
-
-    What lies too deep has no parts at all, or no `value`, and is `cut`.
-    """
-
-    kind: Literal["null", "boolean", "number", "text", "bytes", "list", "object", "instance", "message"]
-    bytes: int
-    """About how much it takes up, all of it: that of its texts in UTF-8, of its bytes, and one for all else."""
-    cut: NotRequired[bool]
-    """Whether the document leaves a part of it out: `api/part` has more, from `end` on."""
-    masked: NotRequired[str]
-    """In an export: the pattern, or the path, by which this, or a part of its text, was masked or left out."""
-    text: NotRequired[str]
-    start: NotRequired[int]
-    end: NotRequired[int]
-    length: NotRequired[int]
-    items: NotRequired[list[Node]]
-    entries: NotRequired[list[Entry]]
-    type: NotRequired[str]
-    value: NotRequired[Node]
-    role: NotRequired[str]
-    """human, ai, tool, system, or whatever it says."""
-    name: NotRequired[str | None]
-    id: NotRequired[str | None]
-    content: NotRequired[Node]
-    calls: NotRequired[list[Call]]
-    result_of: NotRequired[str | None]
-    """The id of the call that this is the result of."""
-    status: NotRequired[str | None]
-    usage: NotRequired[Usage]
-    model: NotRequired[str | None]
 
 
 # Threads
@@ -450,54 +379,3 @@ class Cost(TypedDict):
     ns: str
     prices: list[Price]
     totals: Totals
-
-
-# Exports
-
-
-class Mask(TypedDict):
-    """What was masked or left out of an export, and how many times."""
-
-    rule: str
-    """A path or the name of a pattern, as it was given."""
-    action: Literal["masked", "left out"]
-    times: int
-
-
-class Export(TypedDict):
-    """All that a page without a server has.
-
-    `documents` has the answers by the requests: the address with its parameters in the order of the list above, joined
-    by `&` and encoded as `encodeURIComponent` does, such as `api/state?thread=lisbon&ns=&checkpoint=1f0...`. There are
-    `api/start`, `api/thread`, `api/tree` and `api/cost` of each namespace, the tree as one page (without `before` and
-    `limit`), and `api/state`, `api/changes` (against the parent) and `api/pending` of each checkpoint. An object
-    `{"$": 7}` anywhere in them stands for `shared[7]`, which may hold such objects itself. Blame and search are for the
-    page to find out of the changes: the first checkpoint on the way back whose changes have the path, or the text.
-    """
-
-    made_at: str
-    masks: list[Mask]
-    """Empty where nothing was asked to be masked."""
-    cut_bytes: int
-    """Longer texts and bytes than this were cut."""
-    shared: list[Any]
-    documents: dict[str, Any]
-
-
-DOCUMENTS: Sequence[type] = (
-    Start,
-    Threads,
-    Extent,
-    Scanned,
-    Thread,
-    Tree,
-    State,
-    Node,
-    Changes,
-    Blame,
-    Search,
-    Pending,
-    Cost,
-    Export,
-    Problem,
-)

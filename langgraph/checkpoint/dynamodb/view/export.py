@@ -18,7 +18,8 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
-from langgraph.checkpoint.dynamodb.view.documents import Export, Start
+from langgraph.checkpoint.dynamodb.view.documents import Start
+from langgraph.checkpoint.dynamodb.view.exported import Export
 from langgraph.checkpoint.dynamodb.view.lane import Lane
 from langgraph.checkpoint.dynamodb.view.masks import Masks, without_patterns
 from langgraph.checkpoint.dynamodb.view.record import Session

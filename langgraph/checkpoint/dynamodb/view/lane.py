@@ -76,6 +76,8 @@ class Lane:
         )
         self._bodies: dict[str, Body] = {}
         self._tasks: dict[str, tuple[Task, ...]] = {}
+        # What is wrong with segments that are there, and hold something else than what was written.
+        self._damaged: dict[bytes, str] = {}
 
     @property
     def _indexes(self) -> dict[bytes, bytes]:
@@ -186,6 +188,9 @@ class Lane:
         """A stored value as it was serialized."""
         contents = yield from self.contents(value.segments)
         missing = [each for each in value.segments if each not in contents]
+        damaged = next((each for each in missing if each in self._damaged), None)
+        if damaged is not None:
+            raise CheckpointCorruptionError(self._damaged[damaged])
         if missing:
             msg = (
                 f"{len(missing)} of {len(value.segments)} segments of the value are not in the table;"
@@ -267,10 +272,15 @@ class Lane:
         taken = set()
         for item in read:
             segment_id = items.segment_id_of(item)
-            segment = Segment(open_segment(self._codec, item), item_bytes(item))
+            taken.add(segment_id)
+            try:
+                segment = Segment(open_segment(self._codec, item), item_bytes(item))
+            except CheckpointCorruptionError as error:
+                # The others are good for something.
+                self._damaged[segment_id] = str(error)
+                continue
             self._kept.segments.keep((self.at.pk, segment_id), segment, len(segment.content))
             self._note(segment_id, segment)
-            taken.add(segment_id)
             if found is not None:
                 found[segment_id] = segment.content
         return taken

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.view import documents
+from langgraph.checkpoint.dynamodb.view import exported
 from langgraph.checkpoint.dynamodb.view.nodes import Keys
 
 Action: TypeAlias = Literal["masked", "left out"]
@@ -127,11 +127,10 @@ class Masks:
         found = (each for each in self._patterns if each.pattern is not None and each.pattern.search(text))
         return next(found, None)
 
-    def told(self) -> list[documents.Mask]:
+    def told(self) -> list[exported.Mask]:
         """What was done, for whoever reads the file."""
         return [
-            documents.Mask(rule=each.name, action=each.action, times=self._times[each])
-            for each in self._rules
+            exported.Mask(rule=each.name, action=each.action, times=self._times[each]) for each in self._rules
         ]
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.looking import Stored
-from langgraph.checkpoint.dynamodb.view.documents import Call, Entry, Node, Usage
+from langgraph.checkpoint.dynamodb.view.node import Call, Entry, Node, Usage
 from langgraph.checkpoint.dynamodb.view.plain import (
     BYTES,
     LISTS,

@@ -121,6 +121,7 @@ class _Looking:
         for task in known.tasks:
             for write in task.writes:
                 place += 1
+                self._read_bytes += len(write.data)
                 if not self._places(write.kind, write.data) and not self._is_number:
                     continue
                 value = None if known.body is None else known.body.values.get(write.channel)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from langgraph.checkpoint.dynamodb._format.looking import Stored
-from langgraph.checkpoint.dynamodb.view.documents import Node, Usage
 from langgraph.checkpoint.dynamodb.view.masks import Masks, Rule
+from langgraph.checkpoint.dynamodb.view.node import Node, Usage
 from langgraph.checkpoint.dynamodb.view.nodes import Keys, Shower, part_of
 from langgraph.checkpoint.dynamodb.view.plain import BYTES, LISTS, fingerprint, inside
 

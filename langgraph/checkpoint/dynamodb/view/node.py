@@ -1,0 +1,77 @@
+"""A value as documents have it: plain data, in parts where it is large."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import NotRequired, TypedDict
+
+
+class Entry(TypedDict):
+    """One entry of an object."""
+
+    key: str
+    """The step that leads to it."""
+    node: Node
+
+
+class Call(TypedDict):
+    """A tool that a message calls."""
+
+    id: str | None
+    name: str
+    args: Node
+    """Its path is that of the message, `"tool_calls"`, the place in `Node.calls`, `"args"`."""
+
+
+class Usage(TypedDict):
+    """The tokens that a message took, as texts of numbers; None where the model did not say."""
+
+    input: str | None
+    output: str | None
+    total: str | None
+
+
+class Node(TypedDict):
+    """A value as plain data.
+
+    | kind | what it has |
+    |---|---|
+    | null | nothing more |
+    | boolean, number | `text`: true, -1.5e300, NaN, or a whole number of any length |
+    | text | `text`, the characters from `start` to `end` of `length`, counted as code points |
+    | bytes | `text` in base 64, the bytes from `start` to `end` of `length` |
+    | list | `items`, those from `start` to `end` of `length` |
+    | object | `entries`, those from `start` to `end` of `length` |
+    | instance | `type`, the name of a class, and `value`: what it would be made from, whose steps are its own |
+    | message | `role`, `name`, `id`, `content`, `calls`, `result_of`, `status`, `usage`, `model`, and other `entries` |
+
+    What lies too deep has no parts at all, or no `value`, and is `cut`.
+    """
+
+    kind: Literal["null", "boolean", "number", "text", "bytes", "list", "object", "instance", "message"]
+    bytes: int
+    """About how much it takes up, all of it: that of its texts in UTF-8, of its bytes, and one for all else."""
+    cut: NotRequired[bool]
+    """Whether the document leaves a part of it out: `api/part` has more, from `end` on."""
+    masked: NotRequired[str]
+    """In an export: the pattern, or the path, by which this, or a part of its text, was masked or left out."""
+    text: NotRequired[str]
+    start: NotRequired[int]
+    end: NotRequired[int]
+    length: NotRequired[int]
+    items: NotRequired[list[Node]]
+    entries: NotRequired[list[Entry]]
+    type: NotRequired[str]
+    value: NotRequired[Node]
+    role: NotRequired[str]
+    """human, ai, tool, system, or whatever it says."""
+    name: NotRequired[str | None]
+    id: NotRequired[str | None]
+    content: NotRequired[Node]
+    calls: NotRequired[list[Call]]
+    result_of: NotRequired[str | None]
+    """The id of the call that this is the result of."""
+    status: NotRequired[str | None]
+    usage: NotRequired[Usage]
+    model: NotRequired[str | None]
