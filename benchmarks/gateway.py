@@ -227,18 +227,26 @@ def _latency(engine: Engine, busy: str) -> Section:
         def get(number: int) -> None:
             threads[number].saver.get_tuple(threads[number].config)
 
+        began = services.spent().cpu_seconds
         puts = interleaved([lambda: put(0), lambda: put(1)], _REPETITIONS)
+        between = services.spent().cpu_seconds
         gets = interleaved([lambda: get(0), lambda: get(1)], _REPETITIONS)
+        ended = services.spent().cpu_seconds
     dumped = serde.dumps_typed(messages)
     dumps, loads = interleaved(
         [lambda: serde.dumps_typed(messages), lambda: serde.loads_typed(dumped)], _REPETITIONS
     )
-    rows = [_latency_row("put", puts, dumps), _latency_row("get_tuple", gets, loads)]
+    rows = [
+        _latency_row("put", puts, dumps, between - began),
+        _latency_row("get_tuple", gets, loads, ended - between),
+    ]
     return Section(
         "latency",
         (
             f"A state of {_STATE_BYTES / 1000:.0f} KB, one service, milliseconds (p50)",
-            table(("", "itself", "through", "added", "serialization", "its share of through"), rows),
+            table(
+                ("", "itself", "through", "added", "serialization", "of through", "CPU of the service"), rows
+            ),
         ),
         [
             under(
@@ -254,16 +262,20 @@ def _latency(engine: Engine, busy: str) -> Section:
             "puts": [each.seconds for each in puts],
             "gets": [each.seconds for each in gets],
             "serialization": [dumps.seconds, loads.seconds],
+            "service_cpu_seconds": [between - began, ended - between],
         },
     )
 
 
-def _latency_row(name: str, times: Sequence[Times], serialization: Times) -> tuple[object, ...]:
+def _latency_row(
+    name: str, times: Sequence[Times], serialization: Times, cpu_seconds: float
+) -> tuple[object, ...]:
     itself, through = (each.p50_ms for each in times)
     return (
         name,
         *(f"{each:.1f}" for each in (itself, through, through - itself, serialization.p50_ms)),
         f"{serialization.p50_ms / through:.0%}",
+        f"{1000 * cpu_seconds / _REPETITIONS:.1f}",
     )
 
 

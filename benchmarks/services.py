@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -42,10 +43,11 @@ _HOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Spent:
-    """What services were charged, and the most memory that one of them took, in bytes."""
+    """What services were charged, the most memory that one of them took, in bytes, and their processors' time."""
 
     tally: Tally
     peak_bytes: int
+    cpu_seconds: float
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,17 @@ class Fleet:
     def spent(self) -> Spent:
         """Return what they were charged so far."""
         found = [_asked(address) for address in self.addresses]
-        return Spent(total(each.tally for each in found), max(each.peak_bytes for each in found))
+        return Spent(
+            total(each.tally for each in found),
+            max(each.peak_bytes for each in found),
+            sum(each.cpu_seconds for each in found),
+        )
 
 
 def _asked(address: str) -> Spent:
     with urlopen(f"{address}/spent") as answer:  # noqa: S310  # An address of this machine.
         found = json.load(answer)
-    return Spent(Tally(**found["tally"]), found["peak_bytes"])
+    return Spent(Tally(**found["tally"]), found["peak_bytes"], found["cpu_seconds"])
 
 
 @contextmanager
@@ -114,7 +120,7 @@ def _application(saver: DynamoDBSaver, meter: Meter) -> Starlette:
 
     async def spent(_request: Request) -> JSONResponse:
         peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return JSONResponse({"tally": asdict(meter.total), "peak_bytes": peak_bytes})
+        return JSONResponse(asdict(Spent(meter.total, peak_bytes, time.process_time())))
 
     gateway = create_gateway(saver, authenticate=team)
     return Starlette(routes=[Route("/spent", spent), Mount("/", gateway)])
