@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb.http import connections as http_connections
+from langgraph.checkpoint.dynamodb.http import transport as http_transport
+from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 from tests.support.http_stand_in import StandIn, document, stream
 from tests.support.operations import Side
@@ -79,6 +83,33 @@ def test_no_more_requests_at_once_than_connections_on_a_loop_but_for_streams(gat
 
     asyncio.run(main())
     assert gateway.connections <= POOL_CONNECTIONS + 2
+
+
+def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
+    gateway: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the last ones of a crowd would come too late, and again, and again."""
+    noted: list[str] = []
+
+    class Clock(ServiceClock):
+        def headers(self) -> Mapping[str, str]:
+            noted.append("sent")
+            return super().headers()
+
+        def learn(self, headers: Mapping[str, str]) -> None:
+            noted.append("answered")
+            super().learn(headers)
+
+    monkeypatch.setattr(http_connections, "POOL_CONNECTIONS", 1)
+    monkeypatch.setattr(http_transport, "ServiceClock", Clock)
+
+    async def main() -> None:
+        own = Transport(gateway.address)
+        await asyncio.gather(*(own.asend(CALL) for _ in range(3)))
+        await own.aclose()
+
+    asyncio.run(main())
+    assert noted == ["sent", "answered"] * 3
 
 
 def test_loops_side_by_side_and_one_after_another(gateway: StandIn) -> None:
@@ -197,6 +228,9 @@ def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
 USE = """
 import asyncio, atexit, gc, os, sys
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http import connections as http_connections
+from langgraph.checkpoint.dynamodb.http import transport as http_transport
+from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 
 def transport():

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # A gateway's idle connections are closed by what is in front of it after a minute or so.
 _IDLE_SECONDS_MAX = 30.0
 _CONNECT_SECONDS_MAX = 3.0
+
+Request: TypeAlias = Callable[[], dict[str, Any]]
+"""Gives the keyword arguments of httpx's `build_request` when its turn comes: it says until when it is waited for."""
 
 
 class Connections:
@@ -53,12 +56,12 @@ class Connections:
 
     # Blocking
 
-    def send(self, request: dict[str, Any], *, stream: bool = False) -> httpx.Response:
+    def send(self, request: Request, *, stream: bool = False) -> httpx.Response:
         """Send a request and wait for its answer: all of it, or its head alone."""
         while True:
             client = self._blocking_client()
             try:
-                return client.send(client.build_request(**request), stream=stream)
+                return client.send(client.build_request(**request()), stream=stream)
             except RuntimeError:
                 # Another thread has closed it meanwhile.
                 if not client.is_closed:
@@ -94,7 +97,7 @@ class Connections:
 
     # Async
 
-    async def asend(self, request: dict[str, Any], *, stream: bool = False) -> httpx.Response:
+    async def asend(self, request: Request, *, stream: bool = False) -> httpx.Response:
         """Do as `send` does, on the running event loop."""
         while True:
             connections = await self._loop_connections()
@@ -166,9 +169,9 @@ class _LoopConnections:
         self._end = LoopEnd.of(loop)
         self._end.open.add(self)
 
-    async def send(self, request: dict[str, Any], *, stream: bool) -> httpx.Response:
+    async def send(self, request: Request, *, stream: bool) -> httpx.Response:
         async with self._turns:
-            return await self.client.send(self.client.build_request(**request), stream=stream)
+            return await self.client.send(self.client.build_request(**request()), stream=stream)
 
     async def close(self) -> None:
         self._end.open.discard(self)

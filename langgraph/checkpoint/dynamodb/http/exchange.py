@@ -64,9 +64,8 @@ class Exchange:
                 "content": packed(call.params),
             }
 
-    @property
     def request(self) -> dict[str, Any]:
-        """The keyword arguments of httpx's `build_request`, for an attempt that begins now."""
+        """Return the keyword arguments of httpx's `build_request`, for an attempt that begins now."""
         return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
 
     def document(self, response: httpx.Response) -> Any:
