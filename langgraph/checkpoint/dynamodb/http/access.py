@@ -204,7 +204,7 @@ class GatewayAccess:
         if store_writes is not None:
             yield from store_writes()
         at, item = head.at, head.item
-        segments = yield from self._sent_ahead(at, head.needs, started_at)
+        segments = yield from self._sent_ahead(at, head.needs, started_at, epoch)
         texts = (items.PARENT, items.STARTED_FROM, items.REBUILT_FROM, RUN_ID, items.METADATA)
         named: dict[str, Any] = {name: items.text(item, name) for name in texts}
         named["body"] = items.binary(item, items.BODY)
@@ -215,7 +215,6 @@ class GatewayAccess:
             **self._note(at),
             **segments,
             "checkpoint_id": items.checkpoint_id_of(item),
-            "epoch": epoch,
             "head": named,
             "has_delta_channels": head.has_delta_channels,
         }
@@ -242,10 +241,9 @@ class GatewayAccess:
         document = {
             **_place(at),
             **self._note(at),
-            **(yield from self._sent_ahead(at, writes.needs, self.table.clock())),
+            **(yield from self._sent_ahead(at, writes.needs, self.table.clock(), epoch)),
             "checkpoint_id": items.checkpoint_id_of(key),
             "task_id": items.task_id_of(key),
-            "epoch": epoch,
             "parts": {name: part.attribute(writes.sk)["B"] for name, part in writes.parts.items()},
             "order": writes.order,
             "old": _old(writes.old),
@@ -267,18 +265,25 @@ class GatewayAccess:
         item = document["item"] and {**document["item"], PARTITION_KEY: {"S": at.pk}}
         return Found(item, document["is_gone"], document["ends_at"], contents, document["is_safe"])
 
-    def _sent_ahead(self, at: Partition, needs: Needs, started_at: float) -> Op[dict[str, Any]]:
-        """The new segments that a request has; where they do not fit into it, they are sent before it."""
+    def _sent_ahead(
+        self, at: Partition, needs: Needs, started_at: float, epoch: bytes | None
+    ) -> Op[dict[str, Any]]:
+        """The new segments that a request has; where they do not fit into it, they are sent before it.
+
+        The epoch of what is stored is then no later than that of the first of them: a deletion that comes after it may
+        remove it.
+        """
         new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in needs.segments.items()]
         room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
         groups = list(_grouped(new, room, self.about.items_max))
         if len(groups) == 1:
-            return {"segments": new}
+            return {"segments": new, "epoch": epoch}
         for group in groups:
             answer = yield from ask("put-segments", {**_place(at), **self._note(at), "segments": group})
             self._learn(at, answer["thread"])
+            epoch = epoch or answer["thread"]["epoch"]
             _take_expiries(needs, answer["segments"])
-        return {"uploading_seconds": max(0.0, self.table.clock() - started_at)}
+        return {"uploading_seconds": max(0.0, self.table.clock() - started_at), "epoch": epoch}
 
     def _store(
         self, endpoint: str, at: Partition, document: Document, needs: Needs, lifetimes: float
