@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.checkpoints import Conversation
 from tests.view import story
 from tests.view.page.conftest import Visit
 
@@ -168,6 +169,21 @@ async def test_what_changed_is_told_against_the_parent_and_any_other(visit: Visi
     await expect(shown.get_by_role("region", name="Changes of found")).to_have_count(0)
     await step(page, "newest").click(modifiers=["Shift"])
     await expect(shown.get_by_role("region", name="Changes of messages")).to_contain_text("night train")
+
+
+@pytest.mark.search
+async def test_each_side_of_a_long_change_goes_on_as_it_was(visit: Visit, saver: DynamoDBSaver) -> None:
+    talk = Conversation(saver, "long-texts")
+    talk.put(note="before " * 10_000)
+    talk.put(note="after " * 10_000)
+    page = await visit("long-texts")
+    shown = await choose(page, "newest", tab="What changed")
+    for side in ("before", "after"):
+        pieces = shown.locator(f".side.{side} .text.long > span")
+        for count in (2, 3):
+            await shown.locator(f".side.{side}").get_by_role("button", name="Show more").click()
+            await expect(pieces).to_have_count(count)
+        assert "".join(await pieces.all_text_contents()) == f"{side} " * 10_000
 
 
 @pytest.mark.search

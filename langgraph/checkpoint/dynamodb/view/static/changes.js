@@ -9,8 +9,8 @@ import { blameButton, fold, valueOf } from "./value.js";
 const COMPARED_CHARACTERS = 20_000;
 const CONTEXT = 80;
 
-/** The changes; `choose` gives the element that says, and chooses, what they are against. */
-export function changesView(changes, view, choose) {
+/** The changes; `earlier` shows values of the other checkpoint, and `choose` is the element that says, and chooses, which. */
+export function changesView(changes, earlier, view, choose) {
   const own = changes.channels.filter((each) => !isInternal(each.channel));
   const internal = changes.channels.filter((each) => isInternal(each.channel));
   return el(
@@ -18,11 +18,15 @@ export function changesView(changes, view, choose) {
     { class: "changes" },
     choose,
     own.length === 0 && el("p", { class: "empty" }, "No channel of the graph differs."),
-    own.map((each) => channelChanges(each, view)),
+    own.map((each) => channelChanges(each, earlier, view)),
     internal.length > 0 &&
-      fold(`LangGraph's own channels (${internal.length})`, () => internal.map((each) => channelChanges(each, view)), {
-        class: "internal",
-      }),
+      fold(
+        `LangGraph's own channels (${internal.length})`,
+        () => internal.map((each) => channelChanges(each, earlier, view)),
+        {
+          class: "internal",
+        },
+      ),
     changes.unchanged.length > 0 &&
       el(
         "p",
@@ -32,7 +36,7 @@ export function changesView(changes, view, choose) {
   );
 }
 
-function channelChanges(channel, view) {
+function channelChanges(channel, earlier, view) {
   const sizes = [channel.before_bytes, channel.after_bytes].map((bytes) => (bytes === null ? "nothing" : sized(bytes)));
   return el(
     "section",
@@ -45,17 +49,17 @@ function channelChanges(channel, view) {
       el("span", { class: "size" }, `${sizes[0]} → ${sizes[1]}`),
     ),
     channel.problem && el("p", { class: "problem" }, channel.problem),
-    channel.changes.map((each) => changeView(each, view)),
+    channel.changes.map((each) => changeView(each, earlier, view)),
     channel.more > 0 && el("p", { class: "left-out" }, `${counted(channel.more, "further change")} not shown.`),
   );
 }
 
-function changeView(change, view) {
+function changeView(change, earlier, view) {
   const path = change.path ?? change.before_path;
   const place = path.slice(2).join(" › ");
   const [before, after] = isTextual(change)
     ? compared(change)
-    : [side(change.before, change.before_path, view), side(change.after, change.path, view)];
+    : [side(change.before, change.before_path, earlier), side(change.after, change.path, view)];
   const moved = change.kind === "moved" ? ` from ${change.before_path.slice(2).join(" › ")}` : "";
   return el(
     "div",

@@ -146,7 +146,11 @@ export class Findings {
       el("h3", {}, "Before it"),
       origin.before === null
         ? el("p", { class: "empty" }, "Nothing was there.")
-        : valueOf(origin.before, origin.path, { ...this.view(origin.ns, origin.parent), blame: null }),
+        : valueOf(origin.before, origin.path, {
+            ...this.view(origin.ns, origin.parent),
+            beyond: "is in the step before.",
+            blame: null,
+          }),
     );
   }
 

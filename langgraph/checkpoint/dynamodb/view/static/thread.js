@@ -241,7 +241,8 @@ export class ThreadPage {
       case "changes": {
         const against = this.#against?.id;
         const read = this.source.exported ? asked : { ...asked, against };
-        return changesView(await this.source.stored("changes", read, signal), view, this.#choice());
+        const changes = await this.source.stored("changes", read, signal);
+        return changesView(changes, this.#viewOf(this.#shown.ns, changes.against), view, this.#choice());
       }
       case "pending":
         return pendingView(await this.source.get("pending", asked, signal), view);
@@ -301,7 +302,7 @@ export class ThreadPage {
   /** How the values of a checkpoint are shown. */
   #viewOf(ns, checkpoint) {
     const view = {
-      exported: this.source.exported !== null,
+      beyond: this.source.exported === null ? null : "was left out of the export.",
       part: (path, start) =>
         this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
       blame: (path) => this.findings.blame(ns, checkpoint, path),

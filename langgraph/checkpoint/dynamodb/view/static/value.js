@@ -56,7 +56,8 @@ export function isConversation(node) {
 /**
  * An entry: its name, its value, and what leads to who made it.
  *
- * The view has `part(path, start)`, which reads more of a value that was cut, `blame(path)` or null, `exported`, and
+ * The view has `part(path, start)`, which reads more of a value that was cut, or `beyond`, which says where that is where
+ * it cannot be read; `blame(path)` or null; and
  * `message(node, path)` and `conversation(node, path)`, which show messages.
  */
 export function entry(key, node, path, view) {
@@ -138,12 +139,26 @@ function contentOf(node, path, view) {
 
 /** What lies so deep that the document has nothing of it. */
 function deeper(path, view) {
-  if (view.exported) {
-    return el("p", { class: "left-out" }, "left out of the export");
-  }
   const place = el("div", { class: "more" });
   const read = async () => fill(place, valueOf(await view.part(path, 0), path, view));
-  return fill(place, el("button", { type: "button", click: read }, "Show it"));
+  return fill(place, view.beyond === null ? asking("Show it", read) : beyond("It", view));
+}
+
+/** A button that asks for more, and waits for it. */
+function asking(text, read) {
+  const press = async ({ currentTarget: button }) => {
+    button.disabled = true;
+    try {
+      await read();
+    } finally {
+      button.disabled = false;
+    }
+  };
+  return el("button", { type: "button", click: press }, text);
+}
+
+function beyond(what, view) {
+  return el("p", { class: "left-out" }, `${what} ${view.beyond}`);
 }
 
 /** The button for the rest of a list or an object, or what is to be said where there is no rest to be had. */
@@ -153,18 +168,14 @@ export function more(node, path, view, add) {
   if (!node.cut || rest <= 0) {
     return null;
   }
-  if (view.exported) {
-    return el("p", { class: "left-out" }, `${rest.toLocaleString("en-US")} more left out of the export`);
-  }
+  const left = rest.toLocaleString("en-US");
   const place = el("div", { class: "more" });
-  const read = async (button) => {
-    button.disabled = true;
+  const read = async () => {
     const part = await view.part(path, end);
     add(part);
     fill(place, more(part, path, view, add));
   };
-  const text = `Show more (${rest.toLocaleString("en-US")} left)`;
-  return fill(place, el("button", { type: "button", click: (event) => read(event.currentTarget) }, text));
+  return fill(place, view.beyond === null ? asking(`Show more (${left} left)`, read) : beyond(`${left} more`, view));
 }
 
 /** A text: its beginning, and buttons that go on, first with what is here and then with what the server has. */
@@ -189,16 +200,13 @@ export function textOf(node, path, view) {
     element.append(el("span", {}, here.slice(shown, end)));
     shown = Math.min(end, here.length);
     const isLeft = shown < here.length || read < node.length;
-    fill(place, isLeft && (view.exported && shown >= here.length ? leftOut(node, read) : button()));
-  };
-  const button = () =>
-    el(
-      "button",
-      { type: "button", click: (event) => goOn(event.currentTarget) },
-      `Show more (${sized(node.bytes)} in all)`,
+    const isHere = shown < here.length || view.beyond === null;
+    fill(
+      place,
+      isLeft && (isHere ? asking(`Show more (${sized(node.bytes)} in all)`, goOn) : beyond("The rest", view)),
     );
-  const goOn = async (pressed) => {
-    pressed.disabled = true;
+  };
+  const goOn = async () => {
     if (shown >= here.length) {
       const part = await view.part(path, read);
       [here, shown, read] = [part.text, 0, part.end];
@@ -207,14 +215,6 @@ export function textOf(node, path, view) {
   };
   show(CHARACTERS);
   return el("div", {}, element, place);
-}
-
-function leftOut(node, read) {
-  return el(
-    "p",
-    { class: "left-out" },
-    `${counted(node.length - read, node.kind === "bytes" ? "byte" : "character")} left out of the export`,
-  );
 }
 
 function maskOf(node) {
