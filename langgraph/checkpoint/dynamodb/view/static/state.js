@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 import { counted, sized } from "./format.js";
 import { blameButton, fold, isConversation, kindOf, valueOf } from "./value.js";
 
-/** Channels that take up more are closed at first. */
+/** Channels that take up more are closed at first, unless they are a conversation. */
 const OPEN_BYTES = 300_000;
 
 /** The channels of a checkpoint and its metadata. */
@@ -81,9 +81,13 @@ function channelView(channel, total, view) {
   return el(
     "section",
     { class: "channel", "aria-label": `Channel ${channel.name}`, "data-path": JSON.stringify(path), tabindex: "-1" },
-    fold(label, build, { open: channel.stored_bytes < OPEN_BYTES }),
+    fold(label, build, { open: isOpen(channel) }),
     view.blame && blameButton(path, view),
   );
+}
+
+function isOpen({ node, stored_bytes: bytes }) {
+  return bytes < OPEN_BYTES || (node !== null && isConversation(node));
 }
 
 function contentOfChannel(node, path, view) {
