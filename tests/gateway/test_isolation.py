@@ -1,0 +1,144 @@
+"""A tenant's requests, whatever is in them, become requests to DynamoDB for that tenant's partitions and no other.
+
+This is the other half of test_tenants.py: that one tries what is refused, and this one what is let through. The requests
+are those of our own client, so that what they store is stored, with one value after the other exchanged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import ormsgpack
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.conftest import always
+from tests.gateway.requests import found, places_of_values, replaced
+from tests.support.checkpoints import Conversation, noise
+from tests.support.traffic import Request, Traffic
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+OTHERS = "other/1#"
+HOSTILE: list[Any] = [
+    OTHERS,
+    f"acme/1#{OTHERS}",
+    {PARTITION_KEY: {"S": OTHERS}, SORT_KEY: {"S": "T"}},
+    {"S": OTHERS},
+]
+
+
+class Recorded(httpx.ASGITransport):
+    """Takes requests to a gateway, and keeps their documents by endpoint."""
+
+    def __init__(self, gateway: Any) -> None:
+        """Keep nothing yet."""
+        super().__init__(app=gateway)
+        self.documents: dict[str, list[Any]] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Keep one, and send it."""
+        if request.method == "POST":
+            name = request.url.path.rpartition("/")[2]
+            self.documents.setdefault(name, []).append(ormsgpack.unpackb(request.content))
+        return await super().handle_async_request(request)
+
+
+def partitions(request: Request) -> set[str]:
+    """The partition keys that a request to DynamoDB names; nothing else in it reaches an item."""
+    assert request.operation != "Scan"
+    if request.operation == "Query":
+        assert "IndexName" not in request.params
+        assert request.params["KeyConditionExpression"].startswith("#pk = :pk")
+        assert request.params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
+        return {request.params["ExpressionAttributeValues"][":pk"]["S"]}
+    return set(_keys(request.params))
+
+
+def _keys(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value[PARTITION_KEY]["S"]] if PARTITION_KEY in value else []
+        return own + [each for name in value if name != PARTITION_KEY for each in _keys(value[name])]
+    return [each for inner in value for each in _keys(inner)] if isinstance(value, list) else []
+
+
+@pytest.fixture
+def recorded(saver: DynamoDBSaver) -> Recorded:
+    """Give the way to a gateway that a tenant has, on a saver whose requests to DynamoDB are recorded."""
+    # Its look for other savers names a thread in their ways.
+    saver._table.memory.is_shared = False
+    return Recorded(create_gateway(saver, authenticate=always(Principal("acme", "acme", RIGHTS))))
+
+
+@pytest.fixture
+async def make_agent(recorded: Recorded) -> AsyncIterator[Callable[[], HttpCheckpointSaver]]:
+    """Give a factory of our own clients."""
+    agents: list[HttpCheckpointSaver] = []
+
+    def make() -> HttpCheckpointSaver:
+        agents.append(HttpCheckpointSaver("http://localhost", allow_http=True))
+        # There is no network between the two.
+        agents[-1]._transport._connections._options["transport"] = recorded
+        return agents[-1]
+
+    yield make
+    for each in agents:
+        await each.aclose()
+
+
+async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
+    """Let every method be called, with segments, writes and what they are made of."""
+    agent = make_agent()
+    talk = Conversation(agent, "acme/1", "child:1")
+    for step in range(3):
+        config = await talk.aput(log=noise(30_000 + 3000 * step), step=step)
+        await agent.aput_writes(config, [("log", noise(3000, step)), ("__error__", "x")], "task")
+        await agent.aput_writes(config, [("__resume__", "y")], "task")
+    assert [each async for each in agent.alist({"configurable": {"thread_id": "acme/1"}})]
+    # What remembers nothing reads segments.
+    assert await make_agent().aget_tuple(talk.config) is not None
+    await agent.aprune(["acme/1"])
+    await agent.acopy_thread("acme/1", "acme/2")
+    await agent.adelete_thread("acme/2")
+
+
+def hostile(good: Any) -> list[Any]:
+    """A request with one value after the other exchanged, and with more than it may have."""
+    requests = [good]
+    for place in places_of_values(good):
+        requests += [replaced(good, place, each) for each in HOSTILE if place]
+        if isinstance(found(good, place), dict):
+            requests += [
+                replaced(good, (*place, name), HOSTILE[-1]) for name in (PARTITION_KEY, "table_name")
+            ]
+    return requests
+
+
+async def test_a_request_reaches_its_tenants_partitions_only(
+    make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, traffic: Traffic
+) -> None:
+    await converse(make_agent)
+    assert recorded.documents.keys() >= {"put", "put-writes", "get-tuple", "list", "prune", "delete-thread"}
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(recorded.app), base_url="http://localhost")
+    answered: Counter[str] = Counter()
+    for name, documents in recorded.documents.items():
+        for each in hostile(documents[-1]):
+            traffic.clear()
+            headers = {"content-type": MSGPACK.name}
+            answer = await client.post(f"/checkpoints/{name}", content=ormsgpack.packb(each), headers=headers)
+            assert answer.status_code < 500, (each, answer.content)
+            answered[name] += answer.status_code == 200
+            for request in traffic.requests:
+                named = partitions(request)
+                assert named, request
+                assert all(key.startswith("acme/") for key in named), (each, request)
+    # Of each endpoint more was let through than the request as it was.
+    assert all(count > 1 for count in answered.values()), answered
