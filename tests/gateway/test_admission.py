@@ -91,9 +91,13 @@ class Hall:
     async def come(self, *names: str) -> None:
         """Let requests come one after the other; the first letter is the principal's name."""
         for name in names:
-            self._leave[name] = asyncio.Event()
-            self.tasks[name] = asyncio.create_task(self._visit(name))
+            self.set_out(name)
             await self.settle()
+
+    def set_out(self, name: str) -> None:
+        """Let a request come once the event loop goes on."""
+        self._leave[name] = asyncio.Event()
+        self.tasks[name] = asyncio.create_task(self._visit(name))
 
     async def go(self, *names: str) -> None:
         """Let requests be done."""
@@ -202,6 +206,23 @@ async def test_who_gave_up_a_moment_ago_is_passed_over() -> None:
     hall.tasks["a2"].cancel()
     await hall.come("b1")
     assert hall.served[-1] == "b1"
+    await hall.empty()
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_who_is_sent_away_may_give_up_at_that_very_moment(is_late: bool) -> None:
+    hall = Hall(in_flight_max=1, waiting_max=2)
+    await hall.come("a1", "a2", "a3")
+    hall.set_out("b1")
+    if is_late:
+        # It is told, and has not heard it yet.
+        asyncio.get_running_loop().call_soon(hall.tasks["a3"].cancel)
+    else:
+        hall.tasks["a3"].cancel()
+    await hall.settle()
+    assert hall.tasks["a3"].cancelled()
+    await hall.go("a1")
+    assert hall.served == ["a1", "a2"]
     await hall.empty()
 
 

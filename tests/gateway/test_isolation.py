@@ -1,7 +1,7 @@
 """A tenant's requests, whatever is in them, become requests to DynamoDB for that tenant's partitions and no other.
 
-This is the other half of test_tenants.py: that one tries what is refused, and this one what is let through. The requests
-are those of our own client, so that what they store is stored, with one value after the other exchanged.
+This is the other half of test_tenants.py: that one tries what is refused, and this one what is let through. The
+requests are those of our own client, so that what they store is stored, with one value after the other exchanged.
 """
 
 from __future__ import annotations

@@ -203,25 +203,37 @@ async def test_while_the_issuer_fails_what_was_fetched_counts_for_a_day(clock: C
     assert "Retry-After" in caught.value.headers
 
 
-async def test_many_at_once_ask_once_and_who_has_a_key_does_not_wait(clock: Clock) -> None:
-    issuer = Issuer("one")
+class Slow(Issuer):
+    """An issuer that takes as long as a test likes."""
+
+    def __init__(self, *names: str) -> None:
+        """Answer nobody yet."""
+        super().__init__(*names)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self) -> Any:
+        """Give the keys once it may."""
+        self.begun.set()
+        self.go_on.wait()
+        return super().__call__()
+
+
+async def test_many_at_once_wait_for_one_answer_and_who_has_a_key_for_none(clock: Clock) -> None:
+    issuer = Slow("one")
     keys = KeySet(issuer, clock)
-    assert await keys.key("one") is not None
+    first = [asyncio.create_task(keys.key("one")) for _ in range(10)]
+    await asyncio.to_thread(issuer.begun.wait)
+    issuer.go_on.set()
+    assert all(await asyncio.gather(*first))
     clock.now += 301
-    begun, go_on = threading.Event(), threading.Event()
-    fetch = issuer.__call__
-
-    def slow() -> Any:
-        begun.set()
-        go_on.wait()
-        return fetch()
-
-    keys._fetch = slow
-    waiting = [asyncio.create_task(keys.key("new")) for _ in range(10)]
-    await asyncio.to_thread(begun.wait)
+    issuer.begun.clear()
+    issuer.go_on.clear()
+    issuer.keys = published("two")
+    waiting = [asyncio.create_task(keys.key("two")) for _ in range(10)]
+    await asyncio.to_thread(issuer.begun.wait)
     assert await keys.key("one") is not None
-    go_on.set()
-    assert await asyncio.gather(*waiting) == [None] * 10
+    issuer.go_on.set()
+    assert all(await asyncio.gather(*waiting))
     assert issuer.asked == 2
 
 

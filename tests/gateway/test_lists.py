@@ -101,6 +101,8 @@ async def test_by_run_a_tenant_sees_its_own(make_client: MakeClient, script: Scr
     # Four of them, of whoever, came before.
     assert [(each.limit, each.cursor) for each in script.asked] == [(None, None), (None, None), (None, "4")]
     assert "cursor" in documents(await client.post("/checkpoints/list", json={**BY_RUN, "limit": 0}))[0]
+    script.listed = [{"thread_id": "other/1"}]
+    assert documents(await client.post("/checkpoints/list", json=BY_RUN)) == []
 
 
 async def test_what_names_no_thread_is_shown_to_no_tenant(make_client: MakeClient, script: Script) -> None:
@@ -187,7 +189,7 @@ class Reader:
         self._taken = asyncio.Semaphore(0)
         self._body = json.dumps(request).encode()
         self._task = asyncio.create_task(self._run(app))
-        self.is_gone = False
+        self.failure: Exception | None = None
 
     async def _run(self, app: FastAPI) -> None:
         headers = {"content-type": "application/json"}
@@ -199,8 +201,8 @@ class Reader:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def _send(self, message: Any) -> None:
-        if self.is_gone:
-            raise OSError
+        if self.failure is not None:
+            raise self.failure
         if message["type"] == "http.response.body":
             await self._taken.acquire()
             self.pieces.append(message["body"])
@@ -253,20 +255,29 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
     assert (reader.pieces, closed) == ([], [True])
 
 
+@pytest.mark.parametrize(
+    ("failure", "noted"),
+    [(OSError(), (499, None)), (ZeroDivisionError(), (200, "ZeroDivisionError"))],
+    ids=["gone", "broken"],
+)
 async def test_a_reader_that_has_gone_is_noted_and_ends_the_list(
-    make_app: Callable[..., FastAPI], script: Script, caplog: pytest.LogCaptureFixture
+    failure: Exception,
+    noted: Any,
+    make_app: Callable[..., FastAPI],
+    script: Script,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
     script.listed = [{"thread_id": "acme/1"}] * 100
     reader = Reader(make_app(), {"thread_id": "acme/1"})
     reader.take()
     await reader.settle()
-    reader.is_gone = True
+    reader.failure = failure
     reader.take()
     await reader.end()
     assert script.made < 5
     records = [each.msg for each in caplog.records if isinstance(each.msg, dict)]
-    assert [each["status"] for each in records] == [499]
+    assert [(each["status"], each["error"]) for each in records] == [noted]
 
 
 async def test_a_list_that_stands_still_ends_with_a_problem(

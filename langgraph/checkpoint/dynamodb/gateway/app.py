@@ -211,10 +211,9 @@ def _json(document: dict[str, Any]) -> Response:
     return JSONResponse(document, headers={"Cache-Control": "no-store"})
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _unknown(request: Request, error: HTTPException) -> Response:
     """Answer what the framework refuses: paths and methods that there are not."""
     record = request.state.record
-    if isinstance(error, HTTPException):
-        says = f"there is no such endpoint, or it takes another method; see {_DESCRIPTION}"
-        error = ProblemError(error.status_code, says, headers=dict(error.headers or {}))
-    return answer(record, note(record, error))
+    says = f"there is no such endpoint, or it takes another method; see {_DESCRIPTION}"
+    problem = ProblemError(error.status_code, says, headers=dict(error.headers or {}))
+    return answer(record, note(record, problem))

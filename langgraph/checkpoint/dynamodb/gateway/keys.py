@@ -52,8 +52,7 @@ class KeySet:
         # Whoever has a key that was good a moment ago does not wait for others.
         if self._is_due(key_id) and not (key_id in self._keys and self._fetching.locked()):
             async with self._fetching:
-                if self._is_due(key_id):
-                    await self._refresh()
+                await self._refresh(key_id)
         if self._clock() - self._fetched_at > _KEPT_SECONDS:
             msg = "the keys that tokens are verified with cannot be fetched; send the request again"
             raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
@@ -64,13 +63,18 @@ class KeySet:
         is_wanted = key_id not in self._keys or now - self._fetched_at > _FRESH_SECONDS
         return is_wanted and now - self._tried_at >= _PAUSE_SECONDS
 
-    async def _refresh(self) -> None:
-        self._tried_at = self._clock()
+    async def _refresh(self, key_id: str | None) -> None:
+        if not self._is_due(key_id):
+            # Somebody else has asked meanwhile.
+            return
         try:
             found = await to_thread.run_sync(self._fetch)
             keys = jwt.PyJWKSet.from_dict(dict(found)).keys
         except (jwt.PyJWTError, OSError, ValueError) as error:
             logger.warning("the keys that tokens are verified with cannot be fetched: %s", error)
-            return
-        self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
-        self._fetched_at = self._clock()
+        else:
+            self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
+            self._fetched_at = self._clock()
+        finally:
+            # Not before: who comes meanwhile waits for these keys.
+            self._tried_at = self._clock()
