@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, 
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
-# What is larger is decoded, encoded and compressed in a thread, so that the event loop goes on.
+# What is larger is decoded and compressed in a thread, so that the event loop goes on.
 _THREADED_BYTES = 64 << 10
 # What is smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10

@@ -1,7 +1,8 @@
 """Places: how many requests are served at a time, and whose turn it is next.
 
 Who finds no place waits. A place that is free goes to the principal that has the fewest, and of that one to whoever has
-waited longest; so a principal with a thousand requests keeps another one's single request waiting for one place only.
+waited longest. No principal has more than three quarters of the places, so one whose requests take as long as they may
+keeps nobody else waiting.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Places:
     def __init__(self, in_flight_max: int, waiting_max: int, waiting_seconds_max: float) -> None:
         """Take how many are served, how many may wait, and for how long."""
         self._free = in_flight_max
+        self._share_max = in_flight_max - in_flight_max // 4
         self._waiting_max = waiting_max
         self._waiting_seconds_max = waiting_seconds_max
         self._served: Counter[str] = Counter()
@@ -40,7 +42,8 @@ class Places:
             self._leave(name)
 
     async def _enter(self, name: str) -> None:
-        if self._free and not self._waiting:
+        # Where a place is free, those who wait have their share already.
+        if self._free and self._served[name] < self._share_max:
             self._seat(name)
             return
         self._make_room_for(name)
@@ -83,18 +86,21 @@ class Places:
         self._served[name] -= 1
         if not self._served[name]:
             del self._served[name]
-        while self._waiting and self._free:
-            # Of those who have equally few, the one who began to wait first: a dict keeps that order.
-            fewest = min(self._waiting, key=lambda each: self._served[each])
-            turn = self._waiting[fewest][0]
-            self._forget(fewest, turn)
-            if fewest in self._waiting:
+        while self._free and (next_ := self._next()) is not None:
+            turn = self._waiting[next_][0]
+            self._forget(next_, turn)
+            if next_ in self._waiting:
                 # Behind those who have had no turn meanwhile.
-                self._waiting[fewest] = self._waiting.pop(fewest)
+                self._waiting[next_] = self._waiting.pop(next_)
             # One that is done already was given up a moment ago.
             if not turn.done():
-                self._seat(fewest)
+                self._seat(next_)
                 turn.set_result(None)
+
+    def _next(self) -> str | None:
+        """Whose turn it is: of those who have equally few, the one who began to wait first, as a dict keeps them."""
+        entitled = [each for each in self._waiting if self._served[each] < self._share_max]
+        return min(entitled, key=lambda each: self._served[each], default=None)
 
     def _forget(self, name: str, turn: asyncio.Future[None]) -> None:
         turns = self._waiting.get(name, deque())
