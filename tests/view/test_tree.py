@@ -226,6 +226,27 @@ def test_one_damaged_checkpoint_does_not_hide_the_others(
     assert "sort key" in asked.get("tree", thread=thread, ns="")["problem"]
 
 
+def test_a_checkpoint_without_a_place_is_told_of_and_left_out(
+    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+) -> None:
+    talk = Conversation(saver, thread)
+    damaged = [talk.put(count=each)["configurable"]["checkpoint_id"] for each in range(2)]
+    talk.put(count=3)
+    changes: list[Any] = [("parent", {"N": "1"}), ("expires_at", {"S": "soon"})]
+    for checkpoint_id, (name, value) in zip(damaged, changes, strict=True):
+        client.update_item(
+            TableName=table,
+            Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{checkpoint_id}#"}},
+            UpdateExpression="SET #name = :other",
+            ExpressionAttributeNames={"#name": name},
+            ExpressionAttributeValues={":other": value},
+        )
+    found = asked.get("tree", thread=thread, ns="")
+    assert [row["parent"] for row in found["rows"]] == [damaged[1]]
+    assert "is damaged" in found["problem"]
+    assert len(asked.get("cost", thread=thread, ns="")["prices"]) == 1
+
+
 def test_a_thread_of_another_key_says_so(
     table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
 ) -> None:

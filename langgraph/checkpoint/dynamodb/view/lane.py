@@ -64,7 +64,7 @@ class Lane:
         self.inventory = Inventory(at)
         """All items that were read, with their sizes; segments without their data."""
         self.problem: str | None = None
-        """What is wrong with an item that is of no checkpoint."""
+        """What is wrong with an item that cannot be shown at all."""
         self._table = table
         self._codec = codec
         self._kept = kept
@@ -106,11 +106,18 @@ class Lane:
         yield from self._read_indexes({each for group in new for each in self._named(group)})
 
     def _add(self, item: Item) -> None:
-        """Take an item in. Writes sort behind their head, so they come before it."""
-        self.inventory.add(item)
+        """Take an item in. Writes sort behind their head, so they come before it.
+
+        Raises:
+            CheckpointCorruptionError: It cannot have its place in a tree.
+        """
+        now = self._table.clock()
         self.inventory.sizes[items.sort_key(item)] = item_bytes(item)
+        items.is_expired(item, now)
+        items.text(item, items.PARENT)
+        self.inventory.add(item)
         if items.is_head(item):
-            checkpoint_id, now = items.checkpoint_id_of(item), self._table.clock()
+            checkpoint_id = items.checkpoint_id_of(item)
             writes = self.inventory.writes.get(checkpoint_id, ())
             live = [each for each in writes if not items.is_expired(each, now)]
             self.groups[checkpoint_id] = Group(item, live)

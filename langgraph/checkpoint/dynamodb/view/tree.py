@@ -44,7 +44,6 @@ class Known:
     metadata: CheckpointMetadata = field(default_factory=lambda: CheckpointMetadata())
     body: Body | None = None
     parent: Body | None = None
-    has_parent: bool = False
     tasks: Sequence[Task] = ()
     parent_tasks: Sequence[Task] = ()
     sends: Sequence[str | None] = ()
@@ -66,7 +65,6 @@ def know(lane: Lane, group: Group, *, whole: bool = False) -> Op[Known]:
         known.joined = yield from _joined(lane, group, known.body)
         parent = yield from lane.parent(group)
         if parent is not None:
-            known.has_parent = True
             known.parent = yield from lane.body(parent)
             known.parent_tasks = yield from lane.tasks(parent, whole=whole)
             known.parent_sends = yield from _sends(lane, parent, known.parent, whole=whole)
@@ -109,9 +107,6 @@ def row(lane: Lane, group: Group, shower: Shower) -> Op[Row]:
     """A checkpoint in the tree."""
     known = yield from know(lane, group)
     step, run = known.metadata.get("step"), known.metadata.get(RUN_ID)
-    shown = []
-    for task in known.tasks:
-        shown.append(task_document(lane, task, known.sends, shower))  # noqa: PERF401
     own = [lane.inventory.sizes[items.sort_key(each)] for each in group.members]
     return Row(
         checkpoint=group.checkpoint_id,
@@ -123,7 +118,7 @@ def row(lane: Lane, group: Group, shower: Shower) -> Op[Row]:
         ran=ran(known),
         next=next_nodes(known),
         changed=changed_channels(known),
-        tasks=shown,
+        tasks=[task_document(lane, each, known.sends, shower) for each in known.tasks],
         expires_at=_iso(in_epoch_seconds(items.ends_at(group.head))),
         items=len(own),
         bytes=sum(own),
