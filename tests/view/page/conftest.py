@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
+# The machine may be busy: five seconds, which is the default, are not enough then.
+expect.set_options(timeout=30_000)
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
