@@ -27,6 +27,9 @@ CODEC = Codec(JsonPlusSerializer())
 class TableSaver:
     """A saver that reaches the table itself."""
 
+    was_hurt = False
+    """Whether requests of it broke of which an operation was not told."""
+
     def __init__(self, simulator: Simulator, process: Process) -> None:
         """Take the process, whose memory it uses."""
         del simulator

@@ -528,6 +528,7 @@ class World:
         if (
             isinstance(record, Deletion)
             and record.clean
+            and not any(each.was_hurt for each in self._savers.values())
             and self.simulator.now < (record.began or START).seconds + CLAIM_SECONDS
             and all(each.clean and each.acknowledged_before(record.began or START) for each in others)
         ):

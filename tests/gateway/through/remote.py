@@ -154,6 +154,7 @@ class RemoteSaver(TableSaver):
         trouble = ("cut before", "cut after", "given up", "killed")[choices.pick(4)] if troubled else None
         self._simulator.log.append(f"{self._name} asks {call.method} ({trouble or 'in peace'})")
         lost = ReadTimeoutError(endpoint_url="simulated gateway")
+        self.was_hurt = self.was_hurt or troubled
         if trouble == "cut before":
             return lost
         name = f"service {self._served} of {self._name}"
