@@ -97,7 +97,10 @@ def test_its_options_are_checked_like_those_of_the_others() -> None:
     assert _error({"type": "shelf", "config": {"label": "taken"}}) == (
         "config.label: is on another shelf; write another one"
     )
-    assert _error({"type": "book"}) == "type: is unknown; there are memory, sqlite, postgres, dynamodb, shelf"
+    assert (
+        _error({"type": "book"})
+        == "type: is unknown; there are memory, sqlite, postgres, dynamodb, http, shelf"
+    )
 
 
 @pytest.mark.usefixtures("shelf")

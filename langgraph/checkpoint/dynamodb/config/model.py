@@ -44,7 +44,7 @@ class CheckpointerConfig(BaseModel):
         ```
 
     Args:
-        type: `memory`, `sqlite`, `postgres`, `dynamodb`, or a type that another package registers.
+        type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
         config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
         enabled: False for an agent without a checkpointer. The rest is checked all the same.
 
@@ -56,7 +56,7 @@ class CheckpointerConfig(BaseModel):
 
     type: str = Field(
         default=_DEFAULT_TYPE,
-        description="Which checkpointer: memory, sqlite, postgres, dynamodb, or one that another package registers.",
+        description="Which checkpointer: memory, sqlite, postgres, dynamodb, http, or one that another package has.",
     )
     config: Any = Field(default_factory=dict, description="The options of that type.")
     enabled: bool = Field(

@@ -1,4 +1,4 @@
-"""The types of checkpointers: the four that come with the package, and those that others register."""
+"""The types of checkpointers: the five that come with the package, and those that others register."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ BUILT_IN = {
     "sqlite": "langgraph.checkpoint.dynamodb.config.sqlite",
     "postgres": "langgraph.checkpoint.dynamodb.config.postgres",
     "dynamodb": "langgraph.checkpoint.dynamodb.config.dynamodb",
+    "http": "langgraph.checkpoint.dynamodb.config.http",
 }
 
 

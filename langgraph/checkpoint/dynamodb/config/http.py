@@ -1,0 +1,197 @@
+"""The type `http`: the options of `HttpCheckpointSaver` as they stand in a file, for agents without AWS access."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from pydantic import ConfigDict, Field, SecretStr, model_validator
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Positive, Seconds, SecondsOrZero
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
+from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
+from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
+from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
+from langgraph.checkpoint.dynamodb.saver import CACHE_BYTES
+
+
+class AuthOptions(Options):
+    """Who asks: a bearer token, a file that has one, or AWS's signature."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [each]} for each in ("token", "token_file", "sigv4")]}
+    )
+
+    token: SecretStr | None = Field(
+        default=None,
+        min_length=1,
+        description="The token itself, from the environment as ${...}; never shown.",
+    )
+    token_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The path of a file that has the token; it is read again once the gateway does not take it.",
+    )
+    sigv4: Literal["lambda", "execute-api"] | None = Field(
+        default=None,
+        description="AWS's signature by the credentials that boto3 finds: lambda for a function URL, execute-api for"
+        " API Gateway.",
+    )
+    region_name: str | None = Field(
+        default=None, min_length=1, description="The region for sigv4; otherwise as boto3 finds it."
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if sum(each is not None for each in (self.token, self.token_file, self.sigv4)) != 1:
+            msg = "give exactly one of token, token_file and sigv4"
+            raise ValueError(msg)
+        return self
+
+
+class HttpOptions(Options):
+    """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and what it trusts and goes through."""
+
+    url: str = Field(
+        pattern="^https?://[^/]", description="The gateway's address, such as https://gateway.example."
+    )
+    auth: AuthOptions | None = Field(
+        default=None, description="Who asks: one of token, token_file and sigv4 (with region_name)."
+    )
+    timeout: Seconds = Field(
+        default=TIMEOUT_SECONDS, description="Seconds to wait for the next piece of an answer."
+    )
+    retry_seconds: SecondsOrZero = Field(
+        default=RETRY_SECONDS,
+        description="For how long a request is sent again that gets no answer, or one that says to try again, in"
+        " seconds.",
+    )
+    allow_http: bool = Field(
+        default=False,
+        description="Whether auth may go over http:// to another machine, where everybody on the way can read it.",
+    )
+    ca_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The path of a file with the certificates that the gateway's is to be signed by.",
+    )
+    proxy: SecretStr | None = Field(
+        default=None, description="The address of a proxy; otherwise as the environment has it. Never shown."
+    )
+    headers: dict[str, SecretStr] | None = Field(
+        default=None, description="Headers of every request, by their names; never shown."
+    )
+    serde: Serde | None = Field(
+        default=None,
+        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that makes one, as"
+        " module:name.",
+    )
+    encryption_key: EncryptionKey | None = Field(
+        default=None,
+        description="Where the key is with which all but ids, sizes and times is encrypted by AES, before it is sent.",
+    )
+    encrypt_metadata: bool | None = Field(
+        default=None,
+        description="Whether metadata goes through the serializer too; otherwise if that encrypts.",
+    )
+    share_equal_pieces: bool = Field(
+        default=True, description="Whether stored pieces that are equal are named instead of stored again."
+    )
+    allow_unencrypted: bool = Field(
+        default=False,
+        description="Whether what is not encrypted is read in spite of a key; for the time of a migration.",
+    )
+    bound_to: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The name of the table that encrypted data are for, where it is not the one that the gateway says.",
+    )
+    checkpoint_bytes_max: Positive = Field(
+        default=CHECKPOINT_BYTES_MAX,
+        description="Bound on what a checkpoint's values, or its pending writes, take up, in bytes.",
+    )
+    cache_bytes: NotNegative = Field(
+        default=CACHE_BYTES,
+        description="Bound on the memory for what is remembered of recent checkpoints, in bytes.",
+    )
+
+
+# The constructor takes these in another form.
+_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key")
+
+
+def _made(options: HttpOptions) -> HttpCheckpointSaver:
+    """Make the saver that the options ask for; only a key in Secrets Manager takes a request.
+
+    Raises:
+        OptionError: An option cannot be used.
+    """
+    given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
+    given["serde"] = made_serde(options.serde, options.encryption_key)
+    try:
+        return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
+    except CheckpointerInputError as error:
+        # Its message begins with the option's name, but for what is said of the token.
+        name, _, says = str(error).partition(" ")
+        if name not in HttpOptions.model_fields:
+            name, says = "auth" if "auth=" in str(error) else "headers", str(error)
+        raise OptionError(name, says) from error
+
+
+def _auth(options: AuthOptions | None) -> Any:
+    if options is None:
+        return None
+    if options.token is not None:
+        return options.token.get_secret_value()
+    if options.token_file is not None:
+        return partial(_read_token, options.token_file)
+    return SigV4(options.sigv4 or "lambda", options.region_name)
+
+
+def _read_token(name: str) -> str:
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8").strip()
+    except OSError as error:
+        msg = f"auth.token_file names the file {name}, which cannot be read: {error.strerror}"
+        raise CheckpointerInputError(msg) from error
+
+
+def _client_options(options: HttpOptions) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if options.headers is not None:
+        given["headers"] = {name: each.get_secret_value() for name, each in options.headers.items()}
+    if options.proxy is not None:
+        given["proxy"] = options.proxy.get_secret_value()
+    if options.ca_file is not None:
+        try:
+            given["verify"] = ssl.create_default_context(cafile=Path(options.ca_file).expanduser())
+        except OSError as error:
+            says = f"names a file that cannot be used: {error.strerror or error}"
+            raise OptionError("ca_file", says) from error
+    return given
+
+
+@contextmanager
+def _open(options: HttpOptions) -> Iterator[BaseCheckpointSaver[Any]]:
+    with _made(options) as saver:
+        yield saver
+
+
+@asynccontextmanager
+async def _aopen(options: HttpOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    # A key may be in a file, or behind a request.
+    async with await asyncio.to_thread(_made, options) as saver:
+        yield saver
+
+
+TYPE = CheckpointerType(HttpOptions, _open, _aopen, install='"langgraph-dynamodb[http]"')

@@ -1,0 +1,136 @@
+"""The options of the type `http`: those of the constructor, as they stand in a file."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import certifi
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfig,
+    CheckpointerConfigurationError,
+    acreate_checkpointer,
+    create_checkpointer,
+)
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.config.http import HttpOptions
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.support.http_stand_in import Answer, http_stand_in
+
+URL = "https://gateway.example"
+PRIVATE = "that-nobody-may-see"
+
+
+def _error(**options: Any) -> str:
+    with pytest.raises(CheckpointerConfigurationError) as caught, create_checkpointer(_section(**options)):
+        pass
+    assert PRIVATE not in str(caught.value)
+    return str(caught.value)
+
+
+def _section(**options: Any) -> dict[str, Any]:
+    return {"type": "http", "config": {"url": URL, **options}}
+
+
+def test_the_options_are_those_of_the_constructor() -> None:
+    parameters = inspect.signature(HttpCheckpointSaver).parameters
+    options = HttpOptions.model_fields
+    assert options.keys() - parameters.keys() == {"encryption_key", "ca_file", "proxy", "headers"}
+    assert parameters.keys() - options.keys() == {"client_options"}
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
+    assert {name: options[name].default for name in defaults if name in options} == {
+        name: value for name, value in defaults.items() if name in options
+    }
+
+
+async def test_a_saver_on_either_side() -> None:
+    with create_checkpointer(_section(cache_bytes=0)) as saver:
+        assert isinstance(saver, HttpCheckpointSaver)
+    async with acreate_checkpointer(_section()) as saver:
+        assert isinstance(saver, HttpCheckpointSaver)
+
+
+def test_what_it_shows_to_the_gateway(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("token-1\n")
+    with http_stand_in() as gateway:
+        for auth in (
+            {"token": "token-0"},
+            {"token_file": str(file)},
+            {"sigv4": "lambda", "region_name": "eu-west-1"},
+        ):
+            section = _section(url=gateway.address, auth=auth, headers={"X-Team": "support"})
+            with create_checkpointer(section) as saver:
+                assert isinstance(saver, HttpCheckpointSaver)
+                saver._transport.send(Call("put", {}))
+        shown = [(each.headers["Authorization"][:12], each.headers["X-Team"]) for each in gateway.asked]
+    assert shown == [("Bearer token", "support"), ("Bearer token", "support"), ("AWS4-HMAC-SH", "support")]
+
+
+def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("token-1\n")
+    with http_stand_in() as gateway:
+        with create_checkpointer(_section(url=gateway.address, auth={"token_file": str(file)})) as saver:
+            assert isinstance(saver, HttpCheckpointSaver)
+            saver._transport.send(Call("put", {}))
+            file.write_text("token-2\n")
+            gateway.script = [Answer(401, b"", {})]
+            saver._transport.send(Call("put", {}))
+        shown = [each.headers["Authorization"] for each in gateway.asked]
+    assert shown == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
+
+
+def test_a_key_encrypts_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTS_KEY", "0123456789abcdef")
+    with create_checkpointer(_section(encryption_key={"environment": "AGENTS_KEY"})) as saver:
+        assert saver is not None
+        assert isinstance(saver.serde, EncryptedSerializer)
+
+
+def test_secrets_are_not_shown() -> None:
+    section = _section(auth={"token": PRIVATE}, headers={"X": PRIVATE}, proxy=f"http://me:{PRIVATE}@proxy:1")
+    config = CheckpointerConfig.load(section)
+    assert PRIVATE not in f"{config!r} {config.model_dump()} {config.model_dump_json()}"
+    with create_checkpointer(section) as saver:
+        assert isinstance(saver, HttpCheckpointSaver)
+
+
+def test_a_file_of_certificates(tmp_path: Path) -> None:
+    assert "ca_file: names a file that cannot be used" in _error(ca_file=str(tmp_path / "none.pem"))
+    (tmp_path / "empty.pem").write_text("")
+    assert "ca_file: names a file that cannot be used" in _error(ca_file=str(tmp_path / "empty.pem"))
+
+    with create_checkpointer(_section(ca_file=certifi.where())) as saver:
+        assert saver is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"url": "gateway.example"}, "config.url: "),
+        ({"url": f"https://me:{PRIVATE}@gateway.example"}, "config.url: has a user, a password"),
+        (
+            {"url": "http://gateway.example", "auth": {"token": PRIVATE}},
+            "config.url: is http://gateway.example",
+        ),
+        ({"auth": {"token": f"{PRIVATE}\n"}}, "config.auth: the token of auth= is none"),
+        ({"auth": {}}, "config.auth: give exactly one of token, token_file and sigv4"),
+        ({"auth": {"token": PRIVATE, "token_file": "x"}}, "give exactly one of"),
+        ({"headers": {"X": f"{PRIVATE}\n"}}, "config.headers: client_options has a header 'X'"),
+        ({"timeout": 0}, "config.timeout: "),
+    ],
+)
+def test_what_cannot_be_used(options: dict[str, Any], says: str) -> None:
+    assert says in _error(**options)
+
+
+def test_a_token_file_that_is_not_there(tmp_path: Path) -> None:
+    with create_checkpointer(_section(auth={"token_file": str(tmp_path / "none")})) as saver:
+        assert isinstance(saver, HttpCheckpointSaver)
+        with pytest.raises(ValueError, match=r"auth\.token_file names the file .*none, which cannot be read"):
+            saver._transport.send(Call("put", {}))
