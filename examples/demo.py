@@ -236,9 +236,9 @@ def leave_a_page(stage: Stage, page: Path = PAGE) -> None:
     expect(done.returncode == 0, f"the page was not written: {done.stderr}")
     print(f"\nEvery step of the thread is on a page: open {page.resolve().as_uri()} in a browser.")
     print(
-        "`make view-demo` plays the demo again and then serves that page from the table, with this command:\n"
+        "`make view-demo` plays the demo again, and serves the page out of the table. With a table of yours it is:\n"
     )
-    print(f"    langgraph-dynamodb view {THREAD} --table langgraph-checkpoints")
+    print("    langgraph-dynamodb view THREAD --table langgraph-checkpoints")
 
 
 def serve_the_page(stage: Stage) -> None:

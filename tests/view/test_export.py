@@ -8,10 +8,13 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
@@ -209,6 +212,30 @@ def test_of_what_is_masked_the_shape_is_left_and_of_what_is_left_out_nothing(
     left_out = state_of(left_out=keys)
     assert {each["kind"] for each in left_out.values()} == {"text"}
     assert {each["bytes"] for each in left_out.values()} == {0}
+
+
+class Said(TypedDict, total=False):
+    """A log of objects in a delta channel."""
+
+    log: Annotated[list[Any], DeltaChannel(lambda state, writes: [*state, *writes], snapshot_frequency=3)]
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_keys_lead_through_what_a_delta_channel_is_rebuilt_from(saver: DynamoDBSaver, thread: str) -> None:
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Said)
+    graph.add_node(
+        "say", lambda state: {"log": {"key": f"{KEY}-{len(state.get('log', []))}", "open": "seen"}}
+    )
+    graph.add_edge(START, "say")
+    compiled = graph.compile(checkpointer=saver)
+    for _ in range(5):
+        compiled.invoke({"log": {"key": KEY, "open": "seen"}}, thread_config(thread))
+    clear = json.dumps(exported(saver, thread))
+    assert KEY in clear
+    assert "delta channel" in clear
+    export = json.dumps(exported(saver, thread, masked=["log.key"]))
+    assert KEY not in export
+    assert "seen" in export
 
 
 @pytest.mark.engines("dynamodb-local")

@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb.view.lane import Lane
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Keys, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
     LISTS,
+    REBUILT,
     fingerprint,
     inside,
     labelled,
@@ -228,28 +229,37 @@ def _of_channel(lane: Lane, name: str, before: _Side, after: _Side, shower: Show
         found = iter([Difference("added", None, root, after=new)])
     else:
         found = iter([Difference("gone", root, None, before=old)])
-    told["changes"] = [_change(each, shower) for each in islice(found, _CHANGES_MAX)]
+    # Between a delta channel and its values is what it calls them.
+    between = 1 if _is_rebuilt(old) and _is_rebuilt(new) else 0
+    told["changes"] = [_change(each, shower, between) for each in islice(found, _CHANGES_MAX)]
     told["more"] = sum(1 for _ in found)
     return told
 
 
-def _change(difference: Difference, shower: Shower) -> Change:
+def _is_rebuilt(value: Any) -> bool:
+    return isinstance(value, Stored) and value.kind == REBUILT
+
+
+def _change(difference: Difference, shower: Shower, between: int = 0) -> Change:
     start = _first_difference(difference.before, difference.after)
     has_before, has_after = difference.kind in ("gone", "changed"), difference.kind in ("added", "changed")
     return Change(
         kind=difference.kind,
         before_path=_path(difference.before_path),
         path=_path(difference.path),
-        before=shower.node(difference.before, keys_of(difference.before_path), start=start)
+        before=shower.node(difference.before, _keys(difference.before_path, between), start=start)
         if has_before
         else None,
-        after=shower.node(difference.after, keys_of(difference.path), start=start) if has_after else None,
+        after=shower.node(difference.after, _keys(difference.path, between), start=start)
+        if has_after
+        else None,
     )
 
 
-def keys_of(path: Steps | None) -> Keys:
-    """The keys of a path into a value, behind the word for what it is a value of."""
-    return tuple(each for each in (path or ())[1:] if isinstance(each, str))
+def _keys(path: Steps | None, between: int) -> Keys:
+    """The channel and the keys of a path into its value."""
+    keys = [each for each in (path or ())[1:] if isinstance(each, str)]
+    return (*keys[:1], *keys[1 + between :])
 
 
 def _first_difference(before: Any, after: Any) -> int:

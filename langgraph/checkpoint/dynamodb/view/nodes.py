@@ -12,6 +12,7 @@ from langgraph.checkpoint.dynamodb.view.node import Call, Entry, Node, Usage
 from langgraph.checkpoint.dynamodb.view.plain import (
     BYTES,
     LISTS,
+    REBUILT,
     inside,
     labelled,
     message_fields,
@@ -94,19 +95,24 @@ class Shower:
         room = min(self._parts_max, self._nodes_left) if depth < self._depth_max else 0
         return range(start, min(length, start + max(0, room)))
 
-    def _object(self, value: Mapping[Any, Any], keys: Keys, start: int, depth: int) -> Node:
+    def _object(
+        self, value: Mapping[Any, Any], keys: Keys, start: int, depth: int, *, is_between: bool = False
+    ) -> Node:
+        """An object; where it is between a channel and its values, what it calls them is no key."""
         entries = labelled(value)
         shown = self._parts(len(entries), start, depth)
         some = islice(entries.items(), shown.start, shown.stop)
         node = Node(
             kind="object",
             bytes=size_bytes(value),
-            entries=[self._entry(key, each, keys, depth) for key, each in some],
+            entries=[
+                self._entry(key, each, keys if is_between else (*keys, key), depth) for key, each in some
+            ],
         )
         return part_of(node, start, len(shown), len(entries))
 
     def _entry(self, key: str, value: Any, keys: Keys, depth: int) -> Entry:
-        return Entry(key=key, node=self.node(value, (*keys, key), depth=depth + 1))
+        return Entry(key=key, node=self.node(value, keys, depth=depth + 1))
 
     def _list(self, value: Any, keys: Keys, start: int, depth: int) -> Node:
         shown = self._parts(len(value), start, depth)
@@ -121,7 +127,10 @@ class Shower:
     def _instance(self, value: Stored, keys: Keys, start: int, depth: int) -> Node:
         if depth >= self._depth_max:
             return _cut(Node(kind="instance", bytes=size_bytes(value), type=value.kind), is_cut=True)
-        content = self.node(value.content, keys, start=start, depth=depth + 1)
+        if value.kind == REBUILT:
+            content = self._object(value.content, keys, start, depth + 1, is_between=True)
+        else:
+            content = self.node(value.content, keys, start=start, depth=depth + 1)
         return Node(kind="instance", bytes=size_bytes(value.content), type=value.kind, value=content)
 
     def _message(self, value: Any, fields: Mapping[str, Any], keys: Keys, depth: int) -> Node:
@@ -151,7 +160,9 @@ class Shower:
             status=_text_of(fields.get("status")),
             usage=_usage(fields),
             model=_model(fields),
-            entries=[self._entry(key, each, keys, depth) for key, each in islice(others.items(), room.stop)],
+            entries=[
+                self._entry(key, each, (*keys, key), depth) for key, each in islice(others.items(), room.stop)
+            ],
         )
         if isinstance(value, Stored):
             node["type"] = value.kind

@@ -19,6 +19,8 @@ LISTS = (list, tuple, set, frozenset)
 BYTES = (bytes, bytearray, memoryview)
 # Neither `==` nor ormsgpack looks at it.
 _KNOWN = "_fingerprint"
+# What a delta channel that is not stored is shown as: what it is rebuilt from.
+REBUILT = "delta channel"
 _ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
 
 

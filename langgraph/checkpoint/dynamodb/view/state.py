@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, State, Write
 from langgraph.checkpoint.dynamodb.view.lane import Lane
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
-from langgraph.checkpoint.dynamodb.view.plain import part_at
+from langgraph.checkpoint.dynamodb.view.plain import REBUILT, part_at
 from langgraph.checkpoint.dynamodb.view.tree import (
     Known,
     know,
@@ -27,8 +27,6 @@ from langgraph.checkpoint.dynamodb.view.tree import (
     task_document,
     versions,
 )
-
-_DELTA = "delta channel"
 
 
 def state(lane: Lane, group: Group, shower: Shower) -> Op[State]:
@@ -57,7 +55,7 @@ def _channel(lane: Lane, group: Group, body: Body, name: str, shower: Shower) ->
         version=None if version is None else str(version),
         changed=True,
         stored_bytes=0,
-        serialized_as=_DELTA if stored is None else stored.kind,
+        serialized_as=REBUILT if stored is None else stored.kind,
         segments=0 if stored is None else len(stored.segments),
         node=None,
         problem=None,
@@ -98,7 +96,7 @@ def channel_value(lane: Lane, group: Group, body: Body, name: str) -> Op[Any]:
             seed = yield from lane.value(at, earlier.values[name])
             break
         at = yield from lane.parent(at)
-    return Stored(_DELTA, {"from": seed, "writes": writes})
+    return Stored(REBUILT, {"from": seed, "writes": writes})
 
 
 def pending(lane: Lane, group: Group, shower: Shower) -> Op[Pending]:
