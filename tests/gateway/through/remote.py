@@ -160,11 +160,13 @@ class RemoteSaver(TableSaver):
         name = f"service {self._served} of {self._name}"
         self._served += 1
         serving = self._serve(name, call)
-        if trouble == "given up":
-            self._simulator.start(name, Process(name, self.table), _without_result(serving))
-            return lost
-        if trouble == "killed":
-            yield from _for_rounds(serving, choices.pick(ROUNDS_MAX))
+        if trouble in ("given up", "killed"):
+            # What was not begun when its client gave it up never is: it comes after its deadline.
+            left = yield from _for_rounds(serving, 1 + choices.pick(ROUNDS_MAX))
+            if trouble == "given up" and left is not None:
+                self._simulator.start(name, Process(name, self.table), _going_on(serving, left))
+            else:
+                serving.close()
             return lost
         try:
             answer = yield from serving
@@ -241,17 +243,24 @@ def _sent(document: Any) -> Any:
     return ormsgpack.unpackb(ormsgpack.packb(document))
 
 
-def _for_rounds(operation: Op[Any], count: int) -> Op[None]:
-    """Run an operation for some rounds, and let its process die there."""
-    outcomes: Any = None
+def _for_rounds(operation: Op[Any], count: int) -> Op[Sequence[Step] | None]:
+    """Run an operation for some rounds; return the next one, None where it ended before."""
     try:
+        steps = operation.send(None)
         for _ in range(count):
-            outcomes = yield operation.send(outcomes)
-    except Exception:  # noqa: BLE001, S110 - whatever came of it, nobody hears of it.
-        pass
-    finally:
-        operation.close()
+            steps = operation.send((yield steps))
+    except Violation:
+        raise
+    except (StopIteration, Exception):  # noqa: BLE001 - whatever came of it, nobody hears of it.
+        return None
+    return steps
 
 
-def _without_result(operation: Op[Any]) -> Generator[Any, Any, None]:
-    yield from operation
+def _going_on(operation: Op[Any], steps: Sequence[Step]) -> Generator[Any, Any, None]:
+    """Run the rest of an operation, whose result nobody waits for."""
+    while True:
+        outcomes = yield steps
+        try:
+            steps = operation.send(outcomes)
+        except StopIteration:
+            return
