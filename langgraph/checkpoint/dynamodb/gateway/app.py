@@ -59,11 +59,11 @@ def create_gateway(
         ```python
         from langgraph.checkpoint.dynamodb import DynamoDBSaver
         from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
+        from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
 
-        async def authenticate(request):
-            return Principal("agents", tenant="acme") if request.headers.get("x-verified-by") == "proxy" else None
-
-        app = create_gateway(DynamoDBSaver("langgraph-checkpoints"), authenticate=authenticate)
+        # printf %s "$TOKEN" | sha256sum
+        hashes = {Principal("acme-agents", tenant="acme"): ["9f86d081884c7d65..."]}
+        app = create_gateway(DynamoDBSaver("langgraph-checkpoints"), authenticate=BearerTokens(hashes))
         ```
 
     Args:
