@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from email.utils import formatdate
+from types import SimpleNamespace
 
+import httpx
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.deadline import HEADER, ServiceClock
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange
 
 
 def test_a_deadline_is_by_the_clock_of_the_service() -> None:
@@ -28,3 +35,12 @@ def test_what_is_no_date_changes_nothing() -> None:
     for each in ({}, {"Date": "soon"}, {"Date": ""}):
         clock.learn(each)
         assert clock.headers() == {}
+
+
+def test_who_has_waited_for_a_turn_tries_for_as_long_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    exchange = Exchange("http://gateway.example", Call("put", {}), 60.0, ServiceClock(30.0))
+    clock.now = 1000.0
+    exchange.request()
+    assert exchange.seconds_to_next(httpx.ReadError("")) < 60.0

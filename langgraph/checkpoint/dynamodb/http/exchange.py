@@ -50,7 +50,8 @@ class Exchange:
         """Take the gateway's address and clock, the call, how long attempts begin, and whether a stream is wanted."""
         self._url = url
         self._clock = clock
-        self._attempts = Attempts(retry_seconds, _is_transient, lambda error: str(self._told(error)))
+        self._retry_seconds = retry_seconds
+        self._attempts: Attempts | None = None
         is_about = call.method == _ABOUT
         self._media_type = STREAM_MEDIA_TYPE if stream else _JSON if is_about else MEDIA_TYPE
         # One id for all attempts, by which they are found in the logs of what is on the way.
@@ -66,7 +67,12 @@ class Exchange:
 
     def request(self) -> dict[str, Any]:
         """Return the keyword arguments of httpx's `build_request`, for an attempt that begins now."""
+        # Whoever has waited for a turn for long may be turned away, and tries again for as long as others.
+        self._attempts = self._attempts or self._first_attempt()
         return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
+
+    def _first_attempt(self) -> Attempts:
+        return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
     def document(self, response: httpx.Response) -> Any:
         """Return the document of an answer, or raise what the answer stands for."""
@@ -89,7 +95,8 @@ class Exchange:
     def seconds_to_next(self, error: Exception) -> float:
         """Return how long to wait after an attempt that failed, or raise what the caller gets."""
         after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
-        wait = self._attempts.seconds_to_next(error, after_seconds)
+        attempts = self._attempts or self._first_attempt()
+        wait = attempts.seconds_to_next(error, after_seconds)
         if wait is None:
             told = self._told(error)
             raise told from (None if told is error else error)
