@@ -135,6 +135,7 @@ export class ThreadPage {
 
   /** Shows a checkpoint wherever it is, and what a path leads to in it. */
   async go(ns, checkpoint, path) {
+    const focused = document.activeElement;
     const lane = this.model.lanes.get(ns);
     const names = lane === undefined || lane.path === "" ? [] : lane.path.split("|");
     for (let depth = 1; depth <= names.length; depth += 1) {
@@ -153,7 +154,10 @@ export class ThreadPage {
       found.tabIndex = -1;
       found.scrollIntoView({ block: "center" });
       found.classList.add("revealed");
-      found.focus({ preventScroll: true });
+      // Whoever has gone on to something else by now stays there.
+      if ([focused, document.body].includes(document.activeElement)) {
+        found.focus({ preventScroll: true });
+      }
     }
   }
 
