@@ -246,7 +246,7 @@ def _sent(document: Any) -> Any:
 def _for_rounds(operation: Op[Any], count: int) -> Op[Sequence[Step] | None]:
     """Run an operation for some rounds; return the next one, None where it ended before."""
     try:
-        steps = operation.send(None)
+        steps = next(operation)
         for _ in range(count):
             steps = operation.send((yield steps))
     except Violation:
