@@ -8,8 +8,9 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, changes_thread, commits, deletes, looks
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from tests.support.checkpoints import noise, thread_config
+from tests.support.stage import CODEC, THREAD, Process, Stage, changes_thread, commits, deletes, looks
 
 IDS = ("1", "2", "3", "4")
 
@@ -145,7 +146,7 @@ def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
     late = stage.begin(stage.process().prune())
     late.until(lambda call: call.method == "query")
     fork = stage.begin(process.put("4", {"text": "fork"}, "2"))
-    fork.until(commits)
+    fork.until(commits("4"))
     stage.now += CLAIM_SECONDS + 10
     stage.run(stage.process().prune(3))
     # Under an epoch that has ended; its process dies before it looks.
@@ -163,3 +164,21 @@ def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim() -> None:
     stage.now += CLAIM_SECONDS + 10
     slow.finish()
     assert _ids(stage) == ["4"]
+
+
+def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
+    """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
+    stage = Stage()
+    process = stage.process()
+    _of_own_runs(process, ("1", "2"))
+    for each in ("2", "3"):
+        stage.run(process.put_writes(each, [("text", each)]))
+    reader = stage.process()
+    read = stage.begin(get_tuple(reader.table, CODEC, thread_config(THREAD)))
+    read.until(lambda call: call.method == "query")
+    read.go_on()
+    stage.run(process.put("3", {"text": "newest"}, "2"))
+    stage.run(stage.process().prune())
+    found = read.finish()
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"text": "newest"}

@@ -21,10 +21,10 @@ from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_othe
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
-    History,
     Segments,
     config_of,
     find,
+    find_newest,
     load,
 )
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime
@@ -110,8 +110,7 @@ def read_checkpoint(
 def _one(table: Table, at: Partition, checkpoint_id: str | None, below: str | None) -> Op[Group | None]:
     if checkpoint_id is not None:
         return (yield from find(table, at, checkpoint_id, consistent=table.consistent_read))
-    groups = yield from History(table, at, below=below, consistent=table.consistent_read).page()
-    return groups[0] if groups else None
+    return (yield from find_newest(table, at, below=below, consistent=table.consistent_read))
 
 
 def read_bytes(group: Group, known: Segments) -> int:

@@ -18,6 +18,8 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
     PAGE_ITEMS_FIRST,
+    PAGE_ITEMS_GROWTH,
+    PAGE_ITEMS_MAX,
     QUERIED_SEGMENTS_MAX,
     QUERIED_SEGMENTS_MIN,
 )
@@ -138,14 +140,20 @@ class History:
         """Read on, so many items or more, until a live checkpoint is complete or the namespace is at its end."""
         groups: list[Group] = []
         while not groups and not self.done:
-            for item in (yield from self._table.query_page(self._query, at_least)):
-                if not items.is_head(item):
-                    self._writes.append(item)
-                elif self._newest_unseen and items.is_expired(item, self._table.clock()):
-                    self._query.done = True
-                    return []
-                else:
-                    groups += self._complete(item)
+            groups = yield from self.next_page(at_least)
+        return groups
+
+    def next_page(self, at_least: int = 0) -> Op[list[Group]]:
+        """Read one page, which may complete no checkpoint."""
+        groups: list[Group] = []
+        for item in (yield from self._table.query_page(self._query, at_least)):
+            if not items.is_head(item):
+                self._writes.append(item)
+            elif self._newest_unseen and items.is_expired(item, self._table.clock()):
+                self._query.done = True
+                return []
+            else:
+                groups += self._complete(item)
         return groups
 
     def _complete(self, head: Item) -> list[Group]:
@@ -158,6 +166,23 @@ class History:
             return []
         group = _live(self._table, head, writes, as_ancestor=self._as_ancestors)
         return [] if group is None else [group]
+
+
+def find_newest(table: Table, at: Partition, *, below: str | None, consistent: bool) -> Op[Group | None]:
+    """Read the items of the newest live checkpoint, or of the newest one with a smaller id than `below`.
+
+    From a single page, as far as one can hold them: between two a put may store what the first one lacked, and a
+    deletion take what the second one was to find. So each page begins anew.
+    """
+    first_page = PAGE_ITEMS_FIRST
+    while True:
+        history = History(table, at, below=below, first_page=first_page, consistent=consistent)
+        groups = yield from history.next_page()
+        if not groups and not history.done and first_page < PAGE_ITEMS_MAX:
+            first_page *= PAGE_ITEMS_GROWTH
+            continue
+        groups = groups or (yield from history.page())
+        return groups[0] if groups else None
 
 
 def find(
