@@ -162,12 +162,12 @@ class _Service:
         check_right(principal, endpoint.right)
         message = await bodies.read_message(request, endpoint.model, self._limits)
         check_threads(principal, endpoint, message)
-        deadlines.check(request.headers)
+        seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
         run = getattr(self._operations, endpoint.attribute)
         if isinstance(message, wire.List):
-            seconds = self._limits.request_seconds_max
             return await lists.answer_list(request, message, run, self._cursors, seconds)
-        return await bodies.answer(request, await run(message))
+        # A deletion that waits for another one is not to begin when its client has long asked again.
+        return await bodies.answer(request, await asyncio.wait_for(run(message), seconds))
 
     async def _about(self, _request: Request) -> Response:
         return _json(

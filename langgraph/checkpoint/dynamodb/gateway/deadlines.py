@@ -1,4 +1,4 @@
-"""Deadlines: a request is not begun any more once its client has given it up.
+"""Deadlines: a request is not begun any more, and not gone on with, once its client has given it up.
 
 A client that gets no answer asks again. What it gave up may still be on the way, and arrive when all is long done: a
 deletion would then take what was stored since. So a request says until when its client waits for an answer, by the
@@ -18,8 +18,8 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 HEADER = "X-Deadline"
 
 
-def check(headers: Headers, now: float | None = None) -> None:
-    """Refuse a request that comes too late; one without a deadline never does.
+def seconds_left(headers: Headers, now: float | None = None) -> float:
+    """Return for how long a request is still waited for; without a deadline, for ever.
 
     Args:
         headers: Those of the request; the deadline is in epoch seconds.
@@ -30,7 +30,7 @@ def check(headers: Headers, now: float | None = None) -> None:
     """
     given = headers.get(HEADER)
     if given is None:
-        return
+        return math.inf
     try:
         deadline = float(given)
     except ValueError:
@@ -39,6 +39,8 @@ def check(headers: Headers, now: float | None = None) -> None:
         raise ProblemError(
             400, f"{HEADER} is no number; give epoch seconds, by the clock of the service's Date"
         )
-    if (time.time() if now is None else now) > deadline:
+    left = deadline - (time.time() if now is None else now)
+    if left < 0:
         msg = f"the request came after its {HEADER}, so nothing was done; ask again, by the clock of this answer's Date"
         raise ProblemError(503, msg, CheckpointerError, retry_seconds=0)
+    return left
