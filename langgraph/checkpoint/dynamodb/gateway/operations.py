@@ -137,7 +137,7 @@ class Operations:
             count += 1
             if count <= skipped:
                 continue
-            if size > self._segments_bytes_max:
+            if config is not None and size > self._segments_bytes_max:
                 yield {"cursor": _cursor(config, last, count - 1)}
                 return
             if config is None:

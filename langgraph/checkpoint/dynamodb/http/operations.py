@@ -165,7 +165,9 @@ def _listed(
     access = yield from gateway.access(serde)
     count, cursor, segments = limit or _PAGE_FIRST, None, dict[str, Segments]()
     while True:
-        page = {**wanted, "limit": min(count, _PAGE_MAX), "cursor": cursor}
+        # Of all threads there is one page: where another one began would move with whatever is stored meanwhile.
+        size = min(count, _PAGE_MAX) if "thread_id" in wanted else limit if not wanted["filter"] else None
+        page = {**wanted, "limit": size, "cursor": cursor}
         documents = yield from ask("list", page)
         for document in documents[:-1]:
             at = items.partition(document["thread_id"], document["checkpoint_ns"])
@@ -180,12 +182,12 @@ def _listed(
                     # It was deleted meanwhile.
                     continue
                 group, known = read
-            size = sum(len(known.contents.get(each, b"")) for each in group.ids())
-            yield Emit((yield from work(partial(decode, at, access.codec, group, known), size)))
+            sealed_bytes = sum(len(known.contents.get(each, b"")) for each in group.ids())
+            yield Emit((yield from work(partial(decode, at, access.codec, group, known), sealed_bytes)))
             if sum(map(len, known.contents.values())) > _SEGMENT_BYTES_KEPT:
                 segments.clear()
         cursor, count = documents[-1]["cursor"], min(2 * count, _PAGE_MAX)
-        if cursor is None:
+        if cursor is None or "thread_id" not in wanted:
             return
 
 

@@ -1,0 +1,39 @@
+"""A list of all threads through client and service is the saver's own, at once and however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+def _names(found: Any) -> list[tuple[str, str]]:
+    return [(each.config["configurable"]["thread_id"], each.checkpoint["id"]) for each in found]
+
+
+async def test_a_list_of_all_threads_is_whole(
+    make_saver: Callable[..., DynamoDBSaver], make_remote: Callable[..., HttpCheckpointSaver]
+) -> None:
+    saver, remote = make_saver(), make_remote()
+    for thread in range(5):
+        parent = None
+        for step in range(4):
+            values = {"text": noise(20_000, thread), "step": step}
+            metadata: Any = {"source": "loop", "step": step, "of": thread % 2}
+            config = thread_config(f"thread {thread}", "", parent)
+            saver.put(config, checkpoint_of(f"{step}", values), metadata, dict.fromkeys(values, step + 1))
+            parent = f"{step}"
+    here, there = [*saver.list(None)], [*remote.list(None)]
+    assert sorted(_names(here)) == sorted(_names(there))
+    assert len(there) == 20
+    assert dict(zip(_names(here), here, strict=True)) == dict(zip(_names(there), there, strict=True))
+    assert len([*remote.list(None, filter={"of": 1}, limit=7)]) == 7
+    assert len([*remote.list(None, filter={"of": 1})]) == 8
+    assert len([*remote.list(None, limit=11)]) == 11
