@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import uvicorn
+from fastapi import FastAPI
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli import gateway
@@ -68,6 +73,31 @@ def test_it_serves_until_it_is_told_to_end_and_logs_no_state(
     assert thread not in json.dumps(lines)
     assert saver.get_tuple(config) is None
     assert lines[-2]["message"] == "Application shutdown complete."
+
+
+def test_what_it_logs_are_lines_of_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, as far as that does not serve."""
+    handlers: list[logging.Handler] = []
+    monkeypatch.setattr(logging, "basicConfig", lambda **options: handlers.extend(options["handlers"]))
+    served: list[list[socket.socket]] = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _server, sockets: served.append(sockets))
+    output = SimpleNamespace(note=print)
+    desk: Any = SimpleNamespace(output=output, options=SimpleNamespace(table_name="threads"))
+    gateway.serve(desk, FastAPI(), "127.0.0.1", 0)
+    assert len(served) == 1
+    assert re.match(r"serving table threads at http://127\.0\.0\.1:\d+", capsys.readouterr().out)
+    assert handlers[0].formatter is not None
+    for message, error in (({"endpoint": "put"}, None), ("started", None), ("failed", ValueError("state"))):
+        failure = None if error is None else (type(error), error, None)
+        record = logging.LogRecord("gateway", logging.INFO, "", 0, message, None, failure)
+        line = json.loads(handlers[0].formatter.format(record))
+        assert (line["level"], line["logger"]) == ("info", "gateway")
+        assert line.get("endpoint") == (message["endpoint"] if isinstance(message, dict) else None)
+        assert line.get("message") == (None if isinstance(message, dict) else message)
+        assert line.get("error") == (None if error is None else "ValueError")
+        assert "state" not in json.dumps(line)
 
 
 def test_it_does_not_begin_without_principals(run: Run) -> None:

@@ -83,7 +83,9 @@ async def test_listing_all_threads_says_its_price_first(visit: Visit) -> None:
     await everything.get_by_role("button", name="Scan the table").click()
     await expect(everything.get_by_role("button", name=story.JOURNEY)).to_be_visible()
     await expect(everything.get_by_role("button", name="hostile")).to_be_visible()
-    await expect(everything.get_by_role("status")).to_contain_text(re.compile(r"\d+ threads in \d+ items$"))
+    await expect(everything.get_by_role("status")).to_contain_text(
+        re.compile(r"\d+ threads in [\d,]+ items$")
+    )
 
 
 async def test_a_thread_that_is_not_there_is_said_to_be_none(visit: Visit) -> None:
