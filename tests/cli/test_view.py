@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import re
+import socket
 import sys
 import threading
 import webbrowser
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from langgraph.checkpoint.dynamodb.cli import view
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.view import server
 from langgraph.checkpoint.dynamodb.view.server import PageServer
@@ -69,6 +71,22 @@ def test_no_browser_is_opened_if_none_is_wanted(
     monkeypatch.setattr(PageServer, "run", lambda _: None)
     ended = run("view", "--table", table, "--no-browser", "--port", "0")
     assert (ended.code, opened) == (0, [])
+
+
+def test_the_port_is_the_same_each_time_unless_it_is_taken(
+    run: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PageServer, "run", lambda _: None)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        monkeypatch.setattr(view, "PORT", port)
+        other.listen()
+        arguments = ("view", "--table", table, "--no-browser")
+        assert f":{port}/" not in run(*arguments).out
+        ended = run(*arguments, "--port", str(port))
+        assert (ended.code, f"port {port} cannot be used" in ended.err) == (2, True)
+    assert f":{port}/" in run(*arguments).out
 
 
 def test_a_script_gets_one_document(

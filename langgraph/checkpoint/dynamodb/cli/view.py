@@ -11,6 +11,7 @@ import typer
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view import STATIC
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.bundle import bundled
@@ -20,6 +21,9 @@ from langgraph.checkpoint.dynamodb.view.record import Session
 
 _EXTRA = ("starlette", "uvicorn")
 
+
+# The browser remembers by the address which threads were opened lately.
+PORT = 8487
 
 Rules: TypeAlias = list[str] | None
 
@@ -31,8 +35,14 @@ def view(
     ] = None,
     *,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 is one that is free.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="N",
+            help=f"The port; 0 is any that is free. By default {PORT}, or one that is free where it is taken.",
+        ),
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
@@ -93,7 +103,7 @@ def _export(desk: Desk, thread_id: str | None, file: Path, masks: Masks) -> None
     )
 
 
-def _serve(desk: Desk, thread_id: str | None, port: int, *, browser: bool) -> None:
+def _serve(desk: Desk, thread_id: str | None, port: int | None, *, browser: bool) -> None:
     try:
         from langgraph.checkpoint.dynamodb.view.server import PageServer  # noqa: PLC0415 - may not be installed.
     except ModuleNotFoundError as error:
@@ -102,7 +112,13 @@ def _serve(desk: Desk, thread_id: str | None, port: int, *, browser: bool) -> No
         msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[view]'"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     answers = Answers(Session(desk.saver), thread_id)
-    with PageServer(answers, port) as server:
+    try:
+        server = PageServer(answers, PORT if port is None else port)
+    except CheckpointerInputError:
+        if port is not None:
+            raise
+        server = PageServer(answers, 0)
+    with server:
         if desk.output.as_json:
             desk.output.json({"address": server.address})
         else:
