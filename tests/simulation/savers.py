@@ -29,6 +29,8 @@ class TableSaver:
 
     was_hurt = False
     """Whether requests of it broke of which an operation was not told."""
+    left_behind = 0
+    """How many requests it gave up, without its operation being told, that somebody may still be carrying out."""
 
     def __init__(self, simulator: Simulator, process: Process) -> None:
         """Take the process, whose memory it uses."""

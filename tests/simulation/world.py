@@ -498,15 +498,19 @@ class World:
         """Make a call, and again if the network fails it, and note how it ended."""
         if record.began is None:
             record.began = self.simulator.moment
+        left_behind = self._left_behind()
         try:
             for left in reversed(range(tries)):
                 record.acknowledged = yield from self._tried(record, attempt, last=left == 0)
                 if record.acknowledged:
                     return
         finally:
-            # Of one whose process dies, something may still be under way.
-            record.clean = record.clean and record.acknowledged
+            # Of one whose process dies, something may still be under way; or of one that was given up and made again.
+            record.clean = record.clean and record.acknowledged and self._left_behind() == left_behind
             record.ended = self.simulator.moment
+
+    def _left_behind(self) -> int:
+        return sum(each.left_behind for each in self._savers.values())
 
     def _tried(self, record: Record, attempt: Callable[[], Op[Any]], *, last: bool) -> Op[bool]:
         """Make a call once; False where the network failed it and it is to be made again."""

@@ -164,6 +164,7 @@ class RemoteSaver(TableSaver):
             # What was not begun when its client gave it up never is: it comes after its deadline.
             left = yield from _for_rounds(serving, 1 + choices.pick(ROUNDS_MAX))
             if trouble == "given up" and left is not None:
+                self.left_behind += 1
                 self._simulator.start(name, Process(name, self.table), _going_on(serving, left))
             else:
                 serving.close()

@@ -82,9 +82,9 @@ def read_checkpoint(
     codec: Codec,
     at: Partition,
     checkpoint_id: str | None,
-    load: Callable[[Table, Codec, Group, Segments], Op[Group | None]] = load,
+    load_some: Callable[[Table, Codec, Group, Segments], Op[Group | None]] | None = None,
 ) -> Op[tuple[Group, Segments] | None]:
-    """The items of a checkpoint, or of the newest one that counts, and the segments that `load` reads: all of them."""
+    """The items of a checkpoint, or of the newest one that counts, and the segments that they name, or some of them."""
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
         group = yield from _one(table, at, checkpoint_id, below)
@@ -94,7 +94,7 @@ def read_checkpoint(
             return None
         known = Segments.of(group.head)
         try:
-            loaded = yield from load(table, codec, group, known)
+            loaded = yield from (load_some or load)(table, codec, group, known)
         except ChangedMeanwhileError:
             continue
         if loaded is None and checkpoint_id is not None:
