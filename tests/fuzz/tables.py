@@ -27,9 +27,9 @@ from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import TABLE, Simulator, collected
+from tests.simulation.simulator import TABLE, Simulator
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.format_fixtures import BOUND_TO, KEY, read_items

@@ -161,12 +161,13 @@ def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
 def test_invocations_share_their_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
 ) -> None:
+    """A later one may have more requests at once than those before it, but each with its own would need ten more."""
     environment = environment_of(handler)
     environment.invoke(thread_id="thread", message="first")
     opened = proxy.opened
-    for _ in range(3):
+    for _ in range(10):
         environment.invoke(thread_id="thread", message="next")
-    assert proxy.opened == opened
+    assert proxy.opened - opened < 10
 
 
 @pytest.mark.parametrize("handler", BOTH)

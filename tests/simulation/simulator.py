@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Work
 from tests.simulation.ledger import Moment
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
@@ -434,22 +434,6 @@ class Simulator:
         if method == "batch_get_item" and self.choices.chance(self.weather.unprocessed):
             return self.choices.subset(count)
         return ()
-
-
-def collected(stream: Stream[_T]) -> Op[list[_T]]:
-    """Run a stream and return everything it emits."""
-    values: list[_T] = []
-    outcomes: Sequence[Any] | None = None
-    while True:
-        try:
-            step = next(stream) if outcomes is None else stream.send(outcomes)
-        except StopIteration:
-            return values
-        if isinstance(step, Emit):
-            values.append(step.value)
-            outcomes = None
-        else:
-            outcomes = yield step
 
 
 def _effects(call: Call) -> list[Call]:

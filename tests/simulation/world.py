@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.threads import lives_shorter
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerError,
@@ -50,7 +50,6 @@ from tests.simulation.simulator import (
     Process,
     Simulator,
     Weather,
-    collected,
     keys_of,
 )
 

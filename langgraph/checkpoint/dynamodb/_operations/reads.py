@@ -228,10 +228,7 @@ def read_segments(
     while wanted:
         remembered = _remembered(table, pk, wanted, known)
         read = [page[each] for each in sorted(wanted & page.keys() - remembered.keys())]
-        for consistent in (False, True):
-            left = wanted - remembered.keys() - {items.segment_id_of(item) for item in read}
-            keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
-            read += yield from table.batch_get(keys, consistent=consistent)
+        read += yield from segment_items(table, pk, wanted - remembered.keys() - page.keys())
         kept = [
             {**items.key(pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
             for each, segment in remembered.items()
@@ -248,6 +245,16 @@ def read_segments(
         }
         wanted = set(filter(counts, named)) - known.contents.keys() - missing
     return missing
+
+
+def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]:
+    """Read segments by their ids: eventually consistent, since they never change; what seems missing, once more."""
+    left, found = set(ids), list[Item]()
+    for consistent in (False, True):
+        keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
+        found += yield from table.batch_get(keys, consistent=consistent)
+        left -= {items.segment_id_of(item) for item in found}
+    return found
 
 
 def _page_of_segments(

@@ -65,6 +65,22 @@ def work(function: Callable[[], T], size_bytes: int = 0) -> Op[T]:
     return value
 
 
+def collected(stream: Stream[T]) -> Op[list[T]]:
+    """Run a stream to its end and return all that it hands on."""
+    values: list[T] = []
+    outcomes: Any = None
+    while True:
+        try:
+            step = stream.send(outcomes)
+        except StopIteration:
+            return values
+        if isinstance(step, Emit):
+            values.append(step.value)
+            outcomes = None
+        else:
+            outcomes = yield step
+
+
 def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
     """Run operations side by side, joining their rounds, and return their results in order.
 

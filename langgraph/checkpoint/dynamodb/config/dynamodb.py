@@ -11,11 +11,15 @@ from pydantic import Discriminator, Field, SecretStr, Tag
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import (
-    NotNegative,
+    AllowUnencrypted,
+    CacheBytes,
+    CheckpointBytes,
+    EncryptMetadata,
     Positive,
     Reference,
     Seconds,
     SecondsOrZero,
+    ShareEqualPieces,
     kind_of,
     made_object,
 )
@@ -23,7 +27,7 @@ from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.saver import CACHE_BYTES, DynamoDBSaver
 
 if TYPE_CHECKING:
     from botocore.config import Config
@@ -125,30 +129,16 @@ class DynamoDBOptions(Options):
         default=True,
         description="Whether checkpoints are found by strongly consistent reads, at twice the price.",
     )
-    encrypt_metadata: bool | None = Field(
-        default=None,
-        description="Whether metadata goes through the serializer too; otherwise if that encrypts.",
-    )
-    share_equal_pieces: bool = Field(
-        default=True, description="Whether stored pieces that are equal are named instead of stored again."
-    )
-    allow_unencrypted: bool = Field(
-        default=False,
-        description="Whether what is not encrypted is read in spite of a key; for the time of a migration.",
-    )
+    encrypt_metadata: EncryptMetadata = None
+    share_equal_pieces: ShareEqualPieces = True
+    allow_unencrypted: AllowUnencrypted = False
     bound_to: str | None = Field(
         default=None,
         min_length=1,
         description="The name of the table that encrypted data are for, where it was restored under another name.",
     )
-    checkpoint_bytes_max: Positive = Field(
-        default=CHECKPOINT_BYTES_MAX,
-        description="Bound on what a checkpoint's values, or its pending writes, take up, in bytes.",
-    )
-    cache_bytes: NotNegative = Field(
-        default=32 * 1024 * 1024,
-        description="Bound on the memory for what is remembered of recent checkpoints, in bytes.",
-    )
+    checkpoint_bytes_max: CheckpointBytes = CHECKPOINT_BYTES_MAX
+    cache_bytes: CacheBytes = CACHE_BYTES
     setup: bool = Field(
         default=False,
         description="Whether a missing table is made, as for development; on AWS, deploy the template instead.",

@@ -15,7 +15,15 @@ from pydantic import ConfigDict, Field, SecretStr, model_validator
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Positive, Seconds, SecondsOrZero
+from langgraph.checkpoint.dynamodb.config.fields import (
+    AllowUnencrypted,
+    CacheBytes,
+    CheckpointBytes,
+    EncryptMetadata,
+    Seconds,
+    SecondsOrZero,
+    ShareEqualPieces,
+)
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
@@ -100,30 +108,16 @@ class HttpOptions(Options):
         default=None,
         description="Where the key is with which all but ids, sizes and times is encrypted by AES, before it is sent.",
     )
-    encrypt_metadata: bool | None = Field(
-        default=None,
-        description="Whether metadata goes through the serializer too; otherwise if that encrypts.",
-    )
-    share_equal_pieces: bool = Field(
-        default=True, description="Whether stored pieces that are equal are named instead of stored again."
-    )
-    allow_unencrypted: bool = Field(
-        default=False,
-        description="Whether what is not encrypted is read in spite of a key; for the time of a migration.",
-    )
+    encrypt_metadata: EncryptMetadata = None
+    share_equal_pieces: ShareEqualPieces = True
+    allow_unencrypted: AllowUnencrypted = False
     bound_to: str | None = Field(
         default=None,
         min_length=1,
         description="The name of the table that encrypted data are for, where it is not the one that the gateway says.",
     )
-    checkpoint_bytes_max: Positive = Field(
-        default=CHECKPOINT_BYTES_MAX,
-        description="Bound on what a checkpoint's values, or its pending writes, take up, in bytes.",
-    )
-    cache_bytes: NotNegative = Field(
-        default=CACHE_BYTES,
-        description="Bound on the memory for what is remembered of recent checkpoints, in bytes.",
-    )
+    checkpoint_bytes_max: CheckpointBytes = CHECKPOINT_BYTES_MAX
+    cache_bytes: CacheBytes = CACHE_BYTES
 
 
 # The constructor takes these in another form.

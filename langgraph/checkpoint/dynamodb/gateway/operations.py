@@ -35,7 +35,7 @@ from langgraph.checkpoint.dynamodb._operations.draft import Needs, store_needs
 from langgraph.checkpoint.dynamodb._operations.get import read_checkpoint
 from langgraph.checkpoint.dynamodb._operations.list import select
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, find, load
+from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, find, load, segment_items
 from langgraph.checkpoint.dynamodb._operations.threads import lasting, lives_shorter, outliving, take_epoch
 from langgraph.checkpoint.dynamodb._runtime.memory import Lifetime
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -114,15 +114,10 @@ class Operations:
         left, found, size = list(dict.fromkeys(ids)), list[Item](), 0
         while left and size < self._segments_bytes_max:
             some, left = left[:BATCH_GET_ITEMS_MAX], left[BATCH_GET_ITEMS_MAX:]
-            read: list[Item] = []
-            for consistent in (False, True):
-                missing = set(some) - {items.segment_id_of(item) for item in read}
-                keys = [items.key(at.pk, items.segment_sk(each)) for each in sorted(missing)]
-                read += yield from self._table.batch_get(keys, consistent=consistent)
+            read = yield from segment_items(self._table, at.pk, some)
             found += read
             size += sum(len(items.binary(item, items.DATA)) for item in read)
-        documents = [stored_segment_document(each, items.number(each, TTL_ATTRIBUTE)) for each in found]
-        return {"segments": documents, "left": left}
+        return {"segments": list(map(stored_segment_document, found)), "left": left}
 
     async def list(self, request: wire.List) -> AsyncIterator[Document]:
         """List checkpoints, newest first; each comes with the segments that those before it did not need."""

@@ -10,7 +10,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import check_sealed, parse_metadata, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_LIFETIMES
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.draft import Needs
 from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments
@@ -72,12 +72,12 @@ def sealed(segment_id: bytes, content: bytes) -> bytes:
     return seal_plain(content, items.segment_sk(segment_id)) if is_index(segment_id) else content
 
 
-def stored_segment_document(item: Item, expires_at: int | None) -> dict[str, Any]:
+def stored_segment_document(item: Item) -> dict[str, Any]:
     """A segment as it was read by itself."""
     return {
         "id": items.segment_id_of(item),
         "data": items.binary(item, items.DATA),
-        "expires_at": expires_at,
+        "expires_at": items.number(item, TTL_ATTRIBUTE),
     }
 
 

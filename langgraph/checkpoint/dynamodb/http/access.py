@@ -90,7 +90,7 @@ class GatewayAccess:
         for _ in range(ATTEMPTS_MAX):
             held = self._held(at, checkpoint_id) if segments == "fitting" else None
             wanted = {"checkpoint_id": checkpoint_id, "segments": segments, "held": held}
-            answer = yield from ask("get-tuple", {**_place(at), **self._note(at), **wanted})
+            answer = yield from ask("get-tuple", {**place_of(at), **self._note(at), **wanted})
             self._learn(at, answer["thread"])
             document = answer["checkpoint"]
             if document is None:
@@ -132,7 +132,7 @@ class GatewayAccess:
             left = sorted(wanted - remembered.keys())
             while left:
                 some, rest = left[: self.about.items_max], left[self.about.items_max :]
-                answer = yield from ask("get-segments", {**_place(at), "ids": some})
+                answer = yield from ask("get-segments", {**place_of(at), "ids": some})
                 yield from self._open(at, known, answer["segments"], {})
                 left = [*answer["left"], *rest]
                 gone |= set(some) - set(answer["left"]) - known.contents.keys()
@@ -211,7 +211,7 @@ class GatewayAccess:
         if items.SEALED_METADATA in item:
             named["sealed_metadata"] = items.binary(item, items.SEALED_METADATA)
         document = {
-            **_place(at),
+            **place_of(at),
             **self._note(at),
             **segments,
             "checkpoint_id": items.checkpoint_id_of(item),
@@ -239,7 +239,7 @@ class GatewayAccess:
         """Let the service store parts of a task's writes and what they name."""
         at, key = writes.at, items.key(writes.at.pk, writes.sk)
         document = {
-            **_place(at),
+            **place_of(at),
             **self._note(at),
             **(yield from self._sent_ahead(at, writes.needs, self.table.clock(), epoch)),
             "checkpoint_id": items.checkpoint_id_of(key),
@@ -279,7 +279,7 @@ class GatewayAccess:
         if len(groups) == 1:
             return {"segments": new, "epoch": epoch}
         for group in groups:
-            answer = yield from ask("put-segments", {**_place(at), **self._note(at), "segments": group})
+            answer = yield from ask("put-segments", {**place_of(at), **self._note(at), "segments": group})
             self._learn(at, answer["thread"])
             epoch = epoch or answer["thread"]["epoch"]
             _take_expiries(needs, answer["segments"])
@@ -337,7 +337,8 @@ def group_of(at: Partition, document: Document) -> Group:
     return Group(found[0], found[1:])
 
 
-def _place(at: Partition) -> Document:
+def place_of(at: Partition) -> Document:
+    """How a request names a namespace."""
     return {"thread_id": at.thread_id, "checkpoint_ns": at.namespace}
 
 

@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, 
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
 from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, config_of
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerInputError,
@@ -49,6 +49,7 @@ from langgraph.checkpoint.dynamodb.http.access import (
     Newest,
     ask,
     group_of,
+    place_of,
 )
 
 T = TypeVar("T")
@@ -238,8 +239,8 @@ class _GatewaySource:
         return group
 
     def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
-        place = {"thread_id": self._at.thread_id, "checkpoint_ns": self._at.namespace}
-        answer = yield from ask("delta-channel-history", {**place, **wanted, "count": self._count})
+        document = {**place_of(self._at), **wanted, "count": self._count}
+        answer = yield from ask("delta-channel-history", document)
         self._count = min(4 * self._count, _ANCESTORS_MAX)
         self._ended = answer["ended"]
         for document in answer["checkpoints"]:
@@ -348,7 +349,7 @@ def copy_thread(
         yield from ask("copy-thread", {"source_thread_id": source, "target_thread_id": to})
         return
     listing = _listed(gateway, serde, {"thread_id": source}, None, _decode_with_writes)
-    found = yield from _collected(listing)
+    found = yield from collected(listing)
     # The newest first, and the root's last: who finds a part of the copy is not to take an older state for the latest.
     for at, checkpoint, writes in sorted(found, key=lambda each: not each[0].namespace):
         yield from _copy(gateway, serde, items.partition(to, at.namespace), checkpoint, writes)
@@ -384,19 +385,3 @@ def _copy(
         yield from put_writes.store(access, to, checkpoint["id"], task_id, serialized)
     config = config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
     yield from store(gateway, serde, config, checkpoint, found.metadata, checkpoint["channel_versions"])
-
-
-def _collected(stream: Stream[T]) -> Op[list[T]]:
-    """Everything that a stream gives."""
-    found: list[T] = []
-    outcomes: Any = None
-    while True:
-        try:
-            step = stream.send(outcomes)
-        except StopIteration:
-            return found
-        if isinstance(step, Emit):
-            found.append(step.value)
-            outcomes = None
-        else:
-            outcomes = yield step
