@@ -130,6 +130,7 @@ main()
 """
 
 
+@pytest.mark.search
 def test_a_process_that_is_killed_half_way_leaves_a_thread_to_go_on_with_and_the_command_ends_well(
     run: Run,
     engine: Engine,

@@ -75,6 +75,7 @@ def test_a_conversation_goes_on_in_another_process() -> None:
     assert done.stdout == "You have said: Hello, again\n"
 
 
+@pytest.mark.search
 def test_a_workflow_goes_on_where_it_was_killed() -> None:
     command = [sys.executable, "-m", "examples.workflow", str(FILE), "order-1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
@@ -96,6 +97,7 @@ async def test_many_users_do_not_see_each_other(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "25 of 25 users were answered by what they had said themselves.\n"
 
 
+@pytest.mark.search
 def test_progress_is_seen_from_another_process(capsys: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "examples.progress", str(FILE), "run", "report-1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support.checkpoints import Conversation, stored_values, thread_config
+from tests.support.examples import percent
 from tools.engine import Engine
 
 AWKWARD = [
@@ -50,7 +51,7 @@ def shared_saver(engine: Engine) -> Iterator[DynamoDBSaver]:
 
 
 @pytest.mark.engines("dynamodb-local")
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=percent(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(IDS.filter(bool), IDS, IDS.filter(bool)), min_size=2, max_size=4, unique=True),
     st.lists(IDS, min_size=1, max_size=3, unique=True),

@@ -42,6 +42,7 @@ def test_a_large_thread_is_copied_and_deleted(
     assert all_items(client, table_name) == []
 
 
+@pytest.mark.search
 @LARGE
 async def test_a_value_of_25_megabytes_async(make_saver: MakeSaver) -> None:
     value = noise(25_000_000, seed=2)

@@ -31,8 +31,9 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from tests.fuzz.mutations import VERIFIED, damaged_attributes, odd_keys, resealed
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
+from tests.support.examples import percent
 
-EXAMPLES = int(os.environ.get("LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES", percent(25)))
 # What an operation may take up, though what it is told to read has no end.
 BYTES_MAX = 128 * 1024 * 1024
 

@@ -17,6 +17,7 @@ from tests.hurt.reach import ATTEMPTS_MAX
 from tests.hurt.siege import Siege
 from tests.hurt.verdict import check_emptied, check_errors, check_hurt, check_retries, check_stored, figures
 from tests.support.checkpoints import all_items
+from tests.support.examples import percent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -39,7 +40,7 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     tell: Callable[[str], None],
 ) -> None:
     seed = int(os.environ.get(SEED_VARIABLE, FIXED_SEED))
-    siege = Siege(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, "600")), tmp_path)
+    siege = Siege(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, percent(600))), tmp_path)
     tell(f"A siege from {SEED_VARIABLE}={seed}")
     siege.run()
     tell(figures(siege))

@@ -83,6 +83,8 @@ class Proxy:
     def _accept(self) -> None:
         client, _ = self._listener.accept()
         upstream = socket.create_connection(self._upstream)
+        for end in (client, upstream):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._peers |= {client: upstream, upstream: client}
         self._selector.register(client, selectors.EVENT_READ)
         self._selector.register(upstream, selectors.EVENT_READ)

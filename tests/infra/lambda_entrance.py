@@ -72,6 +72,7 @@ class Entrance(ABC):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 self.do_POST()
@@ -90,7 +91,7 @@ class Entrance(ABC):
                 """Say nothing."""
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.serve_forever)
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
             try:
                 yield f"http://127.0.0.1:{server.server_port}"

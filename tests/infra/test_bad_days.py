@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.config import Config
 from langgraph.types import Command
 
 from langgraph.checkpoint.dynamodb import (
@@ -42,6 +43,8 @@ REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "bad-days.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^##? (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 TABLE, THREAD = "langgraph-checkpoints", "thread-1"
+# What is answered once is answered the next time: with its own retries a client waits for half a minute to find out.
+_ONE_ATTEMPT = Config(retries={"total_max_attempts": 1})
 
 
 # What one sees
@@ -59,7 +62,7 @@ def _answered(code: str, **details: Any) -> Exception:
     """The error that botocore makes of an answer."""
     with scripted_server() as endpoint:
         endpoint.always, endpoint.details = (400, code), details
-        client = boto3.client("dynamodb", endpoint_url=endpoint.address)
+        client = boto3.client("dynamodb", endpoint_url=endpoint.address, config=_ONE_ATTEMPT)
         with pytest.raises(client.exceptions.ClientError) as raised:
             client.query(TableName=TABLE)
         client.close()

@@ -121,14 +121,9 @@ def test_same_message_again_is_answered_and_not_added(start_task: Callable[..., 
     assert len(task.request("GET", "/threads/thread")[1]["messages"]) == 4
 
 
+@pytest.mark.search
 @pytest.mark.engines("dynamodb-local", "moto")
-@pytest.mark.parametrize(
-    "retried",
-    [
-        pytest.param(True, id="same message"),
-        pytest.param(False, id="next message", marks=pytest.mark.search),
-    ],
-)
+@pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
 def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool
 ) -> None:
@@ -162,6 +157,7 @@ def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     ]
 
 
+@pytest.mark.search
 def test_messages_that_come_at_once_are_all_answered_and_kept(start_task: Callable[..., Task]) -> None:
     """Each in a task of its own, the first of them slow."""
     tasks = [start_task(think_seconds=2), start_task(), start_task()]
@@ -179,6 +175,7 @@ def test_messages_that_come_at_once_are_all_answered_and_kept(start_task: Callab
     assert sorted(texts[1::2]) == sorted(replies)
 
 
+@pytest.mark.search
 def test_a_retry_while_the_first_task_works_waits_for_its_answer(start_task: Callable[..., Task]) -> None:
     tasks = [start_task(think_seconds=2), start_task()]
     with ThreadPoolExecutor() as pool:
@@ -187,6 +184,7 @@ def test_a_retry_while_the_first_task_works_waits_for_its_answer(start_task: Cal
     assert len([step for step in first["steps"] if step.startswith("answer")]) == 1
 
 
+@pytest.mark.search
 def test_who_waits_for_too_long_is_asked_to_try_again(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
 ) -> None:

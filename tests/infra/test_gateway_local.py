@@ -86,6 +86,7 @@ def act(gateway: Gateway) -> Act:
     return run
 
 
+@pytest.mark.search
 def test_an_agent_without_aws_runs_is_interrupted_and_forked(act: Act) -> None:
     assert act("start", "trip").stdout.splitlines() == [
         "search begins",
@@ -102,6 +103,7 @@ def test_an_agent_without_aws_runs_is_interrupted_and_forked(act: Act) -> None:
     assert act("no", "trip").stdout.splitlines() == ["done: search, compare, nothing booked"]
 
 
+@pytest.mark.search
 def test_an_agent_that_is_killed_goes_on_after_its_last_step(gateway: Gateway, act: Act) -> None:
     command = [sys.executable, "-m", "examples.remote_agent", gateway.address, "start", "killed"]
     with subprocess.Popen(  # noqa: S603  # Our own example.
@@ -131,7 +133,8 @@ def test_the_lines_that_are_printed_make_an_agents_saver(gateway: Gateway) -> No
     assert done.stdout == "None\n", done.stderr
 
 
-@pytest.mark.parametrize("ending", ["Ctrl-C", pytest.param("SIGTERM", marks=pytest.mark.search)])
+@pytest.mark.search
+@pytest.mark.parametrize("ending", ["Ctrl-C", "SIGTERM"])
 def test_it_ends_with_its_engine_and_without_a_traceback(ending: str) -> None:
     with started() as running:
         if ending == "Ctrl-C":

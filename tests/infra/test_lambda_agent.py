@@ -129,7 +129,7 @@ def test_agent_remembers_in_another_environment(
     assert result["reply"] == "You have told me 2 things. The first was: first"
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_frozen_environment_thaws_to_dead_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
 ) -> None:
@@ -211,7 +211,7 @@ def test_failed_invocation_does_not_harm_the_next(
     assert environment.invoke(thread_id="thread", message="hello")["messages"] == 2
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 @pytest.mark.parametrize("answered", [0, 6], ids=["from the start", "in the middle"])
 def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
     environment_of: Callable[..., Environment], handler: str, answered: int

@@ -376,6 +376,7 @@ def test_destroy_names_no_table_that_was_never_the_stacks(make: Make, state: str
     assert "delete-table" not in output
 
 
+@pytest.mark.search
 @pytest.mark.engines("moto")
 def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: Path, tmp_path: Path) -> None:
     """As docs/operations.md has it, by the AWS CLI. With its defaults the template fails in moto after the table."""
@@ -453,6 +454,7 @@ def test_deploy_local_makes_the_table_and_says_how_to_use_it(engine: Engine) -> 
     assert "already exists" in again.stderr
 
 
+@pytest.mark.search
 def test_deploy_local_prints_what_to_type_and_ends_with_ctrl_c() -> None:
     """With all that it takes, whatever account a person's shell is set up for, as `make deploy-local` runs it."""
     command = [sys.executable, "-m", "tools.engine", "run", "--kind", "moto"]

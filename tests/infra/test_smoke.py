@@ -50,6 +50,7 @@ def verdicts(said: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.search
 @pytest.mark.engines("dynamodb-local")
 def test_a_table_on_dynamodb_local(engine: Engine, client: DynamoDBClient, table_name: str) -> None:
     done = smoke(engine, "--table", table_name)

@@ -93,6 +93,7 @@ def _as_text(value: Node) -> Node:
     return str(value)
 
 
+@pytest.mark.search
 def test_sam_takes_the_template_as_a_nested_stack(folder: Path) -> None:
     path = folder / "template.yaml"
     path.write_text(SNIPPETS["yaml"])

@@ -17,6 +17,7 @@ from tests.infra.authorization import Gate, Request, actions_of, is_allowed, req
 from tests.infra.conftest import MakeSaver, contents, for_table
 from tests.infra.conversation import aconverse, config_of, converse
 from tests.infra.rendering import Node, StackRefusedError, load, render
+from tests.support.examples import percent
 from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ IDS = st.lists(PIECES, min_size=1, max_size=6).map("".join) | st.text(min_size=1
 
 # The gate decides before anything is sent, so one engine does.
 @pytest.mark.engines("dynamodb-local")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=percent(60))
 @given(
     thread_id=IDS,
     namespace=IDS | st.just(""),

@@ -261,8 +261,11 @@ KEY = {"serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef
 @on_dynamodb_local
 @pytest.mark.parametrize(
     ("options", "threads"),
-    [({}, WAITING), (KEY, ["subgraphs"]), ({"ttl_seconds": 3600}, ["delta"])],
-    ids=["plain", "encrypted", "expiring"],
+    [
+        pytest.param({}, WAITING, id="plain"),
+        pytest.param(KEY, ["subgraphs"], id="encrypted", marks=pytest.mark.search),
+        pytest.param({"ttl_seconds": 3600}, ["delta"], id="expiring", marks=pytest.mark.search),
+    ],
 )
 def test_every_kind_of_thread_goes_on_from_the_point_in_time(
     make_saver: Callable[..., DynamoDBSaver],

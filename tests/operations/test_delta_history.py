@@ -28,7 +28,14 @@ MakeSaver = Callable[..., DynamoDBSaver]
 
 every_durability = pytest.mark.parametrize(
     ("side", "durability"),
-    [("sync", "sync"), ("sync", "async"), ("sync", "exit"), ("async", "async"), ("async", "exit")],
+    [
+        ("sync", "async"),
+        ("async", "exit"),
+        *[
+            pytest.param(*others, marks=pytest.mark.search)
+            for others in [("sync", "sync"), ("sync", "exit"), ("async", "async")]
+        ],
+    ],
 )
 
 

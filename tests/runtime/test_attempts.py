@@ -42,12 +42,17 @@ def endpoint() -> Iterator[Scripted]:
         yield scripted
 
 
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for moments only."""
+    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
+
+
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a clock by which every attempt takes seconds decide how long to go on, and wait for moments only."""
+    """Let a clock by which every attempt takes seconds decide how long to go on."""
     clock = SimpleNamespace(monotonic=count(step=limits.RETRY_SECONDS_QUIET + 1).__next__)
     monkeypatch.setattr(attempts, "time", clock)
-    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
     monkeypatch.setattr(attempts, "_silent_until", 0.0)
 
 

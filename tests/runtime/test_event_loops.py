@@ -288,7 +288,7 @@ loop.close()
 }
 
 
-@pytest.mark.parametrize("session", ["own", "given"])
+@pytest.mark.parametrize("session", ["own", pytest.param("given", marks=pytest.mark.search)])
 @pytest.mark.parametrize("end", ENDS)
 def test_nothing_is_left_open_after(engine: Engine, table_name: str, end: str, session: str) -> None:
     done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.

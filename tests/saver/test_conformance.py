@@ -31,7 +31,14 @@ def _async_side(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     return saver
 
 
-@pytest.mark.parametrize("options", [_plain, _encrypted, _expiring], ids=["plain", "encrypted", "expiring"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(_plain, id="plain"),
+        pytest.param(_encrypted, id="encrypted", marks=pytest.mark.search),
+        pytest.param(_expiring, id="expiring", marks=pytest.mark.search),
+    ],
+)
 @pytest.mark.parametrize("side", [_async_side, SyncAsAsync], ids=["async", "sync"])
 async def test_conformance_is_full(
     make_saver: Callable[..., DynamoDBSaver],

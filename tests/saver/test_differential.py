@@ -31,6 +31,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.support.checkpoints import thread_config
+from tests.support.examples import percent
 from tests.support.reference import ReferenceSaver
 from tests.support.sync_adapter import SyncAsAsync
 
@@ -486,5 +487,4 @@ def compare(
         },
     )
     # A sequence of operations takes as long as a dozen examples of another test.
-    examples = settings.get_profile(settings.get_current_profile_name()).max_examples // 12
-    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=30))
+    run_state_machine_as_test(machine, settings=settings(max_examples=percent(8), stateful_step_count=30))

@@ -18,7 +18,13 @@ from tests.support.session import Session, assert_same, canonical
 MakeSaver = Callable[..., DynamoDBSaver]
 
 every_durability = pytest.mark.parametrize(
-    ("side", "durability"), [("sync", "sync"), ("sync", "exit"), ("async", "async"), ("async", "exit")]
+    ("side", "durability"),
+    [
+        ("sync", "sync"),
+        pytest.param("sync", "exit", marks=pytest.mark.search),
+        pytest.param("async", "async", marks=pytest.mark.search),
+        ("async", "exit"),
+    ],
 )
 
 

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 _SCHEDULES = 40
 _PROGRAM = f"""
 import pytest
@@ -19,6 +21,7 @@ for seed in range({_SCHEDULES}):
 """
 
 
+@pytest.mark.search
 def test_a_schedule_is_the_same_in_every_process() -> None:
     """Run schedules in two processes that hash differently."""
     logs = [

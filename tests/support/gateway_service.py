@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway.listening import listen
 
 
 @contextlib.contextmanager
@@ -23,8 +23,9 @@ def gateway_service(saver: DynamoDBSaver, **options: Any) -> Iterator[str]:
         options: Keyword arguments of `create_gateway`; without `authenticate` it is an insecure one.
     """
     app = create_gateway(saver, **({"insecure": True} | options))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
+    with listen(config) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -37,6 +37,8 @@ def scripted_server() -> Iterator[Scripted]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Else the body of an answer waits for 40 ms until its headers are confirmed.
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))

@@ -30,11 +30,12 @@ from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support.dynamodb_model import DynamoDBModel
+from tests.support.examples import percent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-EXAMPLES = int(os.environ.get("LANGGRAPH_DYNAMODB_MODEL_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("LANGGRAPH_DYNAMODB_MODEL_EXAMPLES", percent(200)))
 
 TABLE = "model-agreement"
 SCHEMA = table_schema(TABLE)

@@ -174,10 +174,9 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "who", ["the whole group", pytest.param("the program alone", marks=pytest.mark.search)]
-)
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.search)])
+@pytest.mark.search
+@pytest.mark.parametrize("who", ["the whole group", "the program alone"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interrupted_program_leaves_no_process_and_no_traceback(
     name: str, number: signal.Signals, who: str

@@ -25,7 +25,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", ["sync", "async", "encrypted", pytest.param("cold", marks=pytest.mark.search)]
+)
 def test_random_operations_equal_in_memory(
     client: DynamoDBClient,
     table_name: str,

@@ -92,6 +92,7 @@ def _kill(service: subprocess.Popen[bytes]) -> None:
     service.wait()
 
 
+@pytest.mark.search
 @pytest.mark.engines("dynamodb-local")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform has no SIGKILL")
 def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
