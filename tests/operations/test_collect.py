@@ -166,6 +166,33 @@ def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim() -> None:
     assert _ids(stage) == ["4"]
 
 
+def test_a_prune_does_not_let_what_is_alive_go_with_what_had_gone_before_it_was_stored() -> None:
+    """A process stands still with an older id, until a newer checkpoint of another one has expired."""
+    stage = Stage()
+    stage.run(stage.process(1000).put("2", {"x": "new"}))
+    stage.now += 1001
+    other = stage.process(3000)
+    stage.run(other.put("1", {"x": "old"}))
+    stage.run(other.prune(2))
+    assert stage.process().values("1") == {"x": "old"}
+
+
+def test_a_namespace_with_what_never_expires_is_found_by_deletions_for_ever() -> None:
+    """A deletion that died left segments in it; then a prune gave the thread a ttl."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": noise(50_000)}, namespace="inner"))
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(deletes("S#"))
+    stage.now += CLAIM_SECONDS + 1
+    stage.run(stage.process().put("2", {"x": "kept"}))
+    stage.run(stage.process(1000).prune())
+    stage.now += 3001
+    stage.remove_expired()
+    assert stage.process().values("2") is None
+    stage.run(stage.process().delete_thread())
+    assert stage.model.items() == []
+
+
 def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
     """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
     stage = Stage()

@@ -35,26 +35,37 @@ def adopt_checkpoints(table: Table, inventory: Inventory, epoch: bytes) -> Op[No
     yield from gather([_limit(table, item, kept_until) for item in writes])
 
 
-def adopt_segments(table: Table, inventory: Inventory, epoch: bytes, entries: Sequence[Item]) -> Op[None]:
+def adopt_segments(table: Table, inventory: Inventory, epoch: bytes) -> Op[None]:
     """Give what those checkpoints need the saver's ttl, once the deletion has settled.
 
     Until then a head that is stored late may count though the deletion has not seen it.
+    """
+    last = table.expires_at(SEGMENT_LIFETIMES)
+    named = inventory.named(_adopted(inventory, epoch)) & inventory.segments.keys()
+    limited = {each for each in named if TTL_ATTRIBUTE not in inventory.segments[each]}
+    yield from gather([_limit(table, inventory.segments[each], last) for each in sorted(limited)])
+    if limited:
+        yield from _renew_what_is_needed(table, inventory, limited, last)
+
+
+def adopt_entry(
+    table: Table, entry: Item, inventory: Inventory, epoch: bytes, gone: AbstractSet[bytes]
+) -> Op[None]:
+    """Give a namespace's entry the saver's ttl, unless something stays for ever that no deletion would find then.
 
     Args:
         table: The table.
+        entry: The entry as it was before the old epoch ended. Who has written it since relies on it.
         inventory: What the namespace has.
         epoch: The new epoch.
-        entries: The thread's namespace entries before the old one ended. Who has written one since relies on it.
+        gone: Segments of the namespace that the deletion has removed.
     """
-    kept_until, last = table.expires_at(2), table.expires_at(SEGMENT_LIFETIMES)
-    named = inventory.named(_adopted(inventory, epoch)) & inventory.segments.keys()
-    limited = {each for each in named if TTL_ATTRIBUTE not in inventory.segments[each]}
-    yield from gather([
-        *(_limit(table, inventory.segments[each], last) for each in sorted(limited)),
-        *(_limit(table, item, kept_until) for item in inventory.entries if item in entries),
-    ])  # fmt: skip
-    if limited:
-        yield from _renew_what_is_needed(table, inventory, limited, last)
+    adopted = _adopted(inventory, epoch)
+    others = inventory.segments.keys() - inventory.named(adopted) - gone
+    staying = [inventory.segments[each] for each in others]
+    staying += inventory.items_of(inventory.checkpoint_ids.difference(adopted))
+    if all(TTL_ATTRIBUTE in item for item in staying):
+        yield from _limit(table, entry, table.expires_at(2))
 
 
 def _adopted(inventory: Inventory, epoch: bytes) -> list[str]:
@@ -71,8 +82,8 @@ def _limited_heads(
         if lives_shorter(ends_at, items.ends_at(head)):
             updates.append(_limit_head(table, head, ends_at, kept_until))
             inventory.heads[name] = {**head, TTL_ATTRIBUTE: {"N": str(kept_until)}}
-        else:
-            # Nor is an older one to live for longer than this one.
+        elif not items.is_expired(head, table.clock()):
+            # Nor is an older one to live for longer than this one. What outlived one that has gone does so still.
             ends_at = items.ends_at(head)
     return updates
 

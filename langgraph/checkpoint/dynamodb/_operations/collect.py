@@ -32,7 +32,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import (
     PARTITION_KEY,
 )
-from langgraph.checkpoint.dynamodb._operations.adopt import adopt_checkpoints, adopt_segments
+from langgraph.checkpoint.dynamodb._operations.adopt import adopt_checkpoints, adopt_entry, adopt_segments
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, rebuilt_from, take_inventory
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
@@ -143,9 +143,6 @@ def _collect_claimed(
     yield from gather([vouch(table, each, claim, epoch) for each in (*after, *since)])
     begin = any(each.heads for each in (*after, *since))
     yield from settle(table, claim, begin=begin and not adopt)
-    if adopt:
-        yield from gather([adopt_segments(table, each, epoch, entries) for each in (*after, *since)])
-        yield from adopt_thread(table, claim, begin=begin)
     pairs = list(zip(before, after, strict=True))
     abandoned = yield from gather([_delete_abandoned(table, old, new) for old, new in pairs])
     freed = [
@@ -155,6 +152,11 @@ def _collect_claimed(
     yield from table.batch_write(
         deletes=[old.segments[each] for old, ids in zip(before, freed, strict=True) for each in sorted(ids)]
     )
+    if adopt:
+        yield from gather([adopt_segments(table, each, epoch) for each in (*after, *since)])
+        namespaces = zip(entries, after[1:], freed[1:], strict=True)
+        yield from gather([adopt_entry(table, entry, new, epoch, ids) for entry, new, ids in namespaces])
+        yield from adopt_thread(table, claim, begin=begin)
     # Segments that nothing names yet keep the namespace's entry, or nobody would find them again.
     empty = [
         not (new.checkpoint_ids or new.segments.keys() - ids) for new, ids in zip(after, freed, strict=True)
