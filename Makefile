@@ -24,7 +24,7 @@ WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The rooms above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
 # They run by themselves, since measuring takes time.
-ROOMS := $(foreach room,config cli migrate view,$(patsubst %/,%,$(wildcard tests/$(room)/)))
+ROOMS := $(foreach room,config cli gateway http migrate view,$(patsubst %/,%,$(wildcard tests/$(room)/)))
 MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(ROOMS))
 

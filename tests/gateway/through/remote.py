@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, Stream, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
@@ -179,23 +180,28 @@ class RemoteSaver(TableSaver):
 
     def _serve(self, name: str, call: Call) -> Op[Any]:
         """Answer a request as a service process does that has just started."""
-        if call.method == "about":
-            return ABOUT
         table = replace(self.table, memory=Memory(MEMORY_BYTES), rng=random.Random(name))
-        saver: Any = SimpleNamespace(
-            _table=table, _codec=Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX), _async=_Driver()
-        )
-        endpoint = _ENDPOINTS[call.method]
-        served = getattr(Operations(saver, segments_bytes_max=SEGMENTS_BYTES_MAX), endpoint.attribute)
         try:
-            request = endpoint.model.model_validate(_sent(call.params))
-            if endpoint.name == "list":
-                answer = yield from _collected(served(request)).__await__()
-            else:
-                answer = yield from served(request).__await__()
+            return (yield from answered(table, call))
         except (CheckpointerInputError, ValidationError) as error:
             raise Violation(f"{call.method} was refused: {error}") from error
-        return _sent(answer)
+
+
+def answered(table: Table, call: Call) -> Op[Any]:
+    """Answer a request as the service of a table does, with what travels and without the wire."""
+    if call.method == "about":
+        return ABOUT
+    saver: Any = SimpleNamespace(
+        _table=table, _codec=Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX), _async=_Driver()
+    )
+    endpoint = _ENDPOINTS[call.method]
+    served = getattr(Operations(saver, segments_bytes_max=SEGMENTS_BYTES_MAX), endpoint.attribute)
+    request = endpoint.model.model_validate(_sent(call.params))
+    if endpoint.name == "list":
+        answer = yield from _collected(served(request)).__await__()
+    else:
+        answer = yield from served(request).__await__()
+    return _sent(answer)
 
 
 class _Driver:

@@ -11,7 +11,7 @@ import base64
 import binascii
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 VERSION = 1
 """The version of the schema; `GET /about` tells it."""
@@ -28,14 +28,9 @@ def _decoded(value: Any) -> Any:
         raise ValueError(msg) from None
 
 
-def _encoded(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
 Bytes: TypeAlias = Annotated[
     bytes,
     BeforeValidator(_decoded),
-    PlainSerializer(_encoded, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "contentEncoding": "base64"}),
 ]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
