@@ -25,6 +25,9 @@ def test_an_encrypted_copy_is_as_its_source(make_remote: Callable[..., HttpCheck
         remote.put_writes(stored, WRITES, "task", "path")
         remote.put(stored, checkpoint_of("2", {"x": namespace}), metadata, {})
     remote.copy_thread("source", "target")
+    # What it has meanwhile does not stay beside what is copied again.
+    remote.put_writes(thread_config("target", "", "1"), [*WRITES, ("y", 2)], "task", "path")
+    remote.copy_thread("source", "target")
     found, copied = (
         [
             (

@@ -335,7 +335,9 @@ def test_what_replaces_something_has_to_name_it() -> None:
     pair.run(
         operations.store_writes(pair.gateway, SERDE, thread_config(THREAD, "", "1"), [("y", 1)], "task", "")
     )
-    with pytest.raises(CheckpointerInputError, match="send its expires_at, or leave replaces out"):
+    with pytest.raises(
+        CheckpointerInputError, match="send its created_at and expires_at, or leave replaces out"
+    ):
         pair.ask("put-writes", {**pair.asked[0].params, "replaces": True})
 
 

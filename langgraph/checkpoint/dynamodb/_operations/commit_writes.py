@@ -137,12 +137,13 @@ def _store_parts(table: Table, writes: TaskWrites, epoch: bytes | None) -> Op[It
         return (yield from _update_item(table, key, attributes, writes.old, expiries))
     if expiries:
         attributes[TTL_ATTRIBUTE] = expiries[":expiry"]
+    told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in writes.old]
     put = table.send(
         "put_item",
         Item={**key, **attributes},
-        ConditionExpression="#expiry = :was",
-        ExpressionAttributeNames={"#expiry": TTL_ATTRIBUTE},
-        ExpressionAttributeValues={":was": writes.old[TTL_ATTRIBUTE]},
+        ConditionExpression=" AND ".join(f"#a{position} = :a{position}" for position in range(len(told))),
+        ExpressionAttributeNames={f"#a{position}": name for position, name in enumerate(told)},
+        ExpressionAttributeValues={f":a{position}": writes.old[name] for position, name in enumerate(told)},
         ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
     return (yield from in_the_way(put))

@@ -69,12 +69,17 @@ def take(
 
 
 def store(
-    access: Access, at: Partition, checkpoint_id: str, task_id: str, serialized: Serialized
+    access: Access,
+    at: Partition,
+    checkpoint_id: str,
+    task_id: str,
+    serialized: Serialized,
+    old: Item | None = None,
 ) -> Op[None]:
-    """Store a task's writes once they are serialized."""
+    """Store a task's writes once they are serialized; in the place of an old item, or beside what there is."""
     table, codec = access.table, access.codec
     sk = items.writes_sk(checkpoint_id, task_id)
-    call = _Call(serialized, order=int(table.clock() * 1000))
+    call = _Call(serialized, int(table.clock() * 1000), old or {})
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
     # With which it is stored: as long as anything in the thread lives, and as what the task has already.
     lasts = lasting(table, thread)
@@ -120,17 +125,17 @@ def _known_epoch(access: Access, at: Partition, remembered: ThreadEntry | Entry 
 class _Call:
     """What is still to be stored, by index, and what the task had when it was last read."""
 
-    def __init__(self, given: Serialized, order: int) -> None:
-        """Take what was given, and its order.
+    def __init__(self, given: Serialized, order: int, old: Item) -> None:
+        """Take what was given, its order, and what it takes the place of.
 
         Of two calls with special writes the later one has the higher; a request of the earlier one may arrive last.
         """
         self._given = given
         self.order = order
-        self.begin({})
+        self.begin(old)
 
     def begin(self, old: Item) -> None:
-        """Begin anew, where the task has nothing, or an item that has expired and is not to be changed but replaced."""
+        """Begin anew, where the task has nothing, or an item that is not to be changed but replaced."""
         self.regular: Mapping[int, Write] = self._given[0]
         self.special: Mapping[int, Write] = self._given[1]
         self.old = old

@@ -424,8 +424,8 @@ def _put_segments(table: Table, at: Partition, request: wire.PutSegments) -> Op[
 def _old(request: wire.PutWrites) -> Item:
     """What the task had, as far as it matters, in the table's form."""
     old = request.old
-    if request.replaces and (old is None or old.expires_at is None):
-        msg = "replaces goes with an old item that has expired; send its expires_at, or leave replaces out"
+    if request.replaces and (old is None or old.expires_at is old.created_at is None):
+        msg = "replaces goes with an old item; send its created_at and expires_at, or leave replaces out"
         raise CheckpointerInputError(msg)
     if old is None:
         return {}

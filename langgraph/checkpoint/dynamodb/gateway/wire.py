@@ -183,7 +183,9 @@ class PutWrites(Stored):
     old: OldWrites | None = Field(
         None, description="What the task had, as an answer told it, where the parts were merged with that."
     )
-    replaces: bool = Field(False, description="Whether the parts take the place of that: it has gone.")
+    replaces: bool = Field(
+        False, description="Whether the parts take the place of that, as where it has gone."
+    )
 
 
 class PutSegments(Namespace):

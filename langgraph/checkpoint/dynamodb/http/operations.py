@@ -381,7 +381,9 @@ def _copy(
     """Store a checkpoint's writes, and then the checkpoint, in another thread."""
     access = yield from gateway.access(serde)
     checkpoint, parent = found.checkpoint, found.parent_config
+    there = (yield from access.read(to, checkpoint["id"], "none")) if writes else None
+    old = {} if there is None else {items.task_id_of(item): item for item in there[0].writes}
     for task_id, serialized in writes.items():
-        yield from put_writes.store(access, to, checkpoint["id"], task_id, serialized)
+        yield from put_writes.store(access, to, checkpoint["id"], task_id, serialized, old.get(task_id))
     config = config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
     yield from store(gateway, serde, config, checkpoint, found.metadata, checkpoint["channel_versions"])
