@@ -291,7 +291,11 @@ def test_ctrl_c_ends_the_process_and_what_was_done_is_noted(
 ) -> None:
     threads, done = tmp_path / "threads", tmp_path / "done"
     threads.write_text("\n".join(map(str, range(500))))
-    program = "from langgraph.checkpoint.dynamodb.cli import main; main()"
+    # A shell that starts the tests in the background lets them, and all that they start, ignore it.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " from langgraph.checkpoint.dynamodb.cli import main; main()"
+    )
     arguments = ["delete", "-f", str(threads), "--yes", "--done", str(done), "--table", shared]
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", program, *arguments, "--endpoint-url", engine.endpoint_url],

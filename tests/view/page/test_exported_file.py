@@ -20,6 +20,8 @@ from tests.view.page.test_thread_page import OFFERED, choose, panel, search, ste
 
 pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.asyncio(loop_scope="session")]
 
+# Of the story and of its subgraph.
+CHECKPOINTS = 15
 # What the changes are against is chosen from a list only where there is a server.
 _SAID = """(panel) => [...panel.querySelectorAll(":scope > * > :not(.against)")].map((each) => each.innerText).join()"""
 
@@ -35,8 +37,11 @@ def exported(saver: DynamoDBSaver, file: Path, thread: str, *rules: str) -> str:
 async def told(page: Page) -> list[str]:
     """What every tab shows of every checkpoint that is open in the tree, as text."""
     said = []
-    for each in await page.get_by_role("treeitem").all():
-        await each.click()
+    # By their ids: what is drawn, and in which order, changes as others come into sight.
+    for each in await page.get_by_role("treeitem").evaluate_all("(items) => items.map((each) => each.id)"):
+        item = page.locator(f"[id='{each}']")
+        await item.click()
+        await expect(item).to_have_attribute("aria-selected", "true")
         for tab in ("State", "What changed", "Pending", "Cost"):
             await page.get_by_role("tab", name=tab).click()
             await expect(panel(page)).to_have_attribute("aria-busy", "false")
@@ -72,10 +77,11 @@ async def test_an_exported_file_shows_what_the_server_shows(
     for page in (served, alone):
         await page.get_by_role("button", name="research").click()
         await expect(step(page, "made by rates")).to_be_visible()
+        await expect(page.get_by_role("treeitem")).to_have_count(CHECKPOINTS)
     there, here = await told(served), await told(alone)
     # What is drawn comes in the order in which it came into sight.
     assert sorted(here) == sorted(there)
-    assert len(set(here)) > 3 * 15
+    assert len(set(here)) > 3 * CHECKPOINTS
 
 
 @pytest.mark.search
