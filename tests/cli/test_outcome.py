@@ -91,6 +91,22 @@ def test_a_table_that_is_not_there_says_what_to_do(run: Run) -> None:
 
 
 @local
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("history", "t", "--limit", f"{10**30}"), 2),
+        (("threads", "--limit", f"{10**30}"), 0),
+        (("cost", "--steps", f"{10**30}"), 0),
+        (("cost", "--keep-last", f"{10**30}"), 2),
+        (("prune", "--all", "--keep-last", f"{10**30}"), 2),
+        (("prune", "--all", "--yes", "--older-than", "999999w"), 0),
+    ],
+)
+def test_numbers_may_be_very_large(run: Run, table: str, arguments: tuple[str, ...], code: int) -> None:
+    assert run(*arguments, "--table", table).code == code
+
+
+@local
 def test_ctrl_c_ends_a_command_cleanly(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt

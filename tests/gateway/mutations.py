@@ -48,6 +48,7 @@ _ODD += [
     "AAAAAAAAAAA=",
     "1e9",
     "checked",
+    "keep_last",
     "delete",
 ]
 _ODD += [
@@ -64,6 +65,8 @@ _ODD += [
     {"S": "a"},
     {"N": "x"},
 ]
+# Msgpack has no such numbers.
+_ODD_IN_JSON = [2**64, 10**30, -(10**30)]
 _HEADERS = ["x-request-id", "accept", "accept-encoding", "content-encoding", "content-type", "authorization"]
 _WORDS = [
     "gzip",
@@ -96,7 +99,7 @@ def make_post(rng: random.Random) -> Post:
     # Few threads, so that requests meet what others have stored.
     document: Any = example(endpoint.model, f"fuzz/{rng.randrange(3)}")
     for _ in range(rng.choice((0, 1, 1, 2, 5))):
-        document = _exchanged(document, rng)
+        document = _exchanged(document, rng.choice(_ODD if media is MSGPACK else _ODD + _ODD_IN_JSON), rng)
     body = _encoded(document, media, rng)
     if rng.random() < 0.3:
         body = _damaged(body, rng)
@@ -108,11 +111,9 @@ def make_post(rng: random.Random) -> Post:
     return Post(endpoint, body, [(name.encode(), value.encode("latin-1")) for name, value in headers.items()])
 
 
-def _exchanged(document: Any, rng: random.Random) -> Any:
-    """One value for an odd one, or for nothing at all."""
-    places = list(places_of_values(document))
-    place = rng.choice(places)
-    return replaced(document, place, rng.choice(_ODD))
+def _exchanged(document: Any, odd: Any, rng: random.Random) -> Any:
+    """An odd value for one of the document's."""
+    return replaced(document, rng.choice(list(places_of_values(document))), odd)
 
 
 def _encoded(document: Any, media: Media, rng: random.Random) -> bytes:

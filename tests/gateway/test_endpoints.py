@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, wire
@@ -61,3 +65,19 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
         assert endpoint.model.__name__ in described["components"]["schemas"]
         assert {"200", "400", "401", "403", "413", "415", "429", "503"} <= post["responses"].keys()
         assert post["security"] == [{"bearer": []}, {"iam": []}]
+
+
+def _numbers(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict) and schema.get("type") in ("integer", "number"):
+        yield schema
+    elif isinstance(schema, (dict, list)):
+        for each in schema.values() if isinstance(schema, dict) else schema:
+            yield from _numbers(each)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+def test_every_number_of_a_request_has_bounds(endpoint: Endpoint) -> None:
+    # What the service counts by is not to be larger than what a machine counts by.
+    for number in _numbers(endpoint.model.model_json_schema()):
+        assert number.keys() & {"minimum", "exclusiveMinimum"}, json.dumps(number)
+        assert number.keys() & {"maximum", "exclusiveMaximum"}, json.dumps(number)

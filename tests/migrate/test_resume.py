@@ -306,6 +306,12 @@ def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
 # Capacity
 
 
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(CheckpointerInputError, match=f"{rate} write units per second is no rate"):
+        Budget(rate)
+
+
 def test_what_is_spent_has_to_be_paid_for() -> None:
     now = [100.0]
     budget = Budget(10, clock=lambda: now[0])

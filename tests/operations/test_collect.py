@@ -187,7 +187,7 @@ def test_a_namespace_with_what_never_expires_is_found_by_deletions_for_ever() ->
     stage.run(stage.process().put("2", {"x": "kept"}))
     stage.run(stage.process(1000).prune())
     stage.now += 3001
-    stage.remove_expired()
+    stage.model.expire()
     assert stage.process().values("2") is None
     stage.run(stage.process().delete_thread())
     assert stage.model.items() == []

@@ -244,7 +244,7 @@ def test_a_task_that_is_no_text_is_refused(
 # What is listed
 
 NO_LISTS: list[tuple[str, list[Any], str]] = [
-    ("limit", [-1, True, "5", 1.5], "limit is .*; give a whole number"),
+    ("limit", [-1, True, "5", 1.5, 2**53], "limit is .*; give a whole number"),
     ("filter", ["loop", [("a", 1)], 1], "filter is .*; give a dict"),
     (
         "before",
@@ -371,9 +371,9 @@ def test_a_channel_name_that_is_not_valid_unicode_is_an_error_and_nothing_is_sto
             (
                 ["thread-1"],
                 {"strategy": "keep_last", "keep_last": count},
-                f"keep_last is {count}; give .* 1 or more",
+                f"keep_last is {count}; give .* from 1 to 9,007,199,254,740,991",
             )
-            for count in (0, -1, None, True, 1.5)
+            for count in (0, -1, None, True, 1.5, 2**53)
         ],
         (
             ["thread-1"],

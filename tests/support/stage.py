@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
@@ -66,13 +66,6 @@ class Stage:
     def run(self, operation: Op[_T]) -> _T:
         """Run an operation to its end."""
         return self.begin(operation).finish()
-
-    def remove_expired(self) -> None:
-        """Remove what has expired, as DynamoDB does in time."""
-        for item in self.model.items():
-            if float(item.get(TTL_ATTRIBUTE, {"N": "inf"})["N"]) < self.now:
-                key = {name: item[name] for name in ("PK", "SK")}
-                self.model.handle("delete_item", {"TableName": TABLE, "Key": key})
 
     def perform(self, step: Step) -> Any:
         """Carry out one step; what it fails with is its outcome."""

@@ -8,7 +8,7 @@ go on, and services die half-way. As the transport does, a client sends again wh
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -53,7 +53,7 @@ SEGMENTS_BYTES_MAX = 1000
 
 _ENDPOINTS = {each.name: each for each in ENDPOINTS}
 _SERDE = JsonPlusSerializer()
-_OPTIONS = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
+OPTIONS = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
 
 
 class RemoteSaver(TableSaver):
@@ -66,7 +66,7 @@ class RemoteSaver(TableSaver):
         self._name = process.name
         self._served = 0
         # Expiry is the service's.
-        self._gateway = Gateway(replace(process.table, ttl_seconds=None), _OPTIONS)
+        self._gateway = Gateway(replace(process.table, ttl_seconds=None), OPTIONS)
 
     def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
         """Read a checkpoint."""
@@ -85,7 +85,7 @@ class RemoteSaver(TableSaver):
                 yield steps
                 outcomes = None
             else:
-                outcomes = yield from self._round(steps)
+                outcomes = yield from _round(steps, self._asked)
 
     def put(self, *arguments: Any) -> Op[RunnableConfig]:
         """Store a checkpoint."""
@@ -123,28 +123,11 @@ class RemoteSaver(TableSaver):
     # The client's side
 
     def _run(self, operation: Op[T]) -> Op[T]:
-        """Run a client's operation, whose calls are requests of the gateway's endpoints."""
-        outcomes: Any = None
-        try:
-            while True:
-                try:
-                    steps = operation.send(outcomes)
-                except StopIteration as stop:
-                    value: T = stop.value
-                    return value
-                outcomes = yield from self._round(steps)
-        finally:
-            operation.close()
+        return asking(operation, self._asked)
 
-    def _round(self, steps: Sequence[Step]) -> Op[Sequence[Any]]:
-        return (yield from gather([self._step(step) for step in steps]))
-
-    def _step(self, step: Step) -> Op[Any]:
-        if not isinstance(step, Call):
-            outcomes = yield (step,)
-            return outcomes[0]
+    def _asked(self, call: Call) -> Op[Any]:
         for _ in range(ATTEMPTS):
-            outcome = yield from self._attempt(step)
+            outcome = yield from self._attempt(call)
             if not isinstance(outcome, NETWORK_ERRORS):
                 break
         return outcome
@@ -185,6 +168,30 @@ class RemoteSaver(TableSaver):
             return (yield from answered(table, call))
         except (CheckpointerInputError, ValidationError) as error:
             raise Violation(f"{call.method} was refused: {error}") from error
+
+
+def asking(operation: Op[T], ask: Callable[[Call], Op[Any]]) -> Op[T]:
+    """Run a client's operation, whose calls are requests of the gateway's endpoints."""
+    outcomes: Any = None
+    try:
+        while True:
+            try:
+                steps = operation.send(outcomes)
+            except StopIteration as stop:
+                value: T = stop.value
+                return value
+            outcomes = yield from _round(steps, ask)
+    finally:
+        operation.close()
+
+
+def _round(steps: Sequence[Step], ask: Callable[[Call], Op[Any]]) -> Op[Sequence[Any]]:
+    return (yield from gather([ask(step) if isinstance(step, Call) else _one(step) for step in steps]))
+
+
+def _one(step: Step) -> Op[Any]:
+    outcomes = yield (step,)
+    return outcomes[0]
 
 
 def answered(table: Table, call: Call) -> Op[Any]:

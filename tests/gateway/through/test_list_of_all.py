@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -37,3 +39,21 @@ async def test_a_list_of_all_threads_is_whole(
     assert len([*remote.list(None, filter={"of": 1}, limit=7)]) == 7
     assert len([*remote.list(None, filter={"of": 1})]) == 8
     assert len([*remote.list(None, limit=11)]) == 11
+
+
+@pytest.mark.parametrize(
+    "value",
+    [(1, 2), {3}, 2**70, datetime(2026, 1, 2, tzinfo=timezone.utc), UUID(int=5), b"raw", "\ud800", 1.5, None],
+    ids=repr,
+)
+def test_a_filter_may_have_whatever_metadata_have(
+    make_saver: Callable[..., DynamoDBSaver], make_remote: Callable[..., HttpCheckpointSaver], value: Any
+) -> None:
+    saver, remote = make_saver(), make_remote()
+    for number, each in enumerate((value, "other", value)):
+        metadata: Any = {"source": "loop", "of": each}
+        saver.put(thread_config("t"), checkpoint_of(f"{number}", {}), metadata, {})
+    for config in (thread_config("t"), None):
+        here = _names(saver.list(config, filter={"of": value}))
+        assert _names(remote.list(config, filter={"of": value})) == here
+        assert _names(remote.list(config, filter={"of": value, "source": "loop"}, limit=1)) == here[:1]

@@ -14,10 +14,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Work, collected
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerInputError,
@@ -26,7 +25,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.gateway import operations as service
 from langgraph.checkpoint.dynamodb.http import access, operations
 from langgraph.checkpoint.dynamodb.http.operations import Gateway
-from tests.gateway.through.remote import answered
+from tests.gateway.through.remote import OPTIONS, answered, asking
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.stage import THREAD, Stage
 
@@ -47,29 +46,20 @@ class Pair:
 
     def __post_init__(self) -> None:
         """Start a client."""
-        options = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
-        self.gateway = Gateway(self.stage.process().table, options)
+        self.gateway = Gateway(self.stage.process().table, OPTIONS)
 
     def run(self, operation: Op[T]) -> T:
         """Run an operation of the client to its end."""
-        outcomes: Any = None
-        while True:
-            try:
-                steps = operation.send(outcomes)
-            except StopIteration as stop:
-                value: T = stop.value
-                return value
-            outcomes = [self._outcome(step) for step in steps]
+        return self.stage.run(asking(operation, self._asked))
 
     def ask(self, endpoint: str, document: Any) -> Any:
         """Send a request, as a client in another language might."""
         return self.stage.run(answered(self._table(), Call(endpoint, document)))
 
-    def _outcome(self, step: Step) -> Any:
-        if isinstance(step, Work):
-            return step.function()
-        self.asked.append(step)
-        return self.change(step, self.ask(step.method, step.params))
+    def _asked(self, call: Call) -> Op[Any]:
+        self.asked.append(call)
+        answer = yield from answered(self._table(), call)
+        return self.change(call, answer)
 
     def _table(self) -> Table:
         return replace(self.stage.process(self.ttl_seconds).table, memory=Memory(0))

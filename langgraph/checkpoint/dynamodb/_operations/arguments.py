@@ -16,6 +16,9 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
+# The largest whole number that readers of JSON in every language agree on (RFC 8259, section 6).
+COUNT_MAX = (1 << 53) - 1
+
 
 def checked_id(value: Any, name: str) -> str:
     """The id of a thread or a run as text; LangGraph's own savers take whole numbers and UUIDs as well."""
@@ -109,7 +112,7 @@ def checked_before(before: RunnableConfig | None) -> str | None:
 
 def checked_limit(limit: Any) -> int | None:
     """How many checkpoints a list is to have at most."""
-    if limit is not None and (type(limit) is not int or limit < 0):
-        msg = f"limit is {limit!r}; give a whole number, 0 or more, or None"
+    if limit is not None and (type(limit) is not int or not 0 <= limit <= COUNT_MAX):
+        msg = f"limit is {limit!r}; give a whole number from 0 to {COUNT_MAX:,}, or None"
         raise CheckpointerInputError(msg)
     return limit

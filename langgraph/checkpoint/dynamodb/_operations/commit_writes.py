@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_LIFETIMES, UPLO
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.draft import Needs, store_needs
+from langgraph.checkpoint.dynamodb._operations.inventory import as_read
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Segments,
@@ -138,12 +139,13 @@ def _store_parts(table: Table, writes: TaskWrites, epoch: bytes | None) -> Op[It
     if expiries:
         attributes[TTL_ATTRIBUTE] = expiries[":expiry"]
     told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in writes.old]
+    condition, names, values = as_read(writes.old, told)
     put = table.send(
         "put_item",
         Item={**key, **attributes},
-        ConditionExpression=" AND ".join(f"#a{position} = :a{position}" for position in range(len(told))),
-        ExpressionAttributeNames={f"#a{position}": name for position, name in enumerate(told)},
-        ExpressionAttributeValues={f":a{position}": writes.old[name] for position, name in enumerate(told)},
+        ConditionExpression=condition,
+        ExpressionAttributeNames=names,
+        ExpressionAttributeValues=values,
         ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
     return (yield from in_the_way(put))

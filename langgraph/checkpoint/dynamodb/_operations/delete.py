@@ -8,7 +8,7 @@ from itertools import islice
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import started_from
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_ids
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, first_metadata, rebuilt_from
 from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
@@ -81,9 +81,10 @@ def prune_thread(table: Table, thread_id: str, count: int, is_old: Age = is_of_a
 
 def checked_count(strategy: str, keep_last: int | None) -> int:
     if strategy == "keep_last":
-        if type(keep_last) is not int or keep_last < 1:
+        if type(keep_last) is not int or not 1 <= keep_last <= COUNT_MAX:
             msg = (
-                f"keep_last is {keep_last!r}; give the number of checkpoints to keep per namespace, 1 or more"
+                f"keep_last is {keep_last!r}; give the number of checkpoints to keep per namespace,"
+                f" from 1 to {COUNT_MAX:,}"
             )
             raise CheckpointerInputError(msg)
         return keep_last

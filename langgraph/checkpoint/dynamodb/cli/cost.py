@@ -11,6 +11,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb._operations.accounts import Account, Pruned, Sum, account_of, pruned
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
@@ -29,7 +30,12 @@ def cost(
     *,
     keep_last: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="How many checkpoints of each namespace a prune would keep."),
+        typer.Option(
+            min=1,
+            max=COUNT_MAX,
+            metavar="N",
+            help="How many checkpoints of each namespace a prune would keep.",
+        ),
     ] = 1,
     steps: Annotated[
         int, typer.Option(min=0, metavar="N", help="How many of the newest steps to list; 0 lists none.")

@@ -10,6 +10,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.survey import Line, lines
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
@@ -25,7 +26,8 @@ def history(
     *,
     namespace: Namespace = "",
     limit: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many of the newest to show; 0 shows all.")
+        int,
+        typer.Option(min=0, max=COUNT_MAX, metavar="N", help="How many of the newest to show; 0 shows all."),
     ] = 100,
 ) -> None:
     """Show a thread's checkpoints as a tree with its forks.

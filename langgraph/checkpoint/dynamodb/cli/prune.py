@@ -10,6 +10,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.accounts import Pruned, pruned
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
@@ -35,7 +36,13 @@ def prune(
     file: From = None,
     all_threads: AllThreads = False,
     keep_last: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many checkpoints of each namespace stay at least.")
+        int,
+        typer.Option(
+            min=1,
+            max=COUNT_MAX,
+            metavar="N",
+            help="How many checkpoints of each namespace stay at least.",
+        ),
     ] = 1,
     older_than: Annotated[
         timedelta | None,
@@ -55,9 +62,8 @@ def prune(
     with other ids are never old. A saver with ttl_seconds gives what stays that ttl.
     """
     found = chosen(desk, thread_ids, file, scan=all_threads)
-    is_old = (
-        is_of_any_age if older_than is None else partial(_is_older, datetime.now(timezone.utc) - older_than)
-    )
+    now = datetime.now(timezone.utc)
+    is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:
         _say_what_would_be(desk, found, keep_last, is_old, parallel)
         return
@@ -72,9 +78,9 @@ def prune(
     conclude(desk, "pruned", serve(desk, "pruning", found, one, parallel=parallel, done=done))
 
 
-def _is_older(limit: datetime, checkpoint_id: str) -> bool:
+def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
     stored = stored_at(checkpoint_id)
-    return stored is not None and stored < limit
+    return stored is not None and now - stored > age
 
 
 def _say_what_would_be(desk: Desk, found: list[str], keep_last: int, is_old: Age, parallel: int) -> None:

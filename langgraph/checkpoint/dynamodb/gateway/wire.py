@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
+
 VERSION = 1
 """The version of the schema; `GET /about` tells it."""
 
@@ -34,7 +36,7 @@ Bytes: TypeAlias = Annotated[
     WithJsonSchema({"type": "string", "contentEncoding": "base64"}),
 ]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Seconds: TypeAlias = Annotated[int, Field(ge=0, le=1 << 53)]
+Seconds: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX)]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
 # DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below these.
 Group: TypeAlias = Annotated[Bytes, Field(max_length=80_000)]
@@ -115,7 +117,7 @@ class Stored(Namespace):
     uploading_seconds: float = Field(
         0,
         ge=0,
-        allow_inf_nan=False,
+        le=COUNT_MAX,
         description="How long ago the first part of these segments was sent ahead, where they were.",
     )
 
@@ -178,7 +180,7 @@ class PutWrites(Stored):
     task_id: str
     parts: Attributes
     order: int | None = Field(
-        None, ge=0, le=1 << 53, description="Of special writes: milliseconds, larger than what there was."
+        None, ge=0, le=COUNT_MAX, description="Of special writes: milliseconds, larger than what there was."
     )
     old: OldWrites | None = Field(
         None, description="What the task had, as an answer told it, where the parts were merged with that."
@@ -232,7 +234,7 @@ class List(Message):
     checkpoint_id: Text | None = None
     filter: dict[str, Any] = {}
     before: Text | None = None
-    limit: int | None = Field(None, ge=0)
+    limit: int | None = Field(None, ge=0, le=COUNT_MAX)
     cursor: str | None = None
 
 
@@ -271,4 +273,4 @@ class Prune(Message):
 
     thread_ids: list[Text]
     strategy: Literal["keep_latest", "keep_last", "delete"] = "keep_latest"
-    keep_last: int | None = None
+    keep_last: int | None = Field(None, ge=1, le=COUNT_MAX)

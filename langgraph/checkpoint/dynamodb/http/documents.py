@@ -27,6 +27,15 @@ def packed(document: Any) -> bytes:
     return ormsgpack.packb(document)
 
 
+def can_be_packed(document: Any) -> bool:
+    """Whether there is an encoding of a document: of sets and numbers of more than 64 bits there is none."""
+    try:
+        packed(document)
+    except ormsgpack.MsgpackEncodeError:
+        return False
+    return True
+
+
 def parsed(data: bytes) -> Any:
     """Decode a document in JSON, as which the gateway tells of itself."""
     try:

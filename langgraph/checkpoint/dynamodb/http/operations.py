@@ -51,6 +51,7 @@ from langgraph.checkpoint.dynamodb.http.access import (
     group_of,
     place_of,
 )
+from langgraph.checkpoint.dynamodb.http.documents import can_be_packed
 
 T = TypeVar("T")
 
@@ -125,13 +126,18 @@ def list_checkpoints(
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, newest first. What cannot be listed is refused at once."""
-    wanted: dict[str, Any] = {"filter": checked_filter(metadata_filter), "before": checked_before(before)}
+    matching = checked_filter(metadata_filter)
+    # What cannot travel, such as a set, is looked for here alone, as everything is in what comes.
+    asked = {name: value for name, value in matching.items() if can_be_packed({name: value})}
+    wanted: dict[str, Any] = {"filter": asked, "before": checked_before(before)}
     checked_limit(limit)
     if config is not None:
         at, checkpoint_id = target(config), checkpoint_id_in(config)
         namespace = None if config["configurable"].get("checkpoint_ns") is None else at.namespace
         wanted |= {"thread_id": at.thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
-    return _matching(_listed(gateway, serde, wanted, limit, decode_tuple), wanted["filter"], limit)
+    # Of all threads there is one page, which ends too early where some of it is left out here.
+    page_limit = limit if config is not None or not matching else None
+    return _matching(_listed(gateway, serde, wanted, page_limit, decode_tuple), matching, limit)
 
 
 def _matching(
@@ -167,7 +173,7 @@ def _listed(
     count, cursor, segments = limit or _PAGE_FIRST, None, dict[str, Segments]()
     while True:
         # Of all threads there is one page: where another one began would move with whatever is stored meanwhile.
-        size = min(count, _PAGE_MAX) if "thread_id" in wanted else limit if not wanted["filter"] else None
+        size = min(count, _PAGE_MAX) if "thread_id" in wanted else limit
         page = {**wanted, "limit": size, "cursor": cursor}
         documents = yield from ask("list", page)
         for document in documents[:-1]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 
 class Budget:
@@ -16,7 +19,14 @@ class Budget:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with nothing spent."""
+        """Start with nothing spent.
+
+        Raises:
+            CheckpointerInputError: The rate is no number above 0.
+        """
+        if units_per_second is not None and not 0 < units_per_second < math.inf:
+            msg = f"{units_per_second!r} write units per second is no rate; give a number above 0, or None"
+            raise CheckpointerInputError(msg)
         self.spent = 0.0
         self._rate = units_per_second
         self._clock = clock
