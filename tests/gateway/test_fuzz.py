@@ -26,6 +26,7 @@ from langgraph.checkpoint.dynamodb.gateway.media import JSON, MEDIA, Media
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from tests.gateway.conftest import always
 from tests.gateway.mutations import make_post
+from tests.support.seeds import fresh_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -77,7 +78,7 @@ async def test_mutated_requests_are_their_senders_fault(agent: httpx.AsyncClient
 async def test_very_many_mutated_requests_are_their_senders_fault(
     agent: httpx.AsyncClient, tell: Callable[[str], None]
 ) -> None:
-    seed, cases = random.randrange(2**32), int(os.environ.get(CASES_VARIABLE, "10000"))
+    seed, cases = fresh_seed(), int(os.environ.get(CASES_VARIABLE, "10000"))
     tell(f"{cases:,} mutated requests from seed {seed}")
     tell(f"statuses: {await _fuzz(agent, seed, cases)}")
 
@@ -86,7 +87,7 @@ async def test_very_many_mutated_requests_are_their_senders_fault(
 
 
 def _send_by_description(
-    gateway: FastAPI, mode: GenerationMode, examples: int, names: Collection[str], *, same: bool
+    gateway: FastAPI, mode: GenerationMode, examples: int, names: Collection[str]
 ) -> list[int]:
     """Send so many requests to each of some endpoints as its description allows, or does not; give the statuses."""
     statuses: list[int] = []
@@ -95,7 +96,6 @@ def _send_by_description(
         quick = settings(
             max_examples=examples,
             deadline=None,
-            derandomize=same,
             database=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
@@ -144,7 +144,7 @@ _MODES = pytest.mark.parametrize(
 @_MODES
 def test_what_the_description_says_is_served(gateway: FastAPI, mode: GenerationMode) -> None:
     # Making requests of the larger models takes seconds.
-    statuses = _send_by_description(gateway, mode, 10, ("delete-thread",), same=True)
+    statuses = _send_by_description(gateway, mode, 10, ("delete-thread",))
     assert (200 if mode is GenerationMode.POSITIVE else 400) in statuses
 
 
@@ -153,5 +153,5 @@ def test_what_the_description_says_is_served(gateway: FastAPI, mode: GenerationM
 def test_very_much_of_what_the_description_says_is_served(
     gateway: FastAPI, mode: GenerationMode, tell: Callable[[str], None]
 ) -> None:
-    statuses = _send_by_description(gateway, mode, 300, [each.name for each in ENDPOINTS], same=False)
+    statuses = _send_by_description(gateway, mode, 300, [each.name for each in ENDPOINTS])
     tell(f"{mode.name}: {Counter(statuses)}")

@@ -18,13 +18,13 @@ from tests.hurt.siege import Siege
 from tests.hurt.verdict import check_emptied, check_errors, check_hurt, check_retries, check_stored, figures
 from tests.support.checkpoints import all_items
 from tests.support.examples import percent
+from tests.support.seeds import VARIABLE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from tools.engine import Engine
 
-SEED_VARIABLE = "LANGGRAPH_DYNAMODB_SEED"
 OPERATIONS_VARIABLE = "LANGGRAPH_DYNAMODB_HURT_OPERATIONS"
 # One in which a storm comes early.
 FIXED_SEED = 9
@@ -39,9 +39,9 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     tmp_path: Path,
     tell: Callable[[str], None],
 ) -> None:
-    seed = int(os.environ.get(SEED_VARIABLE, FIXED_SEED))
+    seed = int(os.environ.get(VARIABLE, FIXED_SEED))
     siege = Siege(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, percent(600))), tmp_path)
-    tell(f"A siege from {SEED_VARIABLE}={seed}")
+    tell(f"A siege from {VARIABLE}={seed}")
     siege.run()
     tell(figures(siege))
     check_hurt(siege)

@@ -21,9 +21,9 @@ from tests.simulation.ledger import Violation
 from tests.simulation.random_runs import PATIENCE, WEATHERS
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
-from tests.simulation.test_random_schedules import SEED_VARIABLE, fresh_seed
 from tests.simulation.world import NETWORK_ERRORS, Flow
 from tests.support.examples import percent
+from tests.support.seeds import VARIABLE, fresh_seed
 
 THREAD = "one"
 # Shorter than a pause, longer than a wait.
@@ -116,7 +116,7 @@ def test_two_runners_never_hold_a_thread_at_once(
 ) -> None:
     first = 1 if source == "fixed" else fresh_seed()
     count = schedules * LOCK_SCHEDULES
-    tell(f"{count} schedules of a lock from {SEED_VARIABLE}={first}")
+    tell(f"{count} schedules of a lock from {VARIABLE}={first}")
     # Otherwise it would be easy.
     assert _many(count, first) > count
 
