@@ -145,6 +145,7 @@ class DynamoDBModel:
 
     def _update_item(self, params: Params, _reads: Reads) -> Response:
         self._check_table(params["TableName"])
+        _check_choice(params, "ReturnValues", ("NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"))
         key = self._table.only_key_of(params["Key"])
 
         def prepare(placeholders: Placeholders) -> Callable[[Item | None], Item | None]:
@@ -180,6 +181,7 @@ class DynamoDBModel:
         touched: Collection[str] = (),
     ) -> Response:
         """Put, update or delete one item if the request's condition holds of it."""
+        _check_choice(params, "ReturnValuesOnConditionCheckFailure", ("NONE", "ALL_OLD"))
         placeholders = Placeholders.of(params, "ConditionExpression", "UpdateExpression")
         condition = parse_condition(params, "ConditionExpression", placeholders)
         transform = prepare(placeholders)

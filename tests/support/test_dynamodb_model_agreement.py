@@ -251,14 +251,16 @@ def single_writes(draw: st.DrawFn) -> Request:
         params["UpdateExpression"] = draw(updates())
     if draw(st.booleans()) and "#pk" not in params.get("UpdateExpression", ""):
         params["ConditionExpression"] = draw(conditions)
-        params["ReturnValuesOnConditionCheckFailure"] = draw(st.sampled_from(["NONE", "ALL_OLD"]))
+        params["ReturnValuesOnConditionCheckFailure"] = draw(
+            mostly(st.sampled_from(["NONE", "ALL_OLD"]), "all_old")
+        )
     choices = ["NONE", "ALL_OLD"]
     if method == "update_item":
         choices += ["ALL_NEW"]
         if "." not in params.get("UpdateExpression", ""):
             choices += ["UPDATED_OLD", "UPDATED_NEW"]
     params["ReturnValues"] = draw(
-        mostly(st.sampled_from(choices), *(choices if method == "update_item" else ["ALL_NEW"]))
+        mostly(st.sampled_from(choices), "ALL_OLDEST", *(choices if method == "update_item" else ["ALL_NEW"]))
     )
     return method, with_placeholders(draw, params)
 
