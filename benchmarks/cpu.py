@@ -85,8 +85,8 @@ def run(engine: Engine) -> Section:
                 1.3,
                 times[_GET].p50_ms / loads.p50_ms,
                 f"a get_tuple is loads_typed ({loads.p50_ms:.2f} ms), and for each segment a checksum, a digest and a"
-                " decompressor of its own, which costs more than the few KB that it decompresses; segments twice as large"
-                " take a tenth off, for 7% more write units (docs/decisions/0008)",
+                " decompressor of its own, which costs more than the few KB that it decompresses; segments twice as"
+                " large take a tenth off, for 7% more write units (docs/decisions/0008)",
             ),
         ),
         {name: each.seconds for name, each in times.items()},

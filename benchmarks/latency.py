@@ -185,7 +185,10 @@ def _remark(measured: _Measured, name: str) -> str:
     own, raw, serde = (measured.p50_ms(name, each) for each in (_OWN, _RAW, _SERDE))
     remark = f"of {own:.1f} ms the requests take {raw:.1f} and the serializer {serde:.1f}"
     if name == "list":
-        remark += f": {LISTED} whole states are made of the bytes, which the raw client does not do"
+        remark += (
+            f": {LISTED} whole states are made of the bytes, which the raw client does not do; to make what several"
+            " have in common only once would hand one object to several of them, and agents change what they get"
+        )
     return remark
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import resource
-import sys
 import tracemalloc
 from dataclasses import replace
 from inspect import signature
@@ -24,6 +22,7 @@ from benchmarks.contestants import OURS, session_of
 from benchmarks.figures import Figure, Section, within
 from benchmarks.raw import new_table
 from benchmarks.report import table
+from benchmarks.resident import peak_bytes
 from benchmarks.states import Thread, chat
 from benchmarks.tape import Tape
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -111,16 +110,10 @@ def _resident(engine: Engine, cache_bytes: int) -> int:
     """Return by how many bytes the peak of this process grows while the threads pass."""
     threads = _threads(engine, cache_bytes)
     next(threads)
-    before = _peak_bytes()
+    before = peak_bytes()
     for _ in threads:
         pass
-    return _peak_bytes() - before
-
-
-def _peak_bytes() -> int:
-    # macOS says bytes, and Linux kilobytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return peak_bytes() - before
 
 
 def _threads(engine: Engine, cache_bytes: int) -> Iterator[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from benchmarks.meter import Meter, Tally, total
+from benchmarks.resident import peak_bytes
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.listening import listen
@@ -119,8 +119,7 @@ def _application(saver: DynamoDBSaver, meter: Meter) -> Starlette:
         return Principal(request.headers.get(TEAM_HEADER, "one"), rights=RIGHTS)
 
     async def spent(_request: Request) -> JSONResponse:
-        peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return JSONResponse(asdict(Spent(meter.total, peak_bytes, time.process_time())))
+        return JSONResponse(asdict(Spent(meter.total, peak_bytes(), time.process_time())))
 
     gateway = create_gateway(saver, authenticate=team)
     return Starlette(routes=[Route("/spent", spent), Mount("/", gateway)])

@@ -8,12 +8,15 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config
 from tests.support.stage import Stage, deletes, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+TTL_SECONDS = 1000
 
 # What is missing is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -98,3 +101,26 @@ def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> 
     stage.run(process.copy_thread("copy"))
     deletion.finish()
     assert stage.process().values(thread="copy") == {"noise": noise(40_000)}
+
+
+def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    for namespace in ("", "inner"):
+        stage.run(process.put("1", {"big": noise(60_000)}, namespace=namespace))
+        stage.run(process.put_writes("1", [("x", 1)], namespace=namespace))
+    stored = _lifetimes(stage, "t")
+    stage.now += TTL_SECONDS / 2
+    stage.run(process.copy_thread("copy"))
+    assert _lifetimes(stage, "copy") == stored
+    assert sorted(stored.values()) == [TTL_SECONDS, *3 * [2 * TTL_SECONDS], 3 * TTL_SECONDS]
+
+
+def _lifetimes(stage: Stage, thread: str) -> dict[str, int]:
+    """For how long the items of a thread live, by what they are; those of a kind live equally long."""
+    lifetimes: dict[str, int] = {}
+    for key, item in stage.items("", thread).items():
+        kind = "writes" if "#W#" in key else key[0]
+        lifetime = int(item[TTL_ATTRIBUTE]["N"]) - int(stage.now)
+        assert lifetimes.setdefault(kind, lifetime) == lifetime
+    return lifetimes

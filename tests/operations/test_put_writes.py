@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from tests.support.checkpoints import noise
 from tests.support.stage import Stage, looks
 
@@ -175,3 +176,31 @@ def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -
     stage.model.expire(expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")])
     stage.run(stage.process().put_writes("1", [("x", BIG), ("__resume__", "new")]))
     assert sorted(stage.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
+
+
+def test_writes_that_are_stored_again_do_not_pass_for_abandoned() -> None:
+    """They come before their checkpoint; that they were repeated says that it is still on its way."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    stage.run(process.put_writes("2", [("x", BIG)]))
+    stage.now += ORPHAN_SECONDS - 100
+    stage.run(process.put_writes("2", [("x", BIG)]))
+    stage.now += 200
+    stage.run(stage.process().prune())
+    stage.run(process.put("2", {}, "1"))
+    assert stage.process().pending("2") == [("task", "x", BIG)]
+
+
+def test_writes_that_are_stored_again_while_they_are_deleted_are_there() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    stage.run(process.put_writes("1", [("x", "stored")]))
+    stage.now += ORPHAN_SECONDS
+    again = stage.begin(process.put_writes("1", [("x", "stored")]))
+    again.until(lambda call: call.method == "update_item" and "SET #created" in str(call.params))
+    stage.run(stage.process().delete_thread())
+    again.finish()
+    stage.run(process.put("1", {}))
+    assert stage.process().pending("1") == [("task", "x", "stored")]

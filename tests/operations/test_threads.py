@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb import ThreadBusyError
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from tests.support.checkpoints import noise
-from tests.support.stage import Stage, changes_thread, looks, removes_thread
+from tests.support.stage import TABLE, Stage, changes_thread, looks, removes_thread
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -93,13 +94,21 @@ def test_a_namespace_that_was_entered_again_keeps_its_entry() -> None:
     assert stage.model.items() == []
 
 
-def test_abandoned_writes_that_somebody_has_written_to_stay() -> None:
-    """For an hour they had no checkpoint; a deletion takes them, but for those that have changed since it read them."""
+@pytest.mark.parametrize("tell_when", [True, False])
+def test_abandoned_writes_that_somebody_has_written_to_stay(tell_when: bool) -> None:
+    """For an hour they had no checkpoint; a deletion takes them, but for those that have changed since it read them.
+
+    Those of the first release do not tell when they were stored.
+    """
     stage = Stage()
     process = stage.process()
     stage.run(process.put("1", {}))
     for task_id in ("left", "taken up"):
         stage.run(process.put_writes("2", [("x", BIG)], task_id))
+    if not tell_when:
+        for item in stage.items("C#2#W#").values():
+            del item[items.CREATED_AT]
+            stage.model.handle("put_item", {"TableName": TABLE, "Item": item})
     stage.now += ORPHAN_SECONDS + 1
     deletion = stage.begin(stage.process().prune())
     deletion.until(lambda call: call.method == "delete_item" and "#W#" in str(call.params["Key"]))

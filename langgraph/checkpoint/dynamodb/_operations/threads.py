@@ -120,7 +120,6 @@ def _begin(table: Table, at: Partition, epoch: bytes) -> Op[bool]:
             condition="#epoch = :epoch",
             names={"#epoch": items.EPOCH, "#idle": items.IDLE},
             values={":epoch": {"B": epoch}},
-            ReturnValues="UPDATED_NEW",
         )
     )
     return response is not None
