@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from tests.simulation.world import use_small_limits
-from tests.support.checkpoints import Conversation, all_items, noise, thread_config
-from tests.support.stage import Stage, deletes, single_effects
+from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
+from tests.support.stage import TABLE, THREAD, Stage, deletes, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -101,6 +107,42 @@ def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> 
     stage.run(process.copy_thread("copy"))
     deletion.finish()
     assert stage.process().values(thread="copy") == {"noise": noise(40_000)}
+
+
+def test_damage_to_a_copy_is_not_passed_over() -> None:
+    """What a copy has counts in its thread, as if it had been put there."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"number": 1}))
+    stage.run(process.put("2", {"noise": noise(60_000)}, "1"))
+    stage.run(process.put_writes("2", [("x", noise(100_000, 1))]))
+    stage.run(process.copy_thread("copy"))
+    for key in stage.items("S#", "copy"):
+        stage.model.handle("delete_item", {"TableName": TABLE, "Key": items.key("copy#", key)})
+    with pytest.raises(CheckpointCorruptionError, match="needs segments that are not in the table"):
+        stage.process().get(thread="copy")
+
+
+def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to() -> None:
+    stage = Stage()
+    codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+    table = stage.process().table
+    # Values in segments, and so many of them that what describes them is in segments too.
+    values = {"noise": noise(60_000), **{f"channel {number}": noise(20, number) for number in range(3_000)}}
+    checkpoint = checkpoint_of("1", values)
+    stage.run(put(table, codec, thread_config(THREAD), checkpoint, {}, dict.fromkeys(values, 1)))
+    at = thread_config(THREAD, "", "1")
+    stage.run(put_writes(table, codec, at, [("x", noise(100_000, 1)), ("__error__", "small")], "task", ""))
+    stage.run(copy_thread(table, codec, THREAD, "copy"))
+    found, copied = (
+        stage.run(get_tuple(stage.process().table, codec, thread_config(thread)))
+        for thread in (THREAD, "copy")
+    )
+    assert found is not None
+    assert copied is not None
+    assert copied.checkpoint == found.checkpoint
+    assert copied.checkpoint["channel_values"] == values
+    assert copied.pending_writes == found.pending_writes
 
 
 def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import items
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.traffic import Traffic
 
@@ -288,6 +289,8 @@ async def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
             for item in expired:
                 client.put_item(TableName=table_name, Item=item)
         _delete_expired(client, table_name, clock.now)
+        # What is kept for it is not kept for ever.
+        assert max(_expiries(client, table_name, "").values()) <= clock.now + 3 * TTL_SECONDS
 
 
 async def test_what_is_kept_for_a_delta_channel_is_not_readable(
@@ -300,6 +303,8 @@ async def test_what_is_kept_for_a_delta_channel_is_not_readable(
     clock.now += TTL_SECONDS * 0.6
     assert open_saver().get_tuple(first) is None
     saver.copy_thread("thread", "copy")
+    copied = client.get_item(TableName=table_name, Key=items.key("copy#", "C#0000#"))["Item"]
+    assert _expiry(copied) == clock.now + 2 * TTL_SECONDS
     for thread in ("thread", "copy"):
         listed = [each.checkpoint["id"] for each in open_saver().list(thread_config(thread))]
         assert listed == ["0001"]
