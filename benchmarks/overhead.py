@@ -3,14 +3,19 @@
 A turn is three calls of a model and two rounds of tools. A call of the model takes 300 ms, the tools take
 nothing, which leaves the saver as little time to work beside them as an agent can. One turn comes before the
 measured ones and opens the connections.
+
+Where the time goes is told by when nodes begin and end: what a turn takes before its first node is the read, between
+nodes the wait for what is stored, within them what the saver's other threads keep from them, and after the last one
+the wait for the last checkpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -44,8 +49,11 @@ _SIDES = ("invoke", "ainvoke")
 _DURABILITIES: tuple[Durability, ...] = ("async", "sync")
 _NONE, _IN_MEMORY = "none", "InMemorySaver"
 
-# How long turns took, by side, durability and checkpointer.
-Measured: TypeAlias = Mapping[tuple[str, str, str], Times]
+_PLACES = ("before", "between", "within", "after")
+_WHOLE = "whole"
+
+# How long turns took, as a whole and in each place, by side, durability and checkpointer.
+Measured: TypeAlias = Mapping[tuple[str, str, str], Mapping[str, Times]]
 
 
 def run(engine: Engine) -> Section:
@@ -69,28 +77,35 @@ def section_of(times: Measured) -> Section:
     rows = [
         (
             _title(side, durability),
-            *(f"{times[side, durability, name].p50_ms:.0f}" for name in (_NONE, _IN_MEMORY, OURS.name)),
+            *(
+                f"{times[side, durability, name][_WHOLE].p50_ms:.0f}"
+                for name in (_NONE, _IN_MEMORY, OURS.name)
+            ),
             f"{_overhead(times, side, durability):.1f}%",
+            *(f"{_added_ms(times, side, durability, place):.1f}" for place in _PLACES),
         )
         for side in _SIDES
         for durability in _DURABILITIES
     ]
+    header = ("", _NONE, _IN_MEMORY, OURS.name, "overhead", *(f"of it {place} nodes" for place in _PLACES))
     return Section(
         f"Overhead on an agent: {_MODEL_CALLS} model calls of {MODEL_SECONDS * 1000:.0f} ms per turn,"
         f" network of {ROUND_TRIP_MS} ms, milliseconds per turn",
-        (table(("", _NONE, _IN_MEMORY, OURS.name, "overhead"), rows),),
+        (table(header, rows),),
         [
             under(
                 f"overhead of {side} at the default durability",
                 5,
                 _overhead(times, side, "async"),
                 "%",
-                "the saver works beside the model's calls; what is left is its CPU, the first read, and at the end"
-                " the wait for the last checkpoint",
+                _remark(times, side),
             )
             for side in _SIDES
         ],
-        {" ".join(way): each.seconds for way, each in times.items()},
+        {
+            " ".join(way): {place: each.seconds for place, each in places.items()}
+            for way, places in times.items()
+        },
     )
 
 
@@ -100,22 +115,39 @@ def markdown(times: Measured) -> str:
     lines.append(("---",) * len(lines[0]))
     for side in _SIDES:
         for durability in _DURABILITIES:
-            bare, *others = (times[side, durability, name].p50_ms for name in (_NONE, _IN_MEMORY, OURS.name))
+            bare, *others = (
+                times[side, durability, name][_WHOLE].p50_ms for name in (_NONE, _IN_MEMORY, OURS.name)
+            )
             added = [f"{(each - bare) / _STEPS_PER_TURN:.1f}" for each in others]
             lines.append((_title(side, durability), *added, f"{100 * (others[-1] / bare - 1):.1f}%"))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _overhead(times: Measured, side: str, durability: Durability) -> float:
-    bare = times[side, durability, _IN_MEMORY]
-    return 100 * (times[side, durability, OURS.name].p50_ms / bare.p50_ms - 1)
+    bare = times[side, durability, _IN_MEMORY][_WHOLE].p50_ms
+    return 100 * _added_ms(times, side, durability, _WHOLE) / bare
+
+
+def _added_ms(times: Measured, side: str, durability: Durability, place: str) -> float:
+    """How much longer than with `InMemorySaver` a turn takes in a place."""
+    ours, bare = (times[side, durability, name][place].p50_ms for name in (OURS.name, _IN_MEMORY))
+    return ours - bare
+
+
+def _remark(times: Measured, side: str) -> str:
+    before, between, within, after = (_added_ms(times, side, "async", place) for place in _PLACES)
+    return (
+        f"LangGraph waits {before:.0f} ms for the newest checkpoint, which it reads before it does anything, and"
+        f" {after:.0f} ms for the last one, which it does not return without: two round trips each; beside the calls"
+        f" the saver's CPU takes {between + within:.0f} ms from the nodes"
+    )
 
 
 def _title(side: str, durability: Durability) -> str:
     return f"{side}, durability={durability!r}" + (" (default)" if durability == "async" else "")
 
 
-def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Times:
+def _turns(engine: Engine, name: str, side: str, durability: Durability) -> dict[str, Times]:
     with ExitStack() as stack:
         saver: BaseCheckpointSaver[Any] | None = None if name == _NONE else InMemorySaver()
         if name == OURS.name:
@@ -126,7 +158,9 @@ def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Time
                 session=session_of(engine),
                 async_session=async_session_of(engine),
             )
-        agent, times = _agent(saver), Times()
+        # When nodes began and ended, one after the other.
+        moments: list[float] = []
+        agent, turns_of = _agent(saver, moments), list[dict[str, float]]()
         # LangGraph fails where a durability is asked for and there is nothing to store with.
         wanted = durability if saver else None
 
@@ -134,45 +168,62 @@ def _turns(engine: Engine, name: str, side: str, durability: Durability) -> Time
             for turn in range(1 + _TURNS):
                 question: Any = {"messages": [HumanMessage(prose(Random(f"question/{turn}"), 260))]}
                 config = config_of("thread")
-                started = time.perf_counter()
+                moments[:] = [time.perf_counter()]
                 if side == "ainvoke":
                     await agent.ainvoke(question, config, durability=wanted)
                 else:
                     agent.invoke(question, config, durability=wanted)
-                times.seconds.append(time.perf_counter() - started)
+                turns_of.append(_places([*moments, time.perf_counter()]))
 
         asyncio.run(turns())
     # The first turn opens the connections.
-    return Times(times.seconds[1:])
+    return {place: Times([each[place] for each in turns_of[1:]]) for place in (_WHOLE, *_PLACES)}
 
 
-def _agent(saver: BaseCheckpointSaver[Any] | None) -> CompiledStateGraph[MessagesState]:
+def _places(moments: Sequence[float]) -> dict[str, float]:
+    """How long a turn took in each place: moments are its start, each node's start and end, and its end."""
+    spans = [end - start for start, end in pairwise(moments)]
+    times = {
+        "before": spans[0],
+        "between": sum(spans[2:-1:2]),
+        "within": sum(spans[1::2]),
+        "after": spans[-1],
+    }
+    return {_WHOLE: moments[-1] - moments[0], **times}
+
+
+def _agent(saver: BaseCheckpointSaver[Any] | None, moments: list[float]) -> CompiledStateGraph[MessagesState]:
+    def model(state: MessagesState) -> MessagesState:
+        moments.append(time.perf_counter())
+        time.sleep(MODEL_SECONDS)
+        return answer(state)
+
+    async def amodel(state: MessagesState) -> MessagesState:
+        moments.append(time.perf_counter())
+        await asyncio.sleep(MODEL_SECONDS)
+        return answer(state)
+
+    def answer(state: MessagesState) -> MessagesState:
+        answered: MessagesState = {
+            "messages": [AIMessage(prose(Random(f"answer/{len(state['messages'])}"), 700))]
+        }
+        moments.append(time.perf_counter())
+        return answered
+
+    def tools(state: MessagesState) -> MessagesState:
+        moments.append(time.perf_counter())
+        count = len(state["messages"])
+        text = prose(Random(f"tool/{count}"), 1000)
+        moments.append(time.perf_counter())
+        return {"messages": [ToolMessage(text, tool_call_id=f"call-{count}")]}
+
     graph = StateGraph(MessagesState)
-    graph.add_node("model", RunnableLambda(_model, _amodel))
-    graph.add_node("tools", _tools)
+    graph.add_node("model", RunnableLambda(model, amodel))
+    graph.add_node("tools", tools)
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", _next)
     graph.add_edge("tools", "model")
     return graph.compile(checkpointer=saver)
-
-
-def _model(state: MessagesState) -> MessagesState:
-    time.sleep(MODEL_SECONDS)
-    return _answer(state)
-
-
-async def _amodel(state: MessagesState) -> MessagesState:
-    await asyncio.sleep(MODEL_SECONDS)
-    return _answer(state)
-
-
-def _answer(state: MessagesState) -> MessagesState:
-    return {"messages": [AIMessage(prose(Random(f"answer/{len(state['messages'])}"), 700))]}
-
-
-def _tools(state: MessagesState) -> MessagesState:
-    count = len(state["messages"])
-    return {"messages": [ToolMessage(prose(Random(f"tool/{count}"), 1000), tool_call_id=f"call-{count}")]}
 
 
 def _next(state: MessagesState) -> str:

@@ -209,3 +209,17 @@ def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_r
     found = read.finish()
     assert found is not None
     assert found.checkpoint["channel_values"] == {"text": "newest"}
+
+
+def test_what_stays_has_no_parent_that_went() -> None:
+    stage = Stage()
+    process = stage.process()
+    for checkpoint_id, parent in (("1", None), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "2")):
+        stage.run(process.put(checkpoint_id, {"x": checkpoint_id}, parent))
+    stage.run(process.prune(3))
+    parents = {each: process.get(each) for each in _ids(stage)}
+    assert {each: found and found.parent_config for each, found in parents.items()} == {
+        "3": None,
+        "4": thread_config(THREAD, "", "3"),
+        "5": None,
+    }

@@ -7,8 +7,9 @@ import pytest
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.checkpoints import noise
-from tests.support.stage import TABLE, Stage, changes_thread, looks, removes_thread
+from tests.support.stage import TABLE, Stage, changes_thread, deletes, looks, removes_thread
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -94,6 +95,22 @@ def test_a_namespace_that_was_entered_again_keeps_its_entry() -> None:
     assert stage.model.items() == []
 
 
+@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
+def test_a_process_enters_a_namespace_once_and_again_before_its_entry_expires(
+    ttl_seconds: int | None,
+) -> None:
+    stage = Stage()
+    process = stage.process(ttl_seconds)
+    stage.run(process.put("1", {"x": 1}, namespace="inner"))
+    entered = stage.items("N#")
+    stage.run(process.put("2", {"x": 2}, namespace="inner"))
+    assert stage.items("N#") == entered
+    stage.now += 1.5 * TTL_SECONDS
+    stage.run(process.put("3", {"x": 3}, namespace="inner"))
+    [entry] = stage.items("N#").values()
+    assert items.number(entry, TTL_ATTRIBUTE) == (ttl_seconds and int(stage.now) + 2 * ttl_seconds)
+
+
 @pytest.mark.parametrize("tell_when", [True, False])
 def test_abandoned_writes_that_somebody_has_written_to_stay(tell_when: bool) -> None:
     """For an hour they had no checkpoint; a deletion takes them, but for those that have changed since it read them.
@@ -130,6 +147,34 @@ def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(delet
     run.finish()
     stage.run(stage.process().delete_thread())
     assert stage.items("T") == stage.items("C#") == {}
+
+
+def test_a_claim_that_expires_with_its_thread_item_is_taken_again() -> None:
+    """DynamoDB removes the item between the claim and what lets the item live for it."""
+    stage = Stage()
+    stage.run(stage.process(TTL_SECONDS).put("1", {"big": BIG}))
+    stage.now += 2 * TTL_SECONDS - 5
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
+    stage.now += 10
+    stage.model.expire()
+    deletion.finish()
+    assert stage.items("T") == stage.items("C#") == {}
+
+
+def test_a_deletion_that_ends_an_epoch_has_its_claim_for_as_long_again() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    first = stage.begin(stage.process().delete_thread())
+    first.until(deletes("C#"))
+    stage.now += CLAIM_SECONDS - 20
+    first.until(changes_thread("SET #epoch = :new"))
+    first.go_on()
+    stage.now += 30
+    with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call"):
+        stage.run(stage.process().prune())
+    first.finish()
+    assert stage.model.items() == []
 
 
 def test_a_thread_that_a_deletion_made_an_item_for_has_the_ttl_of_who_stores_in_it() -> None:

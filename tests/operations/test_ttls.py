@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, changes_thread, looks
+from tests.support.stage import TABLE, THREAD, Process, Stage, changes_thread, looks
 
 DAY = 86_400
 BIG = noise(60_000)
@@ -278,3 +281,59 @@ def test_a_prune_that_dies_does_not_vouch_for_what_it_has_let_expire() -> None:
     for _ in range(5):
         assert stage.process().values() in ({"big": BIG}, {"big": BIG, "x": 2}, None)
         _remove_expired(stage, DAY)
+
+
+def test_a_prune_gives_the_thread_item_its_ttl_too() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    stage.run(stage.process(DAY).prune())
+    thread = stage.items("T")["T"]
+    assert int(thread[TTL_ATTRIBUTE]["N"]) == int(stage.now) + 2 * DAY
+    assert items.number(thread, items.TTL_SECONDS) == DAY
+    assert items.IDLE not in thread
+
+
+def test_a_prune_by_a_saver_with_a_ttl_that_leaves_nothing_leaves_no_thread_item() -> None:
+    stage = Stage()
+    stage.run(stage.process().put_writes("1", [("x", noise(100_000))]))
+    stage.now += ORPHAN_SECONDS + 1
+    stage.run(stage.process(DAY).prune())
+    assert stage.model.items() == []
+
+
+def test_a_namespaces_entry_lives_as_long_as_the_longest_that_was_asked_for_at_once() -> None:
+    stage = Stage()
+    short = stage.begin(stage.process(DAY).put("2", {"x": 2}, namespace="inner"))
+    short.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"]["S"].startswith("N#"))
+    stage.run(stage.process(30 * DAY).put("1", {"x": 1}, namespace="inner"))
+    short.finish()
+    [entry] = stage.items("N#").values()
+    assert int(entry[TTL_ATTRIBUTE]["N"]) == int(stage.now) + 60 * DAY
+
+
+def test_what_has_no_expiry_any_more_is_not_made_anew_where_it_has_gone() -> None:
+    """A saver without a ttl goes on from a checkpoint of which DynamoDB has removed a segment."""
+    stage = Stage()
+    stage.run(stage.process(DAY).put("1", {"big": BIG, "x": 1}))
+    process = stage.process()
+    process.get("1")
+    key = min(stage.items("S#"))
+    stage.model.handle("delete_item", {"TableName": TABLE, "Key": items.key(f"{THREAD}#", key)})
+    stage.run(process.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
+    assert stage.process().values() == {"big": BIG, "x": 2}
+    assert all(items.DATA in item for item in stage.items("S#").values()), "a renewal has made an item"
+
+
+def test_what_another_process_has_renewed_is_not_stored_again() -> None:
+    stage = Stage()
+    first, second = stage.process(DAY), stage.process(DAY)
+    for number in range(3):
+        parent = str(number - 1) if number else None
+        stage.run(first.put(str(number), {"big": BIG, "x": number}, parent, ["x"] if number else None))
+        stage.now += 0.9 * DAY
+    second.get("2")
+    stage.run(first.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
+    segments = stage.items("S#")
+    assert max(int(each[TTL_ATTRIBUTE]["N"]) for each in segments.values()) == int(stage.now) + 3 * DAY
+    stage.run(second.put("4", {"big": BIG, "x": 4}, "2", ["x"]))
+    assert stage.items("S#") == segments
