@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
-from tests.support.stage import TABLE, THREAD, Stage, deletes, single_effects
+from tests.support.stage import TABLE, THREAD, Stage, deletes, looks, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -123,12 +123,16 @@ def test_damage_to_a_copy_is_not_passed_over() -> None:
         stage.process().get(thread="copy")
 
 
-def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to() -> None:
+@pytest.mark.parametrize("channels", [0, 3_000])
+def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(channels: int) -> None:
     stage = Stage()
     codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
     table = stage.process().table
-    # Values in segments, and so many of them that what describes them is in segments too.
-    values = {"noise": noise(60_000), **{f"channel {number}": noise(20, number) for number in range(3_000)}}
+    # A value in segments, and so many others that what describes them is in segments too.
+    values = {
+        "noise": noise(60_000),
+        **{f"channel {number}": noise(20, number) for number in range(channels)},
+    }
     checkpoint = checkpoint_of("1", values)
     stage.run(put(table, codec, thread_config(THREAD), checkpoint, {}, dict.fromkeys(values, 1)))
     at = thread_config(THREAD, "", "1")
@@ -143,6 +147,73 @@ def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to() -> None:
     assert copied.checkpoint == found.checkpoint
     assert copied.checkpoint["channel_values"] == values
     assert copied.pending_writes == found.pending_writes
+
+
+def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"noise": noise(60_000, 1)}, namespace="inner"))
+    stage.run(process.put("2", {"noise": noise(60_000, 2)}, "1", namespace="inner"))
+    stage.run(process.put("2", {"x": 2}))
+    copy = stage.begin(process.copy_thread("copy"))
+    copy.until(lambda call: call.method == "batch_get_item")
+    stage.run(stage.process().prune())
+    copy.finish()
+    reader = stage.process()
+    assert reader.values(thread="copy") == {"x": 2}
+    assert reader.values("2", thread="copy", namespace="inner") == {"noise": noise(60_000, 2)}
+    assert reader.values("1", thread="copy", namespace="inner") is None
+
+
+def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_is_not() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"noise": noise(60_000)}))
+    stage.run(process.put("2", {"x": 2}, "1"))
+    of_checkpoints = stage.items("S#")
+    stage.run(process.put_writes("1", [("x", noise(100_000, 1))]))
+    for key in stage.items("S#").keys() - of_checkpoints.keys():
+        stage.model.handle("delete_item", {"TableName": TABLE, "Key": items.key("t#", key)})
+    [writes] = stage.items("C#1#W#").values()
+    never = {**writes, items.epoch_name(items.WRITES): {"B": b"another epoch"}}
+    stage.model.handle("put_item", {"TableName": TABLE, "Item": never})
+    stage.run(stage.process().copy_thread("copy"))
+    reader = stage.process()
+    found = [reader.get(each, thread="copy") for each in ("1", "2")]
+    assert [each and each.checkpoint["channel_values"] for each in found] == [
+        {"noise": noise(60_000)},
+        {"x": 2},
+    ]
+    assert found[0] is not None
+    assert found[0].pending_writes == []
+
+
+def test_a_thread_of_several_pages_is_copied_whole() -> None:
+    stage = Stage()
+    process = stage.process()
+    for number in range(100):
+        stage.run(process.put(f"{number:03}", {"noise": noise(12_000, number)}))
+    stage.run(process.copy_thread("copy"))
+    assert stage.items("C#", "copy").keys() == stage.items("C#").keys()
+
+
+@pytest.mark.parametrize("while_copying", [False, True])
+def test_a_copy_lives_as_long_as_another_saver_has_promised_of_its_thread(while_copying: bool) -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": noise(60_000)}))
+    longer = stage.process(30 * TTL_SECONDS).copy_thread("copy")
+    if not while_copying:
+        stage.run(longer)
+    copy = stage.begin(stage.process(TTL_SECONDS).copy_thread("copy"))
+    copy.until(looks)
+    if while_copying:
+        stage.run(longer)
+    copy.finish()
+    stage.now += 30 * TTL_SECONDS - 1
+    stage.model.expire()
+    assert stage.process().values(thread="copy") == {"big": noise(60_000)}
+    stage.now += 2
+    assert stage.process().values(thread="copy") is None
 
 
 def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.checkpoints import noise
 from tests.support.stage import Stage, looks
 
@@ -204,3 +206,16 @@ def test_writes_that_are_stored_again_while_they_are_deleted_are_there() -> None
     again.finish()
     stage.run(process.put("1", {}))
     assert stage.process().pending("1") == [("task", "x", "stored")]
+
+
+def test_what_a_task_has_lives_as_long_as_what_is_added() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put("1", {}))
+    stage.run(process.put_writes("1", [("x", BIG)]))
+    stage.now += 1.5 * TTL_SECONDS
+    stage.run(process.put_writes("1", [("__error__", "late")]))
+    [writes] = stage.items("C#1#W#").values()
+    assert items.number(writes, TTL_ATTRIBUTE) == int(stage.now) + 2 * TTL_SECONDS
+    segments = {items.number(each, TTL_ATTRIBUTE) for each in stage.items("S#").values()}
+    assert segments == {int(stage.now) + 3 * TTL_SECONDS}
