@@ -138,8 +138,9 @@ def _remark(times: Measured, side: str) -> str:
     before, between, within, after = (_added_ms(times, side, "async", place) for place in _PLACES)
     return (
         f"LangGraph waits {before:.0f} ms for the newest checkpoint, which it reads before it does anything, and"
-        f" {after:.0f} ms for the last one, which it does not return without: two round trips each; beside the calls"
-        f" the saver's CPU takes {between + within:.0f} ms from the nodes"
+        f" {after:.0f} ms for the last one, which it does not return without: a round trip, and two, with their CPU;"
+        f" {between + within:.0f} ms go to the saver's CPU beside the calls. With the look beside the commit the last"
+        " one would be a round trip less, and not safe (docs/design.md)"
     )
 
 
