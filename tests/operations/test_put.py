@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
-from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, commits, deletes, removes_thread
+from langgraph.checkpoint.dynamodb._operations.put import put
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.stage import CODEC, THREAD, Process, Stage, commits, deletes, removes_thread
 
 TTL_SECONDS = 1000
 BIG = noise(40_000)
@@ -38,6 +41,40 @@ def test_a_channel_without_its_parents_version_is_stored_though_it_is_not_new() 
     stage.run(process.put("1", {"x": "old"}))
     stage.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
     assert stage.process().values("2") == {"x": "old", "y": "given"}
+
+
+def test_a_value_that_the_parent_has_not_is_stored_though_its_version_is_the_parents() -> None:
+    stage = Stage()
+    process = stage.process()
+    parent, child = checkpoint_of("1", {"x": "old"}), checkpoint_of("2", {"x": "old", "y": "given"})
+    parent["channel_versions"]["y"] = child["channel_versions"]["y"]
+    stage.run(put(process.table, CODEC, thread_config(THREAD), parent, {}, {"x": 1, "y": 1}))
+    stage.run(put(process.table, CODEC, thread_config(THREAD, "", "1"), child, {}, {}))
+    assert stage.process().values("2") == {"x": "old", "y": "given"}
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_what_a_step_left_alone_is_not_serialized_again(is_given: bool) -> None:
+    """Whether the checkpoint has the channel's value, as LangGraph's have, or leaves it to the parent's."""
+    dumped: list[object] = []
+
+    class Noting(JsonPlusSerializer):
+        def dumps_typed(self, obj: object) -> tuple[str, bytes]:
+            dumped.append(obj)
+            return super().dumps_typed(obj)
+
+    stage = Stage()
+    table, codec = stage.process().table, Codec(Noting())
+    stage.run(
+        put(table, codec, thread_config(THREAD), checkpoint_of("1", {"big": BIG}), {}, {"big": 1}),
+    )
+    child = checkpoint_of("2", {"big": BIG, "x": "new"})
+    if not is_given:
+        del child["channel_values"]["big"]
+    dumped.clear()
+    stage.run(put(table, codec, thread_config(THREAD, "", "1"), child, {}, {"x": 1}))
+    assert "new" in dumped
+    assert BIG not in dumped
 
 
 def test_a_put_that_finds_a_segment_gone_stores_the_value_again() -> None:
