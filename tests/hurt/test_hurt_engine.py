@@ -18,7 +18,7 @@ from tests.hurt.siege import Siege
 from tests.hurt.verdict import check_emptied, check_errors, check_hurt, check_retries, check_stored, figures
 from tests.support.checkpoints import all_items
 from tests.support.examples import percent
-from tests.support.seeds import VARIABLE
+from tests.support.seeds import VARIABLE, seed_asked_for
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -39,7 +39,7 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     tmp_path: Path,
     tell: Callable[[str], None],
 ) -> None:
-    seed = int(os.environ.get(VARIABLE, FIXED_SEED))
+    seed = seed_asked_for(FIXED_SEED)
     siege = Siege(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, percent(600))), tmp_path)
     tell(f"A siege from {VARIABLE}={seed}")
     siege.run()

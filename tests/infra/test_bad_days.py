@@ -163,10 +163,9 @@ def _changed(item: Callable[[Any], Any]) -> Symptom:
         for found in stage.model.items():
             changed = item(found)
             if changed is None:
-                key = {name: found[name] for name in ("PK", "SK")}
-                stage.model.handle("delete_item", {"TableName": "checkpoints", "Key": key})
+                stage.remove(found)
             else:
-                stage.model.handle("put_item", {"TableName": "checkpoints", "Item": changed})
+                stage.change(changed)
         return _said(lambda: stage.process().get())
 
     return produce

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
-from tests.support.stage import TABLE, THREAD, Stage, deletes, looks, single_effects
+from tests.support.stage import THREAD, Stage, deletes, looks, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -117,8 +117,8 @@ def test_damage_to_a_copy_is_not_passed_over() -> None:
     stage.run(process.put("2", {"noise": noise(60_000)}, "1"))
     stage.run(process.put_writes("2", [("x", noise(100_000, 1))]))
     stage.run(process.copy_thread("copy"))
-    for key in stage.items("S#", "copy"):
-        stage.model.handle("delete_item", {"TableName": TABLE, "Key": items.key("copy#", key)})
+    for segment in stage.items("S#", "copy").values():
+        stage.remove(segment)
     with pytest.raises(CheckpointCorruptionError, match="needs segments that are not in the table"):
         stage.process().get(thread="copy")
 
@@ -172,11 +172,11 @@ def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_i
     stage.run(process.put("2", {"x": 2}, "1"))
     of_checkpoints = stage.items("S#")
     stage.run(process.put_writes("1", [("x", noise(100_000, 1))]))
-    for key in stage.items("S#").keys() - of_checkpoints.keys():
-        stage.model.handle("delete_item", {"TableName": TABLE, "Key": items.key("t#", key)})
+    for key, segment in stage.items("S#").items():
+        if key not in of_checkpoints:
+            stage.remove(segment)
     [writes] = stage.items("C#1#W#").values()
-    never = {**writes, items.epoch_name(items.WRITES): {"B": b"another epoch"}}
-    stage.model.handle("put_item", {"TableName": TABLE, "Item": never})
+    stage.change(writes, **{items.epoch_name(items.WRITES): {"B": b"another epoch"}})
     stage.run(stage.process().copy_thread("copy"))
     reader = stage.process()
     found = [reader.get(each, thread="copy") for each in ("1", "2")]
@@ -234,6 +234,6 @@ def _lifetimes(stage: Stage, thread: str) -> dict[str, int]:
     lifetimes: dict[str, int] = {}
     for key, item in stage.items("", thread).items():
         kind = "writes" if "#W#" in key else key[0]
-        lifetime = int(item[TTL_ATTRIBUTE]["N"]) - int(stage.now)
+        lifetime = (items.number(item, TTL_ATTRIBUTE) or 0) - int(stage.now)
         assert lifetimes.setdefault(kind, lifetime) == lifetime
     return lifetimes

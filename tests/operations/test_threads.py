@@ -9,7 +9,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.checkpoints import noise
-from tests.support.stage import TABLE, Stage, changes_thread, deletes, looks, removes_thread
+from tests.support.stage import Stage, changes_thread, deletes, looks, removes_thread
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -124,8 +124,7 @@ def test_abandoned_writes_that_somebody_has_written_to_stay(tell_when: bool) -> 
         stage.run(process.put_writes("2", [("x", BIG)], task_id))
     if not tell_when:
         for item in stage.items("C#2#W#").values():
-            del item[items.CREATED_AT]
-            stage.model.handle("put_item", {"TableName": TABLE, "Item": item})
+            stage.change(item, **{items.CREATED_AT: None})
     stage.now += ORPHAN_SECONDS + 1
     deletion = stage.begin(stage.process().prune())
     deletion.until(lambda call: call.method == "delete_item" and "#W#" in str(call.params["Key"]))

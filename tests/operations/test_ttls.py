@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
-from tests.support.stage import TABLE, THREAD, Process, Stage, changes_thread, looks
+from tests.support.stage import Process, Stage, changes_thread, looks
 
 DAY = 86_400
 BIG = noise(60_000)
@@ -288,7 +288,7 @@ def test_a_prune_gives_the_thread_item_its_ttl_too() -> None:
     stage.run(stage.process().put("1", {"big": BIG}))
     stage.run(stage.process(DAY).prune())
     thread = stage.items("T")["T"]
-    assert int(thread[TTL_ATTRIBUTE]["N"]) == int(stage.now) + 2 * DAY
+    assert items.number(thread, TTL_ATTRIBUTE) == int(stage.now) + 2 * DAY
     assert items.number(thread, items.TTL_SECONDS) == DAY
     assert items.IDLE not in thread
 
@@ -308,7 +308,7 @@ def test_a_namespaces_entry_lives_as_long_as_the_longest_that_was_asked_for_at_o
     stage.run(stage.process(30 * DAY).put("1", {"x": 1}, namespace="inner"))
     short.finish()
     [entry] = stage.items("N#").values()
-    assert int(entry[TTL_ATTRIBUTE]["N"]) == int(stage.now) + 60 * DAY
+    assert items.number(entry, TTL_ATTRIBUTE) == int(stage.now) + 60 * DAY
 
 
 def test_what_has_no_expiry_any_more_is_not_made_anew_where_it_has_gone() -> None:
@@ -317,8 +317,8 @@ def test_what_has_no_expiry_any_more_is_not_made_anew_where_it_has_gone() -> Non
     stage.run(stage.process(DAY).put("1", {"big": BIG, "x": 1}))
     process = stage.process()
     process.get("1")
-    key = min(stage.items("S#"))
-    stage.model.handle("delete_item", {"TableName": TABLE, "Key": items.key(f"{THREAD}#", key)})
+    segments = stage.items("S#")
+    stage.remove(segments[min(segments)])
     stage.run(process.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
     assert stage.process().values() == {"big": BIG, "x": 2}
     assert all(items.DATA in item for item in stage.items("S#").values()), "a renewal has made an item"
@@ -334,6 +334,8 @@ def test_what_another_process_has_renewed_is_not_stored_again() -> None:
     second.get("2")
     stage.run(first.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
     segments = stage.items("S#")
-    assert max(int(each[TTL_ATTRIBUTE]["N"]) for each in segments.values()) == int(stage.now) + 3 * DAY
+    assert (
+        max(items.number(each, TTL_ATTRIBUTE) or 0 for each in segments.values()) == int(stage.now) + 3 * DAY
+    )
     stage.run(second.put("4", {"big": BIG, "x": 4}, "2", ["x"]))
     assert stage.items("S#") == segments

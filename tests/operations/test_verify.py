@@ -29,18 +29,6 @@ def repair(stage: Stage, found: Verification | None = None) -> None:
     stage.run(repair_thread(stage.process().table, found or verified(stage)))
 
 
-def change(stage: Stage, item: Any, **attributes: Any) -> None:
-    """Put an item with other attributes; what is None is left out."""
-    new = {name: value for name, value in {**item, **attributes}.items() if value is not None}
-    stage.model.handle("put_item", {"TableName": TABLE, "Item": new})
-
-
-def remove(stage: Stage, item: Any) -> None:
-    """Delete an item."""
-    key = {name: item[name] for name in ("PK", "SK")}
-    stage.model.handle("delete_item", {"TableName": TABLE, "Key": key})
-
-
 def conversation(stage: Stage) -> Process:
     """A thread with large values and writes, and a namespace that has both as well."""
     process = stage.process()
@@ -109,14 +97,14 @@ def damage(make: Callable[[Stage], str]) -> Callable[[Stage], str]:
 def a_segment_that_was_changed(stage: Stage) -> str:
     """A bit is another one."""
     item = next(iter(stage.items("S#").values()))
-    change(stage, item, **_flip(item, "data"))
+    stage.change(item, **_flip(item, "data"))
     return str(item["SK"]["S"])
 
 
 @damage
 def a_segment_that_is_gone(stage: Stage) -> str:
     """Somebody has deleted it."""
-    remove(stage, next(iter(stage.items("S#", THREAD).values())))
+    stage.remove(next(iter(stage.items("S#", THREAD).values())))
     return "needs segments that are not in the table"
 
 
@@ -124,21 +112,21 @@ def a_segment_that_is_gone(stage: Stage) -> str:
 def a_head_that_was_changed(stage: Stage) -> str:
     """A bit is another one."""
     item = stage.items("C#")["C#1#"]
-    change(stage, item, **_flip(item, "body"))
+    stage.change(item, **_flip(item, "body"))
     return "SK='C#1#'"
 
 
 @damage
 def a_head_of_a_newer_release(stage: Stage) -> str:
     """A format that is not known."""
-    change(stage, stage.items("C#")["C#1#"], v={"N": "99"})
+    stage.change(stage.items("C#")["C#1#"], v={"N": "99"})
     return "upgrade langgraph-dynamodb"
 
 
 @damage
 def metadata_that_were_changed(stage: Stage) -> str:
     """They are not what the body vouches for."""
-    change(stage, stage.items("C#")["C#1#"], metadata={"S": "{}"})
+    stage.change(stage.items("C#")["C#1#"], metadata={"S": "{}"})
     return "its metadata is not what it was stored with"
 
 
@@ -146,21 +134,21 @@ def metadata_that_were_changed(stage: Stage) -> str:
 def writes_that_were_changed(stage: Stage) -> str:
     """A bit is another one."""
     item = stage.items("C#")["C#2#W#task"]
-    change(stage, item, **_flip(item, "special_3"))
+    stage.change(item, **_flip(item, "special_3"))
     return "W#task"
 
 
 @damage
 def a_key_that_nobody_writes(stage: Stage) -> str:
     """It is no checkpoint's."""
-    change(stage, stage.items("C#")["C#1#"], SK={"S": "C#no checkpoint"})
+    stage.change(stage.items("C#")["C#1#"], SK={"S": "C#no checkpoint"})
     return "its sort key is not one that this package writes"
 
 
 @damage
 def an_entry_that_nobody_writes(stage: Stage) -> str:
     """It is no namespace's."""
-    change(stage, next(iter(stage.items("N#").values())), SK={"S": "N#"})
+    stage.change(next(iter(stage.items("N#").values())), SK={"S": "N#"})
     return "its sort key is not one that this package writes"
 
 
@@ -168,7 +156,7 @@ def an_entry_that_nobody_writes(stage: Stage) -> str:
 def a_roster_that_was_changed(stage: Stage) -> str:
     """It cannot be read."""
     key = stage.items("C#")["C#1#"]["PK"]
-    change(stage, {"PK": key, "SK": {"S": "R"}}, heads={"B": b"no roster"})
+    stage.change({"PK": key, "SK": {"S": "R"}}, heads={"B": b"no roster"})
     return "SK='R'"
 
 
@@ -186,7 +174,7 @@ def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts() -> No
     """So it is, too, where a thread was deleted while a process put a checkpoint and died."""
     stage = Stage()
     conversation(stage)
-    remove(stage, stage.items("T")["T"])
+    stage.remove(stage.items("T")["T"])
     found = verified(stage)
     assert found.is_sound
     assert found.uncounted == found.checkpoints > 0
@@ -197,7 +185,7 @@ def test_what_several_checkpoints_need_is_said_once() -> None:
     process, big = stage.process(), noise(60_000)
     stage.run(process.put("1", {"big": big}))
     stage.run(process.put("2", {"big": big}, "1", []))
-    change(stage, stage.items("S#").popitem()[1], data={"B": b"x"})
+    stage.change(stage.items("S#").popitem()[1], data={"B": b"x"})
     found = verified(stage)
     assert found.flaws > len(found.messages) == 1
 
@@ -207,7 +195,7 @@ def test_of_very_much_damage_some_is_said_and_all_is_counted() -> None:
     conversation(stage)
     segments = stage.items("S#").values()
     for item in segments:
-        change(stage, item, **_flip(item, "data"))
+        stage.change(item, **_flip(item, "data"))
     found = verified(stage)
     assert found.flaws >= len(segments) > 20
     assert len(found.messages) == 20
@@ -219,7 +207,7 @@ def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed() -> None:
     a_head_that_was_changed(stage)
     before = stage.items("")
     item = before["C#1#"]
-    change(stage, item, body={"B": b"cut"})
+    stage.change(item, body={"B": b"cut"})
     with pytest.raises(CheckpointCorruptionError):
         repair(stage)
     assert stage.items("S#").keys() == {key for key in before if key.startswith("S#")}
@@ -336,11 +324,11 @@ def test_what_is_deleted_while_it_is_read_is_not_damage(wanted: str) -> None:
     stage = Stage()
     conversation(stage)
     if wanted == "a value":
-        remove(stage, next(iter(stage.items("S#").values())))
+        stage.remove(next(iter(stage.items("S#").values())))
     run = stage.begin(verify_thread(stage.process().table, CODEC, THREAD))
     run.until(lambda call: call.method == "batch_get_item")
     for item in list(stage.model.items()):
-        remove(stage, item)
+        stage.remove(item)
     assert run.finish().is_sound
 
 
@@ -360,7 +348,7 @@ def test_a_thread_that_begins_while_it_is_read_has_an_item() -> None:
 def _forgotten(stage: Stage) -> tuple[str, ...]:
     conversation(stage)
     for item in stage.items("N#").values():
-        remove(stage, item)
+        stage.remove(item)
     return tuple({item["PK"]["S"] for item in stage.items("").values()})
 
 
@@ -385,7 +373,7 @@ def test_an_entry_lives_as_long_as_what_it_leads_to() -> None:
     process = stage.process(ttl_seconds=1000)
     stage.run(process.put("1", {"a": noise(60_000)}, namespace=NS))
     (entry,) = stage.items("N#").values()
-    remove(stage, entry)
+    stage.remove(entry)
     found = verified(stage, scanned=(f"{THREAD}#child:1",))
     repair(stage, found)
     last = max(int(item["expires_at"]["N"]) for item in stage.items("S#").values())
@@ -417,7 +405,7 @@ def test_the_way_back_of_delta_channels_is_checked() -> None:
     stage = Stage()
     _delta(stage)
     assert verified(stage).is_sound
-    remove(stage, stage.items("C#")["C#2#"])
+    stage.remove(stage.items("C#")["C#2#"])
     found = verified(stage)
     assert (found.flaws, found.cut) == (1, 1)
     assert "rebuilt from checkpoint '2', which is not in the table" in found.messages[0]

@@ -1,4 +1,4 @@
-"""Seeds of random searches: a new one each time, unless one is asked for."""
+"""Seeds of random searches: of each test's own choice, unless one is asked for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import random
 VARIABLE = "LANGGRAPH_DYNAMODB_SEED"
 
 
+def seed_asked_for(otherwise: int) -> int:
+    """Return the seed asked for, or else this one."""
+    return int(os.environ.get(VARIABLE, otherwise))
+
+
 def fresh_seed() -> int:
     """Return the seed asked for, or one that has not been tried yet."""
-    return int(os.environ.get(VARIABLE, random.SystemRandom().randrange(1 << 32)))
+    return seed_asked_for(random.SystemRandom().randrange(1 << 32))

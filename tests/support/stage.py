@@ -59,6 +59,16 @@ class Stage:
             if item["PK"]["S"].startswith(f"{thread}#") and item["SK"]["S"].startswith(begins)
         }
 
+    def change(self, item: Any, **attributes: Any) -> None:
+        """Put an item with other attributes, behind everybody's back; what is None is left out."""
+        new = {name: value for name, value in {**item, **attributes}.items() if value is not None}
+        self.model.handle("put_item", {"TableName": TABLE, "Item": new})
+
+    def remove(self, item: Any) -> None:
+        """Delete an item, behind everybody's back."""
+        key = {name: item[name] for name in ("PK", "SK")}
+        self.model.handle("delete_item", {"TableName": TABLE, "Key": key})
+
     def begin(self, operation: Op[_T]) -> Run[_T]:
         """Let an operation ask for its first round."""
         return Run(self, operation)

@@ -74,18 +74,7 @@ class RemoteSaver(TableSaver):
 
     def list(self, config: RunnableConfig) -> Stream[CheckpointTuple]:
         """List checkpoints."""
-        listing = operations.list_checkpoints(self._gateway, _SERDE, config, None, None, None)
-        outcomes: Any = None
-        while True:
-            try:
-                steps = listing.send(outcomes)
-            except StopIteration:
-                return
-            if isinstance(steps, Emit):
-                yield steps
-                outcomes = None
-            else:
-                outcomes = yield from _round(steps, self._asked)
+        return self._run(operations.list_checkpoints(self._gateway, _SERDE, config, None, None, None))
 
     def put(self, *arguments: Any) -> Op[RunnableConfig]:
         """Store a checkpoint."""
@@ -122,7 +111,7 @@ class RemoteSaver(TableSaver):
 
     # The client's side
 
-    def _run(self, operation: Op[T]) -> Op[T]:
+    def _run(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         return asking(operation, self._asked)
 
     def _asked(self, call: Call) -> Op[Any]:
@@ -170,8 +159,8 @@ class RemoteSaver(TableSaver):
             raise Violation(f"{call.method} was refused: {error}") from error
 
 
-def asking(operation: Op[T], ask: Callable[[Call], Op[Any]]) -> Op[T]:
-    """Run a client's operation, whose calls are requests of the gateway's endpoints."""
+def asking(operation: Generator[Any, Any, T], ask: Callable[[Call], Op[Any]]) -> Generator[Any, Any, T]:
+    """Run a client's operation or stream, whose calls are requests of the gateway's endpoints."""
     outcomes: Any = None
     try:
         while True:
@@ -180,7 +169,10 @@ def asking(operation: Op[T], ask: Callable[[Call], Op[Any]]) -> Op[T]:
             except StopIteration as stop:
                 value: T = stop.value
                 return value
-            outcomes = yield from _round(steps, ask)
+            if isinstance(steps, Emit):
+                outcomes = yield steps
+            else:
+                outcomes = yield from _round(steps, ask)
     finally:
         operation.close()
 
