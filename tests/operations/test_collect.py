@@ -9,8 +9,19 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on, let_go, take
 from tests.support.checkpoints import noise, thread_config
-from tests.support.stage import CODEC, THREAD, Process, Stage, changes_thread, commits, deletes, looks
+from tests.support.stage import (
+    CODEC,
+    THREAD,
+    Process,
+    Stage,
+    changes_thread,
+    commits,
+    deletes,
+    looks,
+    single_effects,
+)
 
 IDS = ("1", "2", "3", "4")
 
@@ -223,3 +234,72 @@ def test_what_stays_has_no_parent_that_went() -> None:
         "4": thread_config(THREAD, "", "3"),
         "5": None,
     }
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_a_deletion_that_dies_shows_the_newest_state_or_none(above: bool) -> None:
+    """Also where DynamoDB carries out a part of a batch only, and where a put died above what counts."""
+    stage = Stage()
+    process = stage.process()
+    for number in range(1, 5):
+        stage.run(process.put(str(number), {"big": noise(60_000, number)}))
+    if above:
+        dying = stage.begin(stage.process().put("5", {"big": noise(60_000, 5)}))
+        dying.until(commits("5"))
+        # It commits under an epoch that has ended.
+        stage.run(stage.process().prune(4))
+        dying.perform()
+    deletion = stage.begin(stage.process().delete_thread())
+    while not deletion.done:
+        for call in single_effects(deletion.calls):
+            stage.perform(call)
+            # What never counted may be read as long as it is whole.
+            values = stage.process().values()
+            assert values is None or values["big"] in (noise(60_000, 4), noise(60_000, 5))
+        deletion.go_on()
+    assert stage.model.items() == []
+
+
+def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be() -> None:
+    """It lets go of the thread, whose epoch has ended by then, and whose heads count all the same."""
+    stage = Stage()
+    _of_own_runs(stage.process())
+    failing = stage.begin(stage.process().prune(2))
+    failing.until(changes_thread("REMOVE #previous"))
+    failing.go_on([RuntimeError("broken") for _ in failing.round])
+    with pytest.raises(RuntimeError, match="broken"):
+        failing.finish()
+    stage.run(stage.process().delete_for_runs("run 4"))
+    stage.run(stage.process().prune(1))
+    assert _ids(stage) == ["3"]
+
+
+@pytest.mark.parametrize("ttl_seconds", [None, 1000])
+def test_what_comes_into_a_new_namespace_during_a_prune_counts_after_it(ttl_seconds: int | None) -> None:
+    stage = Stage()
+    process = stage.process(ttl_seconds)
+    stage.run(process.put("1", {"big": noise(60_000)}))
+    stage.run(process.put("1", {"big": noise(60_000)}, namespace="old"))
+    prune = stage.begin(stage.process(ttl_seconds).prune())
+    prune.until(changes_thread("SET #epoch = :new"))
+    stage.run(process.put("2", {"big": noise(60_000, 2)}, namespace="new"))
+    prune.finish()
+    epochs = {item["epoch"]["B"] for item in (*stage.items("C#").values(), *stage.items("T").values())}
+    assert len(epochs) == 1
+    assert stage.process().values(namespace="new") == {"big": noise(60_000, 2)}
+    assert stage.process().values(namespace="old") == {"big": noise(60_000)}
+    stage.run(stage.process().delete_thread())
+    assert stage.model.items() == []
+
+
+def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held() -> None:
+    for is_held in (False, True):
+        stage = Stage()
+        process = stage.process()
+        stage.run(process.put("1", {"x": 1}))
+        hold = hold_on(process.table, THREAD, 60.0, 0.0)
+        stage.run(take(process.table, hold, 0.0))
+        if not is_held:
+            stage.run(let_go(process.table, hold))
+        stage.run(stage.process().delete_thread())
+        assert len(stage.model.items()) == is_held

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    DynamoDBSaver,
+)
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
@@ -17,7 +22,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
-from tests.support.stage import THREAD, Stage, deletes, looks, single_effects
+from tests.support.stage import CODEC, THREAD, Stage, deletes, looks, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -237,3 +242,62 @@ def _lifetimes(stage: Stage, thread: str) -> dict[str, int]:
         lifetime = (items.number(item, TTL_ATTRIBUTE) or 0) - int(stage.now)
         assert lifetimes.setdefault(kind, lifetime) == lifetime
     return lifetimes
+
+
+@pytest.mark.parametrize("channels", [0, 3_000])
+def test_without_the_key_nothing_is_copied(channels: int) -> None:
+    """The newest checkpoint cannot be opened; what describes it is in its head, or in segments."""
+    stage = Stage()
+    keys = [Codec(EncryptedSerializer.from_pycryptodome_aes(key=each * 16)) for each in (b"a", b"b")]
+    table = stage.process().table
+    values = {f"channel {number}": noise(20, number) for number in range(channels)}
+    checkpoint = checkpoint_of("1", {**values, "x": 1})
+    stage.run(put(table, keys[0], thread_config(THREAD), checkpoint, {}, checkpoint["channel_versions"]))
+    before = stage.model.items()
+    with pytest.raises((CheckpointCorruptionError, CheckpointerConfigurationError)):
+        stage.run(copy_thread(table, keys[1], THREAD, "copy"))
+    assert stage.model.items() == before
+
+
+@pytest.mark.parametrize(
+    ("threads", "message"),
+    [
+        (("", "copy"), "^source_thread_id is ''"),
+        ((THREAD, ""), "^target_thread_id is ''"),
+        ((THREAD, THREAD), "^source and target are both thread 't'; give another id for the copy$"),
+    ],
+)
+def test_a_copy_of_what_is_no_thread_or_to_none_says_which(threads: tuple[Any, Any], message: str) -> None:
+    stage = Stage()
+    with pytest.raises(CheckpointerInputError, match=message):
+        stage.run(copy_thread(stage.process().table, CODEC, *threads))
+    assert stage.model.items() == []
+
+
+def test_a_copy_that_takes_long_has_a_thread_item_that_outlives_it() -> None:
+    stage = Stage()
+    process = stage.process(10 * TTL_SECONDS)
+    stage.run(process.put("1", {"x": 1}))
+    stage.run(stage.process(TTL_SECONDS).put("2", {"x": 2}, "1"))
+    copy = stage.begin(process.copy_thread("copy"))
+    copy.until(looks)
+    stage.now += 15 * TTL_SECONDS
+    copy.finish()
+    assert (items.number(stage.items("T", "copy")["T"], TTL_ATTRIBUTE) or 0) == stage.now + 20 * TTL_SECONDS
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_what_is_kept_for_a_delta_channel_is_copied_and_stays_unreadable(expires: bool) -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
+    stage.run(process.put("1", {"x": 1}, **counters))
+    stage.now += 0.6 * TTL_SECONDS
+    stage.run(process.put("2", {"x": 2}, "1", **counters))
+    stage.now += 0.6 * TTL_SECONDS * expires
+    stage.run(process.copy_thread("copy"))
+    reader = stage.process()
+    for thread in (THREAD, "copy"):
+        assert reader.values("1", thread=thread) == (None if expires else {"x": 1})
+    copied = stage.items("C#", "copy")["C#1#"]
+    assert items.number(copied, TTL_ATTRIBUTE) == stage.now + 2 * TTL_SECONDS

@@ -261,38 +261,6 @@ def _delta_put(saver: DynamoDBSaver, config: RunnableConfig, step: int) -> Runna
     return stored
 
 
-@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
-@pytest.mark.parametrize("pause", [0.1, 0.45, 0.7, 0.95])
-async def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
-    open_saver: MakeSaver,
-    client: DynamoDBClient,
-    table_name: str,
-    clock: Clock,
-    pause: float,
-    *,
-    cold: bool,
-) -> None:
-    """A conversation that goes on before its ttl runs out can always be rebuilt from its first write."""
-    saver, config = open_saver(), thread_config("thread")
-    for step in range(8):
-        if cold:
-            saver = open_saver()
-        config = _delta_put(saver, config, step)
-        put_at = clock.now
-        # Looked at last, and from that moment the next step comes.
-        for moment in (0.0, TTL_SECONDS - 1, TTL_SECONDS * pause):
-            clock.now = put_at + moment
-            expired = _delete_expired(client, table_name, clock.now)
-            history = open_saver().get_delta_channel_history(config=config, channels=["log"])
-            writes = [write[2] for write in history["log"]["writes"]]
-            assert writes == [f"write {each}" for each in range(step)]
-            for item in expired:
-                client.put_item(TableName=table_name, Item=item)
-        _delete_expired(client, table_name, clock.now)
-        # What is kept for it is not kept for ever.
-        assert max(_expiries(client, table_name, "").values()) <= clock.now + 3 * TTL_SECONDS
-
-
 async def test_what_is_kept_for_a_delta_channel_is_not_readable(
     open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
 ) -> None:
@@ -318,18 +286,6 @@ async def test_what_is_kept_for_a_delta_channel_is_not_readable(
     assert open_saver().get_tuple(second) is None
     assert open_saver().get_tuple(thread_config("thread")) is None
     assert list(open_saver().list(thread_config("thread"))) == []
-
-
-async def test_ancestors_live_for_ever_once_the_ttl_is_off(
-    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock
-) -> None:
-    first = _delta_put(open_saver(), thread_config("thread"), 0)
-    second = _delta_put(open_saver(ttl_seconds=None), first, 1)
-    clock.now += 10 * TTL_SECONDS
-    _delete_expired(client, table_name, clock.now)
-
-    history = open_saver().get_delta_channel_history(config=second, channels=["log"])
-    assert [write[2] for write in history["log"]["writes"]] == ["write 0"]
 
 
 async def test_a_delta_channel_without_its_ancestors_is_an_error(

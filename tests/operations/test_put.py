@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph.checkpoint.dynamodb import CheckpointSerializationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, THREAD, Process, Stage, commits, deletes, removes_thread
+from tests.support.stage import CODEC, THREAD, Process, Stage, commits, deletes, looks, removes_thread
 
 TTL_SECONDS = 1000
 BIG = noise(40_000)
@@ -184,3 +190,98 @@ def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
         put.go_on()
         assert stage.items("N#inner") or not (stage.items("S#") or stage.items("C#"))
     assert stage.process().values(namespace="inner") == {"big": BIG}
+
+
+@pytest.mark.parametrize("known", ["nothing", "thread", "parent"])
+def test_a_put_stores_values_as_they_were_when_it_was_called(known: str) -> None:
+    """Its caller may change them while requests are under way."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": ["old"]}))
+    process = stage.process()
+    if known != "nothing":
+        stage.run(process.put("2", {"x": ["old"]}))
+    values = {"x": ["given"]}
+    put = stage.begin(process.put("3", values, {"nothing": "1", "thread": None, "parent": "2"}[known]))
+    while not put.calls:
+        put.go_on()
+    values["x"].append("later")
+    put.finish()
+    assert stage.process().values("3") == {"x": ["given"]}
+
+
+def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing() -> None:
+    """It may reuse bytes of the newest one, of which it is no child."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": "of another branch", "y": "of another branch"}))
+    stage.run(stage.process().put("2", {"x": "given"}, "never stored", ()))
+    assert stage.process().values("2") == {"x": "given"}
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_put_that_is_made_again_has_the_parent_that_is_left(kept: int) -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    stage.run(process.put("2", {"big": BIG}, "1", ()))
+    stage.run(process.put("3", {"x": 3}))
+    put = stage.begin(process.put("4", {"big": BIG, "x": 4}, "2", ("x",)))
+    put.until(looks)
+    stage.run(stage.process().prune(3 if kept == 2 else 2))
+    put.finish()
+    found = stage.process().get("4")
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"big": BIG, "x": 4}
+    assert found.parent_config == (thread_config(THREAD, "", "2") if kept == 2 else None)
+
+
+def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_is_not_given() -> None:
+    """Of a value that no step changes, nothing is carried along in the heads."""
+    sizes = []
+    for new in ((), ("big",)):
+        stage = Stage()
+        process = stage.process()
+        stage.run(process.put("1", {"big": BIG}))
+        stage.run(process.put("2", {"big": BIG}, "1", new))
+        sizes.append(len(stage.items("C#")["C#2#"][items.BODY]["B"]))
+        assert stage.process().values() == {"big": BIG}
+    assert sizes[1] <= sizes[0] + 10
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+@pytest.mark.parametrize("option", [None, False, True])
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_metadata_are_readable_where_they_are_not_to_be_sealed_and_are_small(
+    encrypts: bool, option: bool | None, size: int
+) -> None:
+    stage = Stage()
+    table = replace(stage.process().table, encrypt_metadata=option)
+    codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")) if encrypts else CODEC
+    metadata: Any = {"source": "loop", "note": noise(size).hex()}
+    stage.run(put(table, codec, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
+    [head] = stage.items("C#").values()
+    readable = not (encrypts if option is None else option) and size < 100
+    assert (items.METADATA in head) == readable
+    assert (items.SEALED_METADATA in head) != readable
+    found = stage.run(get_tuple(stage.process().table, codec, thread_config(THREAD)))
+    assert found is not None
+    assert found.metadata == metadata
+
+
+@pytest.mark.parametrize(
+    ("values", "metadata", "rest", "named"),
+    [
+        ({"x": object()}, {}, {}, "channel 'x' cannot be serialized"),
+        ({}, {"note": object()}, {}, "the metadata cannot be serialized"),
+        ({}, {}, {"note": object()}, "the checkpoint cannot be serialized"),
+    ],
+)
+def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(
+    values: dict[str, Any], metadata: Any, rest: dict[str, Any], named: str
+) -> None:
+    stage = Stage()
+    codec = Codec(JsonPlusSerializer(pickle_fallback=False))
+    table = replace(stage.process().table, encrypt_metadata=True)
+    checkpoint: Any = {**checkpoint_of("1", values), **rest}
+    with pytest.raises(CheckpointSerializationError, match=f"^{named}"):
+        stage.run(put(table, codec, thread_config(THREAD), checkpoint, metadata, dict.fromkeys(values, 1)))
+    assert stage.model.items() == []

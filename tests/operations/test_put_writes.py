@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointerInputError,
+    CheckpointSerializationError,
+)
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from tests.support.checkpoints import noise
-from tests.support.stage import Stage, looks
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.stage import CODEC, THREAD, Stage, deletes, looks
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -219,3 +234,120 @@ def test_what_a_task_has_lives_as_long_as_what_is_added() -> None:
     assert items.number(writes, TTL_ATTRIBUTE) == int(stage.now) + 2 * TTL_SECONDS
     segments = {items.number(each, TTL_ATTRIBUTE) for each in stage.items("S#").values()}
     assert segments == {int(stage.now) + 3 * TTL_SECONDS}
+
+
+def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it() -> None:
+    """It remembers checkpoint and thread as they were; another process has deleted both, and stored them again."""
+    stage = Stage()
+    process, other = stage.process(), stage.process()
+    stage.run(process.put("1", {"big": BIG}))
+    stage.run(other.delete_thread())
+    stage.run(other.put("1", {"big": BIG}))
+    stage.run(process.put_writes("1", [("big", BIG)]))
+    assert stage.process().pending("1") == [("task", "big", BIG)]
+
+
+def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again() -> None:
+    """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    dying = stage.begin(stage.process().put_writes("1", [("x", BIG)]))
+    dying.until(_stores_writes)
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(deletes("S#"))
+    stage.run(stage.process().put("1", {"x": 0}))
+    dying.perform()
+    stage.run(stage.process().put_writes("1", [("x", BIG)]))
+    deletion.finish()
+    assert stage.process().pending("1") == [("task", "x", BIG)]
+
+
+def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    dying = stage.begin(stage.process().put_writes("1", [("x", BIG)]))
+    dying.until(_stores_writes)
+    stage.run(stage.process().delete_thread())
+    dying.perform()
+    stage.run(stage.process().put("1", {"x": 0}))
+    stage.run(stage.process().put_writes("1", [("x", BIG), ("y", 1)]))
+    assert stage.process().pending("1") == [("task", "x", BIG), ("task", "y", 1)]
+
+
+def test_small_writes_need_no_epoch() -> None:
+    """They are whole in their item, and so count whatever the thread's epoch is."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 0}))
+    stage.run(process.put_writes("1", [("x", 1)]))
+    [writes] = stage.items("C#1#W#").values()
+    assert not writes.keys() & set(items.EPOCHS)
+
+
+def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_stored() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    stage.run(stage.process(TTL_SECONDS).put_writes("1", [("x", BIG)]))
+    stage.now += 4 * TTL_SECONDS
+    calls = [
+        stage.begin(stage.process().put_writes("1", [(channel, channel)])) for channel in ("x", "__error__")
+    ]
+    for call in calls:
+        call.until(lambda each: each.method == "put_item")
+    for call in calls:
+        call.finish()
+    assert sorted(stage.process().pending("1")) == [("task", "__error__", "__error__"), ("task", "x", "x")]
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "message"),
+    [
+        (
+            {},
+            ("task", ""),
+            r'config\["configurable"\]\["checkpoint_id"\] is missing; give the checkpoint that',
+        ),
+        ({"checkpoint_id": "1"}, (7, ""), "^task_id"),
+        ({"checkpoint_id": "1"}, ("task", 7), "^task_path"),
+    ],
+)
+def test_arguments_that_are_wrong_are_named_and_nothing_is_stored(
+    config: dict[str, str], arguments: tuple[Any, Any], message: str
+) -> None:
+    stage = Stage()
+    at: Any = {"configurable": {"thread_id": THREAD, "checkpoint_ns": "", **config}}
+    with pytest.raises(CheckpointerInputError, match=message):
+        stage.run(put_writes(stage.process().table, CODEC, at, [("x", 1)], *arguments))
+    assert stage.model.items() == []
+
+
+def test_a_write_that_cannot_be_serialized_is_named() -> None:
+    stage = Stage()
+    codec = Codec(JsonPlusSerializer(pickle_fallback=False))
+    at = thread_config(THREAD, "", "1")
+    with pytest.raises(CheckpointSerializationError, match=r"^the write to channel 'x' cannot be serialized"):
+        stage.run(put_writes(stage.process().table, codec, at, [("x", object())], "task", ""))
+    assert stage.model.items() == []
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_encrypted_writes_are_bound_to_what_they_are(size: int) -> None:
+    stage = Stage()
+    codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+    table = stage.process().table
+    checkpoint = checkpoint_of("1", {"x": noise(size)})
+    stage.run(put(table, codec, thread_config(THREAD), checkpoint, {}, {"x": 1}))
+    at, writes = thread_config(THREAD, "", "1"), [("x", noise(size)), ("__error__", noise(size, 1))]
+    stage.run(put_writes(table, codec, at, writes, "task", "path"))
+    found = stage.run(get_tuple(stage.process().table, codec, at))
+    assert found is not None
+    assert sorted(found.pending_writes or []) == sorted(("task", *each) for each in writes)
+    [item] = stage.items("C#1#W#").values()
+    special = items.SPECIAL_WRITES[WRITES_IDX_MAP["__error__"]]
+    stage.change(item, **{items.WRITES: item[special], special: item[items.WRITES]})
+    with pytest.raises(CheckpointCorruptionError):
+        stage.run(get_tuple(stage.process().table, codec, at))
+
+
+def _stores_writes(call: Call) -> bool:
+    return call.method == "update_item" and "#W#" in call.params["Key"]["SK"]["S"]

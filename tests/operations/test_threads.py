@@ -6,7 +6,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.checkpoints import noise
 from tests.support.stage import Stage, changes_thread, deletes, looks, removes_thread
@@ -183,3 +183,76 @@ def test_a_thread_that_a_deletion_made_an_item_for_has_the_ttl_of_who_stores_in_
     stage.run(stage.process(TTL_SECONDS).put("1", {}))
     deletion.finish()
     assert stage.items("C#")["C#1#"]["expires_at"] == {"N": str(int(stage.now) + TTL_SECONDS)}
+
+
+def test_a_deletion_waits_for_another_one_and_then_gives_up() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"big": BIG}))
+    first = stage.begin(stage.process().prune())
+    first.until(lambda call: call.method == "query")
+    begun, second = stage.now, stage.begin(stage.process().prune())
+    with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
+        second.finish()
+    assert BACKOFF_SECONDS_TOTAL < stage.now - begun < 2 * BACKOFF_SECONDS_TOTAL
+
+
+def test_a_deletion_has_its_claim_though_the_thread_item_lives_for_longer_meanwhile() -> None:
+    """A put renews it after the claim was made and before the claim's own renewal; nothing is waited for."""
+    stage = Stage()
+    stage.run(stage.process(TTL_SECONDS).put("1", {"big": BIG}))
+    stage.now += 1.5 * TTL_SECONDS
+    deletion = stage.begin(stage.process().delete_thread())
+    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
+    stage.run(stage.process(10 * ORPHAN_SECONDS).put("2", {"big": BIG}))
+    now = stage.now
+    deletion.finish()
+    assert stage.now == now
+    assert stage.items("C#") == {}
+
+
+@pytest.mark.parametrize("others_ttl", [None, 5 * TTL_SECONDS])
+def test_the_thread_item_outlives_whatever_any_saver_stores(others_ttl: int | None) -> None:
+    stage = Stage()
+    stage.run(stage.process(TTL_SECONDS).put("1", {"x": 1}))
+    stage.run(stage.process(others_ttl).put("2", {"x": 2}, "1"))
+    for step in range(3, 12):
+        stage.run(stage.process(TTL_SECONDS).put(str(step), {"x": step}, str(step - 1)))
+        [thread] = stage.items("T").values()
+        assert items.number(thread, items.TTL_SECONDS) == others_ttl
+        expiry = items.number(thread, TTL_ATTRIBUTE)
+        assert (expiry is None) == (others_ttl is None)
+        assert expiry is None or others_ttl is None or others_ttl <= expiry - stage.now <= 2 * others_ttl
+        stage.now += 0.7 * TTL_SECONDS
+        stage.model.expire()
+
+
+def test_the_thread_item_outlives_the_writes_that_are_stored_last() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    for step in range(5):
+        stage.run(process.put_writes("1", [("x", noise(100_000, step))], f"task {step}"))
+        [thread] = stage.items("T").values()
+        assert (items.number(thread, TTL_ATTRIBUTE) or 0) > stage.now + TTL_SECONDS
+        stage.now += 0.7 * TTL_SECONDS
+        stage.model.expire()
+
+
+def test_a_thread_that_was_made_before_threads_kept_their_ttl_has_the_savers() -> None:
+    stage = Stage()
+    stage.run(stage.process(TTL_SECONDS).put("1", {"x": 1}))
+    [thread] = stage.items("T").values()
+    stage.change(thread, **{items.TTL_SECONDS: None})
+    process = stage.process(TTL_SECONDS)
+    for checkpoint_id, parent in (("2", "1"), ("3", "2")):
+        stage.run(process.put(checkpoint_id, {"x": 2}, parent))
+        head = stage.items("C#")[f"C#{checkpoint_id}#"]
+        assert items.number(head, TTL_ATTRIBUTE) == int(stage.now) + TTL_SECONDS
+
+
+def test_a_thread_that_no_saver_has_given_a_ttl_keeps_none() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    process = stage.process(TTL_SECONDS)
+    for checkpoint_id, parent in (("2", "1"), ("3", "2")):
+        stage.run(process.put(checkpoint_id, {"x": 2}, parent))
+        assert TTL_ATTRIBUTE not in stage.items("C#")[f"C#{checkpoint_id}#"]

@@ -176,9 +176,9 @@ class Process:
         at = thread_config(THREAD, namespace, checkpoint_id)
         return put_writes(self.table, CODEC, at, writes, task_id, "")
 
-    def prune(self, kept: int = 1) -> Op[None]:
+    def prune(self, kept: int = 1, thread: str = THREAD) -> Op[None]:
         """Keep the newest checkpoints only."""
-        return prune(self.table, [THREAD], "keep_last", kept)
+        return prune(self.table, [thread], "keep_last", kept)
 
     def delete_for_runs(self, run_id: str) -> Op[None]:
         """Delete the checkpoints of a run."""

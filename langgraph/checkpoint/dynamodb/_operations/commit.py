@@ -141,8 +141,7 @@ def _put_head(table: Table, head: Item) -> Op[None]:
         )
         if other is None:
             return
-        # Nothing is left of a head that was deleted meanwhile.
-        epoch = other.get(items.EPOCH, epoch)
+        epoch = other[items.EPOCH]
     msg = (
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
         " meanwhile; let one process run a thread at a time"

@@ -1,0 +1,204 @@
+"""What a delta channel is rebuilt from lives as long as the checkpoint, and nothing outlives what it needs (I6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import CheckpointMetadata
+
+from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.reads import Segments, read_segments
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.simulation.world import use_small_limits
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.stage import CODEC, THREAD, Process, Run, Stage
+
+TTL_SECONDS = 1000
+BIG = noise(60_000)
+
+
+def _put(process: Process, step: int, *, values: Sequence[str] = ("big",), log: Any = None) -> Run[Any]:
+    """Begin to put one more checkpoint, of a delta channel and one that no step changes, as its parent's child."""
+    checkpoint = checkpoint_of(f"{step:04}", dict.fromkeys(values, BIG))
+    checkpoint["channel_versions"]["log"] = step + 1
+    if log is not None:
+        checkpoint["channel_values"]["log"] = log
+    metadata: CheckpointMetadata = {"step": step, "counters_since_delta_snapshot": {"log": (step, step)}}
+    parent = thread_config(THREAD, "", f"{step - 1:04}" if step else None)
+    new: dict[str, Any] = {"log": step + 1, **dict.fromkeys(() if step else values, 1)}
+    return process.stage.begin(put(process.table, CODEC, parent, checkpoint, metadata, new))
+
+
+def _step(process: Process, step: int, *, large: bool = False, **options: Any) -> list[Call]:
+    """Store one more checkpoint with a write to the channel; return the requests of the put."""
+    requests = _finish(_put(process, step, **options))
+    process.stage.run(process.put_writes(f"{step:04}", [("log", _write(step, large=large))]))
+    return requests
+
+
+def _conversation(stage: Stage, times: Sequence[float], *, stored_at: int | None = None) -> None:
+    """Store a checkpoint at each time, in ttls, by a process that remembers nothing of the others."""
+    begun = stage.now
+    for step, time in enumerate(times):
+        stage.now = begun + time * TTL_SECONDS
+        _step(stage.process(TTL_SECONDS), step, log=["stored"] if step == stored_at else None, large=True)
+
+
+def _write(step: int, *, large: bool) -> Any:
+    return noise(100_000, step) if large else f"write {step}"
+
+
+def _finish(run: Run[Any]) -> list[Call]:
+    requests: list[Call] = []
+    while not run.done:
+        requests += run.calls
+        run.go_on()
+    return requests
+
+
+def _history(stage: Stage, step: int) -> list[Any]:
+    """What is written to the channel before a checkpoint, as a process reads it that remembers nothing."""
+    at = thread_config(THREAD, "", f"{step:04}")
+    history = stage.run(get_delta_channel_history(stage.process().table, CODEC, at, ["log"]))
+    return [value for _, _, value in history["log"]["writes"]]
+
+
+def _renewed(requests: Sequence[Call]) -> list[str]:
+    """The heads that requests let live longer."""
+    keys = [each.params["Key"]["SK"]["S"] for each in requests if each.method == "update_item"]
+    return [key.split("#")[1] for key in keys if key.startswith("C#") and "#W#" not in key]
+
+
+def _assert_nothing_outlives_its_segments(stage: Stage) -> None:
+    table, segments = stage.process().table, stage.items("S#")
+    for item in stage.items("C#").values():
+        known, named = Segments(), items.named_ids([item])
+        stage.run(read_segments(table, None, items.partition_key(item), named, known))
+        needed = [segments[items.segment_sk(each)] for each in reach(named, known.contents)]
+        assert all(_expiry(item) <= _expiry(each) for each in needed), items.sort_key(item)
+
+
+def _expiry(item: Any) -> float:
+    return items.number(item, TTL_ATTRIBUTE) or float("inf")
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+@pytest.mark.parametrize("steps", [1, 3, 12], ids="a process for {}".format)
+@pytest.mark.parametrize("pause", [0.1, 0.45, 0.7, 0.95])
+def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
+    pause: float, steps: int, *, large: bool
+) -> None:
+    """A conversation that goes on before its ttl runs out can always be rebuilt from its first write."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    for step in range(12):
+        if step % steps == 0:
+            process = stage.process(TTL_SECONDS)
+        _step(process, step, large=large)
+        _assert_nothing_outlives_its_segments(stage)
+        put_at = stage.now
+        # Looked at last, and from that moment the next step comes.
+        for moment in (0.0, TTL_SECONDS - 1, TTL_SECONDS * pause):
+            stage.now = put_at + moment
+            everything = stage.items("")
+            stage.model.expire()
+            assert stage.process().values() == {"big": BIG}
+            assert _history(stage, step) == [_write(each, large=large) for each in range(step)]
+            for key in everything.keys() - stage.items("").keys():
+                stage.change(everything[key])
+        stage.model.expire()
+        # What is kept for it is not kept for ever.
+        for key, item in stage.items("").items():
+            assert _expiry(item) <= stage.now + (3 if key.startswith("S#") else 2) * TTL_SECONDS
+
+
+def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_it_reuses() -> None:
+    """They live for longer than it can be read, and so are not renewed."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    for step, pause in enumerate((0.9, 0.9, 0.1, 0)):
+        _step(process, step, log=["stored"] if step == 2 else None)
+        _assert_nothing_outlives_its_segments(stage)
+        stage.now += pause * TTL_SECONDS
+
+
+def test_ancestors_live_for_ever_once_the_ttl_is_off() -> None:
+    stage = Stage()
+    _step(stage.process(TTL_SECONDS), 0, large=True)
+    _step(stage.process(), 1)
+    stage.now += 10 * TTL_SECONDS
+    stage.model.expire()
+    assert _history(stage, 1) == [_write(0, large=True)]
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_ancestors_are_renewed_once_in_a_ttl(*, cold: bool) -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    renewed_at: dict[str, float] = {}
+    for step in range(50):
+        if cold:
+            process = stage.process(TTL_SECONDS)
+        for renewed in _renewed(_step(process, step, values=())):
+            assert stage.now - renewed_at.get(renewed, 0) >= TTL_SECONDS
+            renewed_at[renewed] = stage.now
+        stage.now += TTL_SECONDS / 10
+    assert {f"{step:04}" for step in range(30)} <= renewed_at.keys()
+
+
+def test_what_comes_before_a_stored_value_is_not_kept_for_it() -> None:
+    stage = Stage()
+    _conversation(stage, [0, 0, 0.6], stored_at=1)
+    stage.now += 0.6 * TTL_SECONDS
+    assert _renewed(_step(stage.process(TTL_SECONDS), 3)) == ["0002", "0001"]
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_checkpoint_whose_ancestors_have_gone_is_stored_and_keeps_none_of_the_others(gone: int) -> None:
+    """Who reads its delta channel is told; nothing is kept for what cannot be rebuilt."""
+    stage = Stage()
+    _conversation(stage, [0, 0, 0, 0.6], stored_at=0)
+    stage.remove(stage.items(f"C#{gone:04}#")[f"C#{gone:04}#"])
+    stage.now += 0.6 * TTL_SECONDS
+    assert _renewed(_step(stage.process(TTL_SECONDS), 4)) == []
+    assert stage.process().values() == {"big": BIG}
+    with pytest.raises(CheckpointNotFoundError, match=f"{gone:04}"):
+        _history(stage, 4)
+
+
+def test_ancestors_are_kept_with_what_index_segments_of_theirs_lead_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_small_limits(monkeypatch)
+    stage = Stage()
+    large = noise(4_000)
+    for step in range(8):
+        process = stage.process(TTL_SECONDS)
+        _finish(_put(process, step, values=()))
+        stage.run(process.put_writes(f"{step:04}", [("log", large)]))
+        _assert_nothing_outlives_its_segments(stage)
+        stage.now += 0.6 * TTL_SECONDS
+        stage.model.expire()
+        assert _history(stage, step) == [large] * step
+
+
+def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it() -> None:
+    """A process stands still before it renews what it has read, and DynamoDB removes a part of that meanwhile."""
+    stage = Stage()
+    _conversation(stage, [0, 0, 0.6])
+    before = stage.items("C#")
+    stage.now += 0.6 * TTL_SECONDS
+    run = _put(stage.process(TTL_SECONDS), 3)
+    run.until(lambda call: call.method == "update_item" and call.params["Key"]["SK"]["S"].startswith("S#"))
+    torn = next(key for key in before if key.startswith("C#0001#W#"))
+    stage.remove(stage.items("S#")[items.segment_sk(min(items.named_ids([before[torn]])))])
+    run.finish()
+    after = stage.items("C#")
+    assert [key for key in before if after[key] == before[key]] == [torn]

@@ -1,0 +1,114 @@
+"""Operations that others come in the way of each time they try: they end, with an error that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import ThreadBusyError
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.support.stage import Run, Stage, changes_thread, commits, looks
+
+
+def _give_up(run: Run[Any], wanted: Callable[[Call], bool], disturb: Callable[[], object]) -> str:
+    """Let somebody come in the way before each such request; return what the error says."""
+
+    def run_on() -> None:
+        while True:
+            run.until(wanted)
+            disturb()
+            run.go_on()
+
+    with pytest.raises(ThreadBusyError) as error:
+        run_on()
+    return str(error.value)
+
+
+def test_a_put_into_a_thread_that_is_pruned_again_and_again() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    put = stage.begin(stage.process().put("2", {"x": 2}, "1"))
+    assert _give_up(put, looks, lambda: stage.run(stage.process().prune())) == (
+        "checkpoint '2' of thread 't' could not be stored: the thread was deleted or pruned during each of"
+        f" {ATTEMPTS_MAX} attempts; try again when that has ended"
+    )
+
+
+def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    numbers = count()
+
+    def disturb() -> None:
+        [head] = stage.items("C#").values()
+        stage.change(head, **{items.EPOCH: {"B": b"epoch %d" % next(numbers)}})
+
+    disturb()
+    put = stage.begin(stage.process().put("1", {"x": 2}))
+    assert _give_up(put, commits("1"), disturb) == (
+        "item PK='t#' SK='C#1#' could not be stored: other calls put the same checkpoint"
+        f" {MERGE_ATTEMPTS_MAX} times meanwhile; let one process run a thread at a time"
+    )
+
+
+def test_writes_of_a_task_that_others_write_for_again_and_again() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {}))
+    others = [("x", number) for number in range(100)]
+    writes = stage.begin(stage.process().put_writes("1", [("x", 0)] * 100))
+    numbers = count(1)
+    assert _give_up(
+        writes,
+        lambda call: call.method == "update_item",
+        lambda: stage.run(stage.process().put_writes("1", others[: next(numbers)])),
+    ) == (
+        "writes of task 'task' of thread 't' could not be stored: other calls for the same task interfered"
+        f" {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
+    )
+
+
+def test_an_epoch_that_ends_whenever_it_is_to_begin() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {}))
+    numbers = count()
+
+    def disturb() -> None:
+        [thread] = stage.items("T").values()
+        epoch = {"B": b"epoch %d" % next(numbers)}
+        stage.change(thread, **{items.EPOCH: epoch, items.IDLE: {"BOOL": True}})
+
+    disturb()
+    put = stage.begin(stage.process().put("2", {}))
+    assert _give_up(put, changes_thread("REMOVE #idle"), disturb) == (
+        f"thread 't' was deleted {ATTEMPTS_MAX} times while something was stored in it; try again"
+    )
+
+
+def test_a_namespace_that_savers_of_longer_ttls_enter_again_and_again() -> None:
+    stage = Stage()
+    ttls = count(2000)
+
+    def disturb() -> None:
+        entry = items.namespace_item(items.partition("t", "inner"), stage.process().table.rng, None)
+        stage.change(entry, **{TTL_ATTRIBUTE: {"N": str(int(stage.now) + 10 * next(ttls))}})
+
+    put = stage.begin(stage.process(1000).put("1", {}, namespace="inner"))
+    assert _give_up(put, lambda call: "N#inner" in str(call.params), disturb) == (
+        f"{ATTEMPTS_MAX} others entered namespace 'inner' of thread 't' meanwhile; try again"
+    )
+
+
+def test_a_copy_to_a_thread_that_is_pruned_again_and_again() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    copy = stage.begin(stage.process().copy_thread("copy"))
+    assert _give_up(copy, looks, lambda: stage.run(stage.process().prune(thread="copy"))) == (
+        "thread 't' could not be copied to 'copy': one of them was deleted or pruned during each of"
+        f" {ATTEMPTS_MAX} attempts; try again when that has ended"
+    )

@@ -1,0 +1,188 @@
+"""Which requests an operation makes, in their order, where nobody comes in its way: none that it can do without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.support.checkpoints import noise
+from tests.support.stage import TABLE, Run, Stage, looks
+
+TTL_SECONDS = 1000
+BIG = noise(60_000)
+# More than an item of writes holds itself.
+LARGE = noise(100_000)
+
+# Whether another saver has the thread, in the two ways there are, and whether one has any.
+OTHER_SAVERS = ["query CHECKPOINT_t #", "query t #checkpoint#", "query -"]
+TAKE_EPOCH = "update_item T SET"
+
+
+def _requests(run: Run[Any]) -> list[str]:
+    """Perform an operation; return what it asked for. Requests of one kind in a row are told once."""
+    told: list[str] = []
+    while not run.done:
+        for call in run.calls:
+            if told[-1:] != [_told(call)]:
+                told.append(_told(call))
+        run.go_on()
+    return told
+
+
+def _told(call: Call) -> str:
+    if call.method == "query":
+        pk, begins, *_ = *(each["S"] for each in call.params["ExpressionAttributeValues"].values()), ""
+        return f"query {pk} {begins}".strip()
+    if call.method == "batch_write_item":
+        requests = [next(iter(each.items())) for each in call.params["RequestItems"][TABLE]]
+        kinds = {f"{method} {_short({**content}.popitem()[1])}" for method, content in requests}
+        return f"batch_write_item {', '.join(sorted(kinds))}"
+    word = call.params.get("UpdateExpression", "").split(" ")[0]
+    return f"{call.method} {_short(call.params.get('Key') or call.params['Item'])} {word}".strip()
+
+
+def _short(key: Any) -> str:
+    sk: str = key["SK"]["S"]
+    return "S#" if sk.startswith("S#") else sk
+
+
+def _stored(checkpoint_id: str) -> list[str]:
+    return [f"put_item C#{checkpoint_id}#", "get_item T"]
+
+
+def test_a_put() -> None:
+    stage = Stage()
+    process = stage.process()
+    assert _requests(stage.begin(process.put("1", {"x": 1}))) == [*OTHER_SAVERS, TAKE_EPOCH, *_stored("1")]
+    assert _requests(stage.begin(process.put("2", {"x": 2}, "1"))) == _stored("2")
+    assert _requests(stage.begin(process.put("3", {"x": 3}))) == _stored("3")
+    other = stage.process()
+    assert _requests(stage.begin(other.put("4", {"x": 4}, "3"))) == ["get_item C#3#", *_stored("4")]
+    assert _requests(stage.begin(other.put("5", {"x": 5}, "4"))) == _stored("5")
+
+
+def test_a_put_into_a_namespace() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    for checkpoint_id, namespace, is_new in [("1", "a", True), ("1", "b", True), ("2", "a", False)]:
+        requests = _requests(stage.begin(process.put(checkpoint_id, {}, namespace=namespace)))
+        assert requests == [*([f"put_item N#{namespace}"] if is_new else []), *_stored(checkpoint_id)]
+
+
+def test_a_put_by_the_process_that_pruned_the_thread() -> None:
+    """It remembers nothing of what has gone, and of what stayed that it was of the epoch that has ended."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 1}))
+    stage.run(process.put("2", {"x": 2}, "1"))
+    stage.run(process.prune())
+    stored = _stored("3")
+    assert _requests(stage.begin(process.put("3", {"x": 3}, "2"))) == [*stored, "get_item C#2#", *stored]
+    assert _requests(stage.begin(process.put("3", {"x": 3}, "1"))) == [
+        "get_item C#1#",
+        "query t# C#",
+        *stored,
+    ]
+
+
+def test_a_put_whose_thread_is_pruned_before_it_looks() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 1}))
+    stage.run(process.put("2", {"x": 2}, "1"))
+    put = stage.begin(process.put("3", {"x": 3}, "2"))
+    put.until(looks)
+    stage.run(stage.process().prune(2))
+    assert _requests(put) == ["get_item T", "get_item C#2#", *_stored("3")]
+
+
+def test_a_small_state_has_no_segments() -> None:
+    """Nor has one that leaves as it was what would be a segment of a larger one."""
+    stage = Stage()
+    process = stage.process()
+    assert "batch_write" not in str(_requests(stage.begin(process.put("1", {"x": noise(1_500)}))))
+    assert "batch_write" not in str(_requests(stage.begin(process.put("2", {"x": noise(1_500)}, "1", ()))))
+
+
+def test_writes() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    update, segments = ["update_item C#1#W#task SET"], ["batch_write_item PutRequest S#"]
+    small, resume = [("x", 1)], [("__resume__", 1)]
+    # Once more it is the update that finds them there; a look at what they need would find nothing that can go.
+    for writes in (small, small, resume, resume):
+        assert _requests(stage.begin(process.put_writes("1", writes))) == update
+        stage.now += 1
+    assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*OTHER_SAVERS, *update]
+    update = ["update_item C#1#W#other SET"]
+    large = process.put_writes("1", [("x", LARGE)], "other")
+    assert _requests(stage.begin(large)) == [*segments, *update, "get_item T"]
+
+
+def test_writes_into_a_namespace() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    update = ["update_item C#1#W#task SET", "get_item T"]
+    for entered in (["put_item N#a"], []):
+        writes = stage.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
+        assert _requests(writes) == [*entered, *update]
+
+
+def test_writes_of_what_the_checkpoint_has_are_not_written_again() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": LARGE}))
+    before = stage.items("S#")
+    stage.run(process.put_writes("1", [("big", LARGE)]))
+    new = [item for key, item in stage.items("S#").items() if key not in before]
+    # The first piece has the channel's name in it, and the last one the end of the packed writes.
+    assert sum(len(item["data"]["B"]) for item in new) < len(LARGE) / 3
+
+
+def test_writes_whose_thread_is_pruned_before_they_look() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}))
+    writes = stage.begin(process.put_writes("1", [("x", LARGE)]))
+    writes.until(looks)
+    stage.run(stage.process().prune())
+    assert TAKE_EPOCH not in _requests(writes), "the look has told the epoch"
+
+
+def test_what_lives_long_enough_is_not_renewed() -> None:
+    """Segments live for three ttls, the thread item and namespaces' entries for two."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put("0", {"big": BIG}, namespace="a"))
+    stage.run(process.put("1", {"big": BIG}, "0", (), namespace="a"))
+    entry, segments, thread = "put_item N#a", "update_item S# SET", "update_item T SET"
+    renewed = [[], [entry, thread], [], [entry, segments, thread], [], [entry, thread]]
+    for checkpoint_id, expected in enumerate(renewed, start=2):
+        stage.now += 0.6 * TTL_SECONDS
+        put = process.put(str(checkpoint_id), {"big": BIG}, str(checkpoint_id - 1), (), namespace="a")
+        requests = _requests(stage.begin(put))
+        assert [each for each in requests if each in (entry, segments, thread)] == expected
+
+
+@pytest.mark.parametrize("operation", ["prune", "delete_thread"])
+def test_a_deletion(operation: str) -> None:
+    stage = Stage()
+    process = stage.process()
+    for checkpoint_id in ("1", "2"):
+        stage.run(process.put(checkpoint_id, {"big": noise(60_000, int(checkpoint_id))}))
+    claim, read = ["update_item T SET", "query t# N#"], "query t#"
+    end, settle, segments = "update_item T SET", "update_item T REMOVE", "batch_write_item DeleteRequest S#"
+    heads = ["batch_write_item DeleteRequest C#1#"]
+    if operation == "prune":
+        kept = ["update_item C#2# SET"]
+        rest = [end, read, *kept, settle, segments, settle]
+    else:
+        heads += ["batch_write_item DeleteRequest C#2#"]
+        rest = [end, read, settle, segments, "delete_item T"]
+    run = stage.begin(getattr(stage.process(), operation)())
+    assert _requests(run) == [*claim, read, *heads, *rest]
