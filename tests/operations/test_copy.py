@@ -128,8 +128,12 @@ def test_damage_to_a_copy_is_not_passed_over() -> None:
         stage.process().get(thread="copy")
 
 
-@pytest.mark.parametrize("channels", [0, 3_000])
-def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(channels: int) -> None:
+@pytest.mark.parametrize(("channels", "limits"), [(0, "usual"), (3_000, "usual"), (50, "small")])
+def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
+    channels: int, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if limits == "small":
+        use_small_limits(monkeypatch)
     stage = Stage()
     codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
     table = stage.process().table
@@ -284,6 +288,15 @@ def test_a_copy_that_takes_long_has_a_thread_item_that_outlives_it() -> None:
     stage.now += 15 * TTL_SECONDS
     copy.finish()
     assert (items.number(stage.items("T", "copy")["T"], TTL_ATTRIBUTE) or 0) == stage.now + 20 * TTL_SECONDS
+
+
+def test_a_copy_into_a_thread_of_a_longer_ttl_keeps_its_thread_item_for_as_long() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 1}))
+    stage.run(stage.process(30 * TTL_SECONDS).copy_thread("copy"))
+    stage.now += 31 * TTL_SECONDS
+    stage.run(stage.process(TTL_SECONDS).copy_thread("copy"))
+    assert items.number(stage.items("T", "copy")["T"], TTL_ATTRIBUTE) == stage.now + 60 * TTL_SECONDS
 
 
 @pytest.mark.parametrize("expires", [False, True])

@@ -10,10 +10,11 @@ from botocore.exceptions import ReadTimeoutError
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import CheckpointSerializationError
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
@@ -192,16 +193,19 @@ def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
     assert stage.process().values(namespace="inner") == {"big": BIG}
 
 
-@pytest.mark.parametrize("known", ["nothing", "thread", "parent"])
-def test_a_put_stores_values_as_they_were_when_it_was_called(known: str) -> None:
+@pytest.mark.parametrize("parent", [None, "1", "2"])
+@pytest.mark.parametrize("knows_the_thread", [False, True])
+def test_a_put_stores_values_as_they_were_when_it_was_called(
+    parent: str | None, *, knows_the_thread: bool
+) -> None:
     """Its caller may change them while requests are under way."""
     stage = Stage()
     stage.run(stage.process().put("1", {"x": ["old"]}))
     process = stage.process()
-    if known != "nothing":
+    if knows_the_thread:
         stage.run(process.put("2", {"x": ["old"]}))
     values = {"x": ["given"]}
-    put = stage.begin(process.put("3", values, {"nothing": "1", "thread": None, "parent": "2"}[known]))
+    put = stage.begin(process.put("3", values, parent))
     while not put.calls:
         put.go_on()
     values["x"].append("later")
@@ -285,3 +289,42 @@ def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(
     with pytest.raises(CheckpointSerializationError, match=f"^{named}"):
         stage.run(put(table, codec, thread_config(THREAD), checkpoint, metadata, dict.fromkeys(values, 1)))
     assert stage.model.items() == []
+
+
+def test_what_a_delta_channel_of_a_checkpoint_without_its_parent_is_rebuilt_from_is_not_known() -> None:
+    """It is no child of the newest one, whatever that is rebuilt from."""
+    stage = Stage()
+    counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
+    stage.run(stage.process().put("1", {"log": ["stored"]}))
+    stage.run(stage.process().put("2", {"x": 2}, "1", **counters))
+    stage.run(stage.process().put("3", {"x": 3}, "never stored", **counters))
+    rebuilt_from = [items.text(head, items.REBUILT_FROM) for head in stage.items("C#").values()]
+    assert rebuilt_from == [None, "1", ""]
+
+
+def test_a_checkpoint_lives_at_least_as_long_as_its_parent() -> None:
+    """The clock of who stored the parent was ahead; this one is not to go before it."""
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.now += 100
+    stage.run(process.put("1", {"x": 1}))
+    stage.now -= 100
+    stage.run(stage.process(TTL_SECONDS).put("2", {"x": 2}, "1"))
+    first, second = (items.number(head, TTL_ATTRIBUTE) for head in stage.items("C#").values())
+    assert first == second
+
+
+@pytest.mark.parametrize("new", [("big", "other"), ("other",)])
+def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(new: tuple[str, ...]) -> None:
+    """What it inherits counts too."""
+    stage = Stage()
+    process, codec = stage.process(), Codec(JsonPlusSerializer(), bytes_max=79_999)
+    stage.run(process.put("1", {"big": BIG}))
+    before = stage.model.items()
+    checkpoint = checkpoint_of("2", {"big": BIG, "other": noise(40_000, 1)})
+    at = thread_config(THREAD, "", "1")
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"^item PK='t#' SK='C#2#' needs over 79999 bytes"
+    ):
+        stage.run(put(process.table, codec, at, checkpoint, {}, dict.fromkeys(new, 1)))
+    assert stage.model.items() == before

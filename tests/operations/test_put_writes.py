@@ -164,8 +164,11 @@ def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_
     process = stage.process()
     stage.run(process.put("1", {"x": 0}))
     stage.run(process.put_writes("1", [("__resume__", "no"), ("x", 1)]))
+    [before] = stage.items("C#1#W#").values()
     stage.now -= 300
     stage.run(stage.process().put_writes("1", [("__resume__", "yes"), ("x", 1)]))
+    [after] = stage.items("C#1#W#").values()
+    assert items.number(after, items.ORDER) == (items.number(before, items.ORDER) or 0) + 1
     assert stage.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
 
 
@@ -305,7 +308,7 @@ def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_store
         (
             {},
             ("task", ""),
-            r'config\["configurable"\]\["checkpoint_id"\] is missing; give the checkpoint that',
+            r'^config\["configurable"\]\["checkpoint_id"\] is missing; give the checkpoint that the writes belong to$',
         ),
         ({"checkpoint_id": "1"}, (7, ""), "^task_id"),
         ({"checkpoint_id": "1"}, ("task", 7), "^task_path"),

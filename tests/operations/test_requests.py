@@ -15,17 +15,16 @@ BIG = noise(60_000)
 # More than an item of writes holds itself.
 LARGE = noise(100_000)
 
-# Whether another saver has the thread, in the two ways there are, and whether one has any.
-OTHER_SAVERS = ["query CHECKPOINT_t #", "query t #checkpoint#", "query -"]
 TAKE_EPOCH = "update_item T SET"
 
 
 def _requests(run: Run[Any]) -> list[str]:
-    """Perform an operation; return what it asked for. Requests of one kind in a row are told once."""
+    """Perform an operation; return what it asked for, whatever number of segments that was."""
     told: list[str] = []
     while not run.done:
         for call in run.calls:
-            if told[-1:] != [_told(call)]:
+            is_another = " S# " in f"{_told(call)} " and told[-1:] == [_told(call)]
+            if not is_another:
                 told.append(_told(call))
         run.go_on()
     return told
@@ -35,6 +34,8 @@ def _told(call: Call) -> str:
     if call.method == "query":
         pk, begins, *_ = *(each["S"] for each in call.params["ExpressionAttributeValues"].values()), ""
         return f"query {pk} {begins}".strip()
+    if call.method == "batch_get_item":
+        return f"batch_get_item {_short(call.params['RequestItems'][TABLE]['Keys'][0])}"
     if call.method == "batch_write_item":
         requests = [next(iter(each.items())) for each in call.params["RequestItems"][TABLE]]
         kinds = {f"{method} {_short({**content}.popitem()[1])}" for method, content in requests}
@@ -48,6 +49,11 @@ def _short(key: Any) -> str:
     return "S#" if sk.startswith("S#") else sk
 
 
+def _other_savers(namespace: str = "") -> list[str]:
+    """Whether another saver has the namespace, in the two ways there are, and whether one has anything."""
+    return [f"query CHECKPOINT_t {namespace}#", f"query t {namespace}#checkpoint#", "query -"]
+
+
 def _stored(checkpoint_id: str) -> list[str]:
     return [f"put_item C#{checkpoint_id}#", "get_item T"]
 
@@ -55,7 +61,7 @@ def _stored(checkpoint_id: str) -> list[str]:
 def test_a_put() -> None:
     stage = Stage()
     process = stage.process()
-    assert _requests(stage.begin(process.put("1", {"x": 1}))) == [*OTHER_SAVERS, TAKE_EPOCH, *_stored("1")]
+    assert _requests(stage.begin(process.put("1", {"x": 1}))) == [*_other_savers(), TAKE_EPOCH, *_stored("1")]
     assert _requests(stage.begin(process.put("2", {"x": 2}, "1"))) == _stored("2")
     assert _requests(stage.begin(process.put("3", {"x": 3}))) == _stored("3")
     other = stage.process()
@@ -65,7 +71,7 @@ def test_a_put() -> None:
 
 def test_a_put_into_a_namespace() -> None:
     stage = Stage()
-    process = stage.process()
+    process = stage.process(TTL_SECONDS)
     stage.run(process.put("1", {}))
     for checkpoint_id, namespace, is_new in [("1", "a", True), ("1", "b", True), ("2", "a", False)]:
         requests = _requests(stage.begin(process.put(checkpoint_id, {}, namespace=namespace)))
@@ -73,14 +79,14 @@ def test_a_put_into_a_namespace() -> None:
 
 
 def test_a_put_by_the_process_that_pruned_the_thread() -> None:
-    """It remembers nothing of what has gone, and of what stayed that it was of the epoch that has ended."""
+    """It remembers nothing of what has gone, nor of what stayed, which was of the epoch that has ended."""
     stage = Stage()
     process = stage.process()
     stage.run(process.put("1", {"x": 1}))
     stage.run(process.put("2", {"x": 2}, "1"))
     stage.run(process.prune())
     stored = _stored("3")
-    assert _requests(stage.begin(process.put("3", {"x": 3}, "2"))) == [*stored, "get_item C#2#", *stored]
+    assert _requests(stage.begin(process.put("3", {"x": 3}, "2"))) == ["get_item C#2#", *stored]
     assert _requests(stage.begin(process.put("3", {"x": 3}, "1"))) == [
         "get_item C#1#",
         "query t# C#",
@@ -103,8 +109,8 @@ def test_a_small_state_has_no_segments() -> None:
     """Nor has one that leaves as it was what would be a segment of a larger one."""
     stage = Stage()
     process = stage.process()
-    assert "batch_write" not in str(_requests(stage.begin(process.put("1", {"x": noise(1_500)}))))
-    assert "batch_write" not in str(_requests(stage.begin(process.put("2", {"x": noise(1_500)}, "1", ()))))
+    assert "batch_write" not in str(_requests(stage.begin(process.put("1", {"x": noise(6_000)}))))
+    assert "batch_write" not in str(_requests(stage.begin(process.put("2", {"x": noise(6_000)}, "1", ()))))
 
 
 def test_writes() -> None:
@@ -117,18 +123,22 @@ def test_writes() -> None:
     for writes in (small, small, resume, resume):
         assert _requests(stage.begin(process.put_writes("1", writes))) == update
         stage.now += 1
-    assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*OTHER_SAVERS, *update]
+    assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*_other_savers(), *update]
     update = ["update_item C#1#W#other SET"]
     large = process.put_writes("1", [("x", LARGE)], "other")
     assert _requests(stage.begin(large)) == [*segments, *update, "get_item T"]
 
 
-def test_writes_into_a_namespace() -> None:
+@pytest.mark.parametrize("knows_the_thread", [False, True])
+def test_writes_into_a_namespace(*, knows_the_thread: bool) -> None:
     stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {}))
+    stage.run(stage.process(TTL_SECONDS).put("1", {}))
+    process = stage.process(TTL_SECONDS)
+    if knows_the_thread:
+        stage.run(process.put("1", {}))
     update = ["update_item C#1#W#task SET", "get_item T"]
-    for entered in (["put_item N#a"], []):
+    known = [] if knows_the_thread else [*_other_savers("a"), TAKE_EPOCH]
+    for entered in ([*known, "put_item N#a"], []):
         writes = stage.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
         assert _requests(writes) == [*entered, *update]
 
@@ -142,6 +152,16 @@ def test_writes_of_what_the_checkpoint_has_are_not_written_again() -> None:
     new = [item for key, item in stage.items("S#").items() if key not in before]
     # The first piece has the channel's name in it, and the last one the end of the packed writes.
     assert sum(len(item["data"]["B"]) for item in new) < len(LARGE) / 3
+
+
+def test_writes_of_what_the_checkpoint_has_name_it_though_they_would_fit_into_their_item() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": noise(40_000), "other": noise(40_000, 1)}))
+    stage.run(process.put_writes("1", [("big", noise(40_000))], "as it is"))
+    stage.run(process.put_writes("1", [("big", noise(40_000, 2))], "new"))
+    as_it_is, new = (len(str(item)) for item in stage.items("C#1#W#").values())
+    assert as_it_is < 3_000 < 40_000 < new
 
 
 def test_writes_whose_thread_is_pruned_before_they_look() -> None:
@@ -186,3 +206,25 @@ def test_a_deletion(operation: str) -> None:
         rest = [end, read, settle, segments, "delete_item T"]
     run = stage.begin(getattr(stage.process(), operation)())
     assert _requests(run) == [*claim, read, *heads, *rest]
+
+
+def test_a_copy() -> None:
+    stage = Stage()
+    process = stage.process()
+    for checkpoint_id in ("1", "2"):
+        stage.run(process.put(checkpoint_id, {"big": BIG}))
+    heads = ["batch_write_item PutRequest C#2#", "batch_write_item PutRequest C#1#"]
+    segments = ["batch_get_item S#", "batch_write_item PutRequest S#"]
+    begun = ["query t# N#", "query t# C#", TAKE_EPOCH]
+    requests = _requests(stage.begin(process.copy_thread("copy")))
+    assert requests == [*begun, "query t# C#", *segments, *heads, "get_item T"]
+
+
+def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {}, namespace="a"))
+    stage.remove(stage.items("C#")["C#1#"])
+    begun, namespace = ["query t# N#", "query t# C#", TAKE_EPOCH], ["put_item N#a", "query t#a C#"]
+    requests = _requests(stage.begin(stage.process().copy_thread("copy")))
+    assert requests == [*begun, *namespace, "query t# C#", *_other_savers(), "get_item T"]

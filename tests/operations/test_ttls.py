@@ -55,6 +55,23 @@ def test_an_older_checkpoint_does_not_show_once_a_newer_one_has_expired(
     assert stage.process().values() is None
 
 
+def test_every_saver_takes_over_the_longest_ttl_though_the_thread_item_lives_long_enough() -> None:
+    stage = Stage()
+    stage.run(stage.process(DAY).put("1", {"x": 1}))
+    stage.run(stage.process(DAY + DAY // 2).put("2", {"x": 2}, "1"))
+    assert items.number(stage.items("T")["T"], items.TTL_SECONDS) == DAY + DAY // 2
+
+
+def test_writes_live_as_long_as_what_other_savers_store_in_the_thread() -> None:
+    stage = Stage()
+    stage.run(stage.process(30 * DAY).put("1", {"x": 1}))
+    short = stage.process(DAY)
+    stage.run(short.put("2", {"x": 2}, "1"))
+    stage.run(short.put_writes("2", [("x", 3)]))
+    [writes] = stage.items("C#2#W#").values()
+    assert items.number(writes, TTL_ATTRIBUTE) == stage.now + 60 * DAY
+
+
 def _switched_on(stage: Stage) -> Process:
     """Store a thread without a ttl, in two namespaces, and give a saver with one."""
     before = stage.process()

@@ -173,9 +173,10 @@ def _collect_claimed(
 
 
 def _delete_checkpoints(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
-    for pk, checkpoint_ids in gone.items():
-        for checkpoint_id in checkpoint_ids:
-            table.memory.forget((pk, checkpoint_id))
+    # Also what stays: it is remembered under the epoch that ends now, and a put that relied on it would be made twice.
+    for each in before:
+        for checkpoint_id in each.checkpoint_ids:
+            table.memory.forget((each.at.pk, checkpoint_id))
     yield from gather([_orphan(table, each, gone[each.at.pk]) for each in before])
     yield from _delete_heads(table, before, gone)
     yield from table.batch_write(

@@ -79,7 +79,7 @@ def copy_thread(
             to = items.partition(target.thread_id, at.namespace)
             copy = _Copy(read, lasting(table, begun), codec, at, to, begun.epoch)
             complete = (yield from copy.run()) and complete
-        thread = yield from look_at_thread(lasting(table, begun), target, begun.epoch)
+        thread = yield from look_at_thread(table, target, begun.epoch)
         unchanged = thread is not None and thread.epoch == begun.epoch
         if complete and unchanged and lasting(table, thread) == lasting(table, begun):
             return
