@@ -10,7 +10,9 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyE
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.inventory import take_inventory
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on, let_go, take
+from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise, thread_config
 from tests.support.stage import (
     CODEC,
@@ -278,6 +280,7 @@ def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be() -> None:
     failing.go_on([RuntimeError("broken") for _ in failing.round])
     with pytest.raises(RuntimeError, match="broken"):
         failing.finish()
+    assert items.CLAIM not in stage.items("T")["T"]
     stage.run(stage.process().delete_for_runs("run 4"))
     stage.run(stage.process().prune(1))
     assert _ids(stage) == ["3"]
@@ -329,3 +332,17 @@ def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held() -> N
             stage.run(let_go(process.table, hold))
         stage.run(stage.process().delete_thread())
         assert len(stage.model.items()) == is_held
+
+
+def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_small_limits(monkeypatch)
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": noise(4_000)}))
+    stage.run(process.put("2", {"x": noise(4_000, 2)}, "1"))
+    stage.run(process.prune())
+    assert stage.process().values() == {"x": noise(4_000, 2)}
+    [inventory] = [stage.run(take_inventory(stage.process().table, items.partition(THREAD)))]
+    assert inventory.named({"2"}) == inventory.segments.keys()

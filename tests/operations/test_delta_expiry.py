@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.commit import Head
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.draft import Needs
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import Segments, read_segments
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -136,6 +139,28 @@ def test_ancestors_live_for_ever_once_the_ttl_is_off() -> None:
     stage.now += 10 * TTL_SECONDS
     stage.model.expire()
     assert _history(stage, 1) == [_write(0, large=True)]
+
+
+def test_a_head_that_is_rebuilt_from_others_does_not_outlive_what_it_is_said_to_need_besides() -> None:
+    """As by the client of a gateway, which does not send what the service has."""
+    stage = Stage()
+    table, at, until = stage.process(TTL_SECONDS).table, items.partition(THREAD), int(stage.now) + 1500
+    item = items.key(at.pk, items.checkpoint_prefix("1"))
+    needs = Needs(others_until=until)
+    head = Head.expiring(table, at, item, needs, has_delta_channels=True, parent=None)
+    assert items.number(head.item, TTL_ATTRIBUTE) == until
+    assert items.ends_at(head.item) == stage.now + TTL_SECONDS
+
+
+def test_segments_of_several_ages_do_not_have_ancestors_renewed_at_each_step() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    renewed = Counter[str]()
+    for step in range(50):
+        renewed.update(_renewed(_step(process, step)))
+        stage.now += TTL_SECONDS / 10
+    # In five ttls, and each time for one age of them and for the other.
+    assert max(renewed.values()) <= 10
 
 
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])

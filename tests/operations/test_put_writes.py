@@ -250,7 +250,8 @@ def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it()
     assert stage.process().pending("1") == [("task", "big", BIG)]
 
 
-def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again() -> None:
+@pytest.mark.parametrize("has_begun_again", [False, True])
+def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_begun_again: bool) -> None:
     """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
     stage = Stage()
     stage.run(stage.process().put("1", {"x": 0}))
@@ -258,10 +259,12 @@ def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again() -> None:
     dying.until(_stores_writes)
     deletion = stage.begin(stage.process().delete_thread())
     deletion.until(deletes("S#"))
-    stage.run(stage.process().put("1", {"x": 0}))
+    if has_begun_again:
+        stage.run(stage.process().put("1", {"x": 0}))
     dying.perform()
     stage.run(stage.process().put_writes("1", [("x", BIG)]))
     deletion.finish()
+    stage.run(stage.process().put("1", {"x": 0}))
     assert stage.process().pending("1") == [("task", "x", BIG)]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
 from tests.support.stage import TABLE, Run, Stage, looks
 
@@ -76,6 +77,10 @@ def test_a_put_into_a_namespace() -> None:
     for checkpoint_id, namespace, is_new in [("1", "a", True), ("1", "b", True), ("2", "a", False)]:
         requests = _requests(stage.begin(process.put(checkpoint_id, {}, namespace=namespace)))
         assert requests == [*([f"put_item N#{namespace}"] if is_new else []), *_stored(checkpoint_id)]
+    other = stage.process(TTL_SECONDS)
+    requests = _requests(stage.begin(other.put("3", {}, "2", namespace="a")))
+    assert requests == ["get_item C#2#", "put_item N#a", *_stored("3")]
+    assert _requests(stage.begin(other.put("4", {}, "3", namespace="a"))) == _stored("4")
 
 
 def test_a_put_by_the_process_that_pruned_the_thread() -> None:
@@ -92,6 +97,8 @@ def test_a_put_by_the_process_that_pruned_the_thread() -> None:
         "query t# C#",
         *stored,
     ]
+    stage.run(process.prune())
+    assert _requests(stage.begin(process.put("4", {"x": 4}))) == [TAKE_EPOCH, *_stored("4")]
 
 
 def test_a_put_whose_thread_is_pruned_before_it_looks() -> None:
@@ -118,9 +125,9 @@ def test_writes() -> None:
     process = stage.process()
     stage.run(process.put("1", {}))
     update, segments = ["update_item C#1#W#task SET"], ["batch_write_item PutRequest S#"]
-    small, resume = [("x", 1)], [("__resume__", 1)]
+    small, resume = [("x", 1)], [("__resume__", "yes")]
     # Once more it is the update that finds them there; a look at what they need would find nothing that can go.
-    for writes in (small, small, resume, resume):
+    for writes in (small, small, [("__resume__", "no")], resume, resume):
         assert _requests(stage.begin(process.put_writes("1", writes))) == update
         stage.now += 1
     assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*_other_savers(), *update]
@@ -206,6 +213,35 @@ def test_a_deletion(operation: str) -> None:
         rest = [end, read, settle, segments, "delete_item T"]
     run = stage.begin(getattr(stage.process(), operation)())
     assert _requests(run) == [*claim, read, *heads, *rest]
+
+
+def test_a_deletion_of_a_thread_reads_no_index_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_small_limits(monkeypatch)
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": noise(4_000)}))
+    requests = _requests(stage.begin(stage.process().delete_thread()))
+    assert not [each for each in requests if each.startswith("batch_get_item")]
+    assert stage.model.items() == []
+
+
+def test_writes_of_what_the_checkpoint_has_renew_nothing_that_outlives_them() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put("1", {"big": LARGE}))
+    stage.now += TTL_SECONDS / 2
+    requests = _requests(stage.begin(process.put_writes("1", [("big", LARGE)])))
+    assert "update_item S# SET" not in requests
+    stage.now += TTL_SECONDS
+    requests = _requests(stage.begin(process.put_writes("1", [("big", LARGE)], "other")))
+    assert "update_item S# SET" in requests
+
+
+def test_a_delta_channel_whose_history_lives_long_enough_is_not_read() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
+    stage.run(process.put("1", {}, **counters))
+    assert _requests(stage.begin(process.put("2", {}, "1", **counters))) == _stored("2")
 
 
 def test_a_copy() -> None:

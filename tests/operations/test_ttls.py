@@ -72,6 +72,21 @@ def test_writes_live_as_long_as_what_other_savers_store_in_the_thread() -> None:
     assert items.number(writes, TTL_ATTRIBUTE) == stage.now + 60 * DAY
 
 
+@pytest.mark.parametrize("ttls", [(30 * DAY, DAY), (None, DAY), (DAY, 30 * DAY)])
+def test_regular_writes_by_savers_of_two_ttls_live_as_long_as_the_longer(
+    ttls: tuple[int | None, int | None],
+) -> None:
+    """The second one adds to what the first one stored."""
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    stage.run(stage.process(ttls[0]).put_writes("1", [("x", 1)]))
+    stage.run(stage.process(ttls[1]).put_writes("1", [("x", 1), ("y", 2)]))
+    [writes] = stage.items("C#1#W#").values()
+    expiry = items.number(writes, TTL_ATTRIBUTE)
+    assert expiry == (None if None in ttls else stage.now + 60 * DAY)
+    assert stage.process().pending("1") == [("task", "x", 1), ("task", "y", 2)]
+
+
 def _switched_on(stage: Stage) -> Process:
     """Store a thread without a ttl, in two namespaces, and give a saver with one."""
     before = stage.process()
@@ -187,6 +202,24 @@ def test_a_namespace_that_is_entered_under_the_new_epoch_can_still_be_deleted() 
     prune.finish()
     _remove_expired(stage, 10 * DAY)
     stage.run(other.put("3", {"big": BIG, "x": 3}, "2", ["x"], namespace="inner"))
+    stage.run(stage.process().delete_thread())
+    assert stage.items("") == {}
+
+
+def test_what_is_stored_under_the_new_epoch_before_such_a_prune_has_read_it_stays() -> None:
+    stage = Stage()
+    other = stage.process()
+    for namespace in ("", "inner"):
+        stage.run(other.put("1", {"big": BIG}, namespace=namespace))
+    prune = stage.begin(stage.process(DAY).prune())
+    prune.until(changes_thread(":ended"))
+    prune.go_on()
+    for namespace in ("", "inner"):
+        stage.run(other.put("2", {"big": BIG, "x": 2}, "1", ["x"], namespace=namespace))
+    prune.finish()
+    _remove_expired(stage, 10 * DAY)
+    for namespace in ("", "inner"):
+        assert stage.process().values(namespace=namespace) == {"big": BIG, "x": 2}
     stage.run(stage.process().delete_thread())
     assert stage.items("") == {}
 
