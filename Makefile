@@ -140,8 +140,9 @@ fuzz: setup
 fuzz-gateway: setup engine
 	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
 
-# Changes one place of the operations' code after the other and prints what no quick test noticed; what was found out is
-# kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show` prints a change.
+# Changes one place of the operations' code after the other and prints what no test noticed that needs no engine. What
+# was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`
+# prints a change.
 MUTATED ?= collect commit commit_writes copy put put_writes threads
 MUTMUT := .venv-mutants/bin/mutmut
 LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \

@@ -197,6 +197,28 @@ def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_i
     assert found[0].pending_writes == []
 
 
+def test_a_checkpoint_that_never_counted_and_lacks_many_segments_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_small_limits(monkeypatch)
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"noise": noise(2_000)}))
+    before = stage.items("S#")
+    stage.run(process.put("2", {"noise": noise(2_000, 2)}, "1"))
+    torn = stage.items("C#")["C#2#"]
+    stage.change(torn, **{items.EPOCH: {"B": b"another epoch"}})
+    for key in (
+        stage.items("S#").keys()
+        - before.keys()
+        - {items.segment_sk(each) for each in items.named_ids([torn])}
+    ):
+        stage.remove(stage.items("S#")[key])
+    stage.run(stage.process().copy_thread("copy"))
+    assert stage.items("C#", "copy").keys() == {"C#1#"}
+    assert stage.process().values(thread="copy") == {"noise": noise(2_000)}
+
+
 def test_a_thread_of_several_pages_is_copied_whole() -> None:
     stage = Stage()
     process = stage.process()

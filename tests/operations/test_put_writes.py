@@ -268,6 +268,18 @@ def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_beg
     assert stage.process().pending("1") == [("task", "x", BIG)]
 
 
+def test_writes_that_are_there_already_are_stored_again_where_the_thread_is_deleted_meanwhile() -> None:
+    stage = Stage()
+    stage.run(stage.process().put("1", {"x": 0}))
+    stage.run(stage.process().put_writes("1", [("x", BIG)]))
+    again = stage.begin(stage.process().put_writes("1", [("x", BIG)]))
+    again.until(looks)
+    stage.run(stage.process().delete_thread())
+    again.finish()
+    stage.run(stage.process().put("1", {"x": 0}))
+    assert stage.process().pending("1") == [("task", "x", BIG)]
+
+
 def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
     stage = Stage()
     stage.run(stage.process().put("1", {"x": 0}))

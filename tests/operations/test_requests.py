@@ -36,7 +36,8 @@ def _told(call: Call) -> str:
         pk, begins, *_ = *(each["S"] for each in call.params["ExpressionAttributeValues"].values()), ""
         return f"query {pk} {begins}".strip()
     if call.method == "batch_get_item":
-        return f"batch_get_item {_short(call.params['RequestItems'][TABLE]['Keys'][0])}"
+        asked = call.params["RequestItems"][TABLE]
+        return f"batch_get_item {_short(asked['Keys'][0])}{' strongly' * asked['ConsistentRead']}"
     if call.method == "batch_write_item":
         requests = [next(iter(each.items())) for each in call.params["RequestItems"][TABLE]]
         kinds = {f"{method} {_short({**content}.popitem()[1])}" for method, content in requests}
@@ -250,7 +251,7 @@ def test_a_copy() -> None:
     for checkpoint_id in ("1", "2"):
         stage.run(process.put(checkpoint_id, {"big": BIG}))
     heads = ["batch_write_item PutRequest C#2#", "batch_write_item PutRequest C#1#"]
-    segments = ["batch_get_item S#", "batch_write_item PutRequest S#"]
+    segments = ["batch_get_item S# strongly", "batch_write_item PutRequest S#"]
     begun = ["query t# N#", "query t# C#", TAKE_EPOCH]
     requests = _requests(stage.begin(process.copy_thread("copy")))
     assert requests == [*begun, "query t# C#", *segments, *heads, "get_item T"]
