@@ -212,7 +212,9 @@ def test_failed_invocation_does_not_harm_the_next(
 
 
 @pytest.mark.parametrize("handler", BOTH)
-@pytest.mark.parametrize("answered", [0, 6], ids=["from the start", "in the middle"])
+@pytest.mark.parametrize(
+    "answered", [pytest.param(0, marks=pytest.mark.search), 6], ids=["from the start", "in the middle"]
+)
 def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
     environment_of: Callable[..., Environment], handler: str, answered: int
 ) -> None:

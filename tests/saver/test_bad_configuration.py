@@ -82,14 +82,10 @@ def _new_name() -> str:
     return f"other-{uuid.uuid4().hex}"
 
 
-def _assert_that_the_schema_is_named(
-    engine: Engine, client: DynamoDBClient, table_name: str, method: str
-) -> None:
-    with (
-        DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
-        pytest.raises(
-            CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*dynamodb template`.*setup\(\)"
-        ),
+def _assert_that_the_schema_is_named(client: DynamoDBClient, table_name: str, method: str) -> None:
+    saver = DynamoDBSaver(table_name, client=client)
+    with pytest.raises(
+        CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*dynamodb template`.*setup\(\)"
     ):
         ask("sync", saver, method, *OPERATIONS[method])
     assert all_items(client, table_name) == []
@@ -98,10 +94,10 @@ def _assert_that_the_schema_is_named(
 @pytest.mark.parametrize("keys", OTHER_NAMES)
 @pytest.mark.parametrize("method", OPERATIONS)
 def test_a_table_with_other_keys_is_named_with_what_makes_the_right_one(
-    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+    client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
 ) -> None:
     name = other_table(**_schema(_new_name(), OTHER_NAMES[keys]))
-    _assert_that_the_schema_is_named(engine, client, name, method)
+    _assert_that_the_schema_is_named(client, name, method)
 
 
 # moto's server answers a query by text in a table whose keys are numbers with no items; AWS refuses it.
@@ -109,10 +105,10 @@ def test_a_table_with_other_keys_is_named_with_what_makes_the_right_one(
 @pytest.mark.parametrize("keys", OTHER_TYPES)
 @pytest.mark.parametrize("method", OPERATIONS)
 def test_a_table_with_keys_of_another_type_is_named_with_what_makes_the_right_one(
-    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+    client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
 ) -> None:
     name = other_table(**_schema(_new_name(), OTHER_TYPES[keys]))
-    _assert_that_the_schema_is_named(engine, client, name, method)
+    _assert_that_the_schema_is_named(client, name, method)
 
 
 def _with_index(name: str, keys: Sequence[str]) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def _shapes(client: DynamoDBClient, table_name: str, thread_id: str) -> tuple[Co
     return Counter(kinds), sum(sizes)
 
 
-@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
+@pytest.mark.parametrize(
+    "encrypted", [False, pytest.param(True, marks=pytest.mark.search)], ids=["plain", "encrypted"]
+)
 def test_both_see_everything_and_store_the_same(
     client: DynamoDBClient,
     table_name: str,
