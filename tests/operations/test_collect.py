@@ -91,9 +91,7 @@ def test_damage_to_what_deletions_in_a_row_left_is_not_passed_over() -> None:
     for run in ("run 4", "run 3"):
         stage.run(stage.process().delete_for_runs(run))
     for item in stage.items("S#").values():
-        stage.model.handle(
-            "delete_item", {"TableName": "checkpoints", "Key": {"PK": item["PK"], "SK": item["SK"]}}
-        )
+        stage.remove(item)
     with pytest.raises(CheckpointCorruptionError, match="needs segments"):
         stage.process().get()
 
@@ -321,17 +319,17 @@ def test_what_comes_into_a_new_namespace_during_a_prune_counts_after_it(ttl_seco
     assert stage.model.items() == []
 
 
-def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held() -> None:
-    for is_held in (False, True):
-        stage = Stage()
-        process = stage.process()
-        stage.run(process.put("1", {"x": 1}))
-        hold = hold_on(process.table, THREAD, 60.0, 0.0)
-        stage.run(take(process.table, hold, 0.0))
-        if not is_held:
-            stage.run(let_go(process.table, hold))
-        stage.run(stage.process().delete_thread())
-        assert len(stage.model.items()) == is_held
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held(*, is_held: bool) -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 1}))
+    hold = hold_on(process.table, THREAD, 60.0, 0.0)
+    stage.run(take(process.table, hold, 0.0))
+    if not is_held:
+        stage.run(let_go(process.table, hold))
+    stage.run(stage.process().delete_thread())
+    assert len(stage.model.items()) == is_held
 
 
 def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
@@ -344,5 +342,5 @@ def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     stage.run(process.put("2", {"x": noise(4_000, 2)}, "1"))
     stage.run(process.prune())
     assert stage.process().values() == {"x": noise(4_000, 2)}
-    [inventory] = [stage.run(take_inventory(stage.process().table, items.partition(THREAD)))]
+    inventory = stage.run(take_inventory(stage.process().table, items.partition(THREAD)))
     assert inventory.named({"2"}) == inventory.segments.keys()

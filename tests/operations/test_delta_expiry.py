@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import Segments, read_segme
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, THREAD, Process, Run, Stage
+from tests.support.stage import CODEC, THREAD, Process, Run, Stage, updates
 
 TTL_SECONDS = 1000
 BIG = noise(40_000)
@@ -41,7 +41,7 @@ def _put(process: Process, step: int, *, values: Sequence[str] = ("big",), log: 
 
 def _step(process: Process, step: int, *, large: bool = False, **options: Any) -> list[Call]:
     """Store one more checkpoint with a write to the channel; return the requests of the put."""
-    requests = _finish(_put(process, step, **options))
+    requests = _put(process, step, **options).trace()
     process.stage.run(process.put_writes(f"{step:04}", [("log", _write(step, large=large))]))
     return requests
 
@@ -56,14 +56,6 @@ def _conversation(stage: Stage, times: Sequence[float], *, stored_at: int | None
 
 def _write(step: int, *, large: bool) -> Any:
     return noise(70_000, step) if large else f"write {step}"
-
-
-def _finish(run: Run[Any]) -> list[Call]:
-    requests: list[Call] = []
-    while not run.done:
-        requests += run.calls
-        run.go_on()
-    return requests
 
 
 def _history(stage: Stage, step: int) -> list[Any]:
@@ -206,7 +198,7 @@ def test_ancestors_are_kept_with_what_index_segments_of_theirs_lead_to(
     large = noise(4_000)
     for step in range(8):
         process = stage.process(TTL_SECONDS)
-        _finish(_put(process, step, values=()))
+        _put(process, step, values=()).finish()
         stage.run(process.put_writes(f"{step:04}", [("log", large)]))
         _assert_nothing_outlives_its_segments(stage)
         stage.now += 0.6 * TTL_SECONDS
@@ -221,7 +213,7 @@ def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it() -> None
     before = stage.items("C#")
     stage.now += 0.6 * TTL_SECONDS
     run = _put(stage.process(TTL_SECONDS), 3)
-    run.until(lambda call: call.method == "update_item" and call.params["Key"]["SK"]["S"].startswith("S#"))
+    run.until(updates("S#"))
     torn = next(key for key in before if key.startswith("C#0001#W#"))
     stage.remove(stage.items("S#")[items.segment_sk(min(items.named_ids([before[torn]])))])
     run.finish()

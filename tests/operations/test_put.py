@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointSerializationError
@@ -18,7 +17,17 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, THREAD, Process, Stage, commits, deletes, looks, removes_thread
+from tests.support.stage import (
+    CODEC,
+    ENCRYPTED,
+    THREAD,
+    Process,
+    Stage,
+    commits,
+    deletes,
+    looks,
+    removes_thread,
+)
 
 TTL_SECONDS = 1000
 BIG = noise(40_000)
@@ -259,7 +268,7 @@ def test_metadata_are_readable_where_they_are_not_to_be_sealed_and_are_small(
 ) -> None:
     stage = Stage()
     table = replace(stage.process().table, encrypt_metadata=option)
-    codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")) if encrypts else CODEC
+    codec = ENCRYPTED if encrypts else CODEC
     metadata: Any = {"source": "loop", "note": noise(size).hex()}
     stage.run(put(table, codec, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
     [head] = stage.items("C#").values()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
@@ -21,9 +20,8 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, THREAD, Stage, deletes, looks
+from tests.support.stage import CODEC, ENCRYPTED, THREAD, Stage, deletes, looks, updates
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -91,7 +89,7 @@ def test_writes_that_find_a_segment_gone_store_the_value_again() -> None:
         stage.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
     stage.now += 0.9 * TTL_SECONDS
     writes = stage.begin(process.put_writes("3", [("big", BIG)]))
-    writes.until(lambda call: call.method == "update_item" and "S#" in str(call.params["Key"]))
+    writes.until(updates("S#"))
     stage.now += 0.5 * TTL_SECONDS
     stage.model.expire()
     writes.finish()
@@ -256,7 +254,7 @@ def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_beg
     stage = Stage()
     stage.run(stage.process().put("1", {"x": 0}))
     dying = stage.begin(stage.process().put_writes("1", [("x", BIG)]))
-    dying.until(_stores_writes)
+    dying.until(updates("C#1#W#"))
     deletion = stage.begin(stage.process().delete_thread())
     deletion.until(deletes("S#"))
     if has_begun_again:
@@ -284,7 +282,7 @@ def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
     stage = Stage()
     stage.run(stage.process().put("1", {"x": 0}))
     dying = stage.begin(stage.process().put_writes("1", [("x", BIG)]))
-    dying.until(_stores_writes)
+    dying.until(updates("C#1#W#"))
     stage.run(stage.process().delete_thread())
     dying.perform()
     stage.run(stage.process().put("1", {"x": 0}))
@@ -351,21 +349,16 @@ def test_a_write_that_cannot_be_serialized_is_named() -> None:
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_encrypted_writes_are_bound_to_what_they_are(size: int) -> None:
     stage = Stage()
-    codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
     table = stage.process().table
     checkpoint = checkpoint_of("1", {"x": noise(size)})
-    stage.run(put(table, codec, thread_config(THREAD), checkpoint, {}, {"x": 1}))
+    stage.run(put(table, ENCRYPTED, thread_config(THREAD), checkpoint, {}, {"x": 1}))
     at, writes = thread_config(THREAD, "", "1"), [("x", noise(size)), ("__error__", noise(size, 1))]
-    stage.run(put_writes(table, codec, at, writes, "task", "path"))
-    found = stage.run(get_tuple(stage.process().table, codec, at))
+    stage.run(put_writes(table, ENCRYPTED, at, writes, "task", "path"))
+    found = stage.run(get_tuple(stage.process().table, ENCRYPTED, at))
     assert found is not None
     assert sorted(found.pending_writes or []) == sorted(("task", *each) for each in writes)
     [item] = stage.items("C#1#W#").values()
     special = items.SPECIAL_WRITES[WRITES_IDX_MAP["__error__"]]
     stage.change(item, **{items.WRITES: item[special], special: item[items.WRITES]})
     with pytest.raises(CheckpointCorruptionError):
-        stage.run(get_tuple(stage.process().table, codec, at))
-
-
-def _stores_writes(call: Call) -> bool:
-    return call.method == "update_item" and "#W#" in call.params["Key"]["SK"]["S"]
+        stage.run(get_tuple(stage.process().table, ENCRYPTED, at))

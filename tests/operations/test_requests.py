@@ -22,11 +22,9 @@ TAKE_EPOCH = "update_item T SET"
 def _requests(run: Run[Any]) -> list[str]:
     """Perform an operation; return what it asked for, whatever number of segments that was."""
     told: list[str] = []
-    while not run.done:
-        for each in map(_told, run.calls):
-            if told[-1:] != [each] or "S#" not in each:
-                told.append(each)
-        run.go_on()
+    for each in map(_told, run.trace()):
+        if told[-1:] != [each] or "S#" not in each:
+            told.append(each)
     return told
 
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
-from tests.support.stage import Process, Stage, changes_thread, looks
+from tests.support.stage import Process, Stage, changes_thread, looks, updates
 
 DAY = 86_400
 BIG = noise(60_000)
@@ -170,9 +170,7 @@ def test_writes_that_expire_while_others_are_added_to_them_are_replaced() -> Non
 def _limits(begins: str) -> Callable[[Call], bool]:
     """Whether a request gives an item whose sort key begins so an expiry."""
     return lambda call: (
-        call.method == "update_item"
-        and call.params["Key"]["SK"]["S"].startswith(begins)
-        and "expires_at" in call.params["ExpressionAttributeNames"].values()
+        updates(begins)(call) and "expires_at" in call.params["ExpressionAttributeNames"].values()
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
@@ -31,6 +32,7 @@ from tests.support.dynamodb_model import DynamoDBModel
 TABLE = "checkpoints"
 THREAD = "t"
 CODEC = Codec(JsonPlusSerializer())
+ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
 
 _T = TypeVar("_T")
 
@@ -129,6 +131,14 @@ class Run(Generic[_T]):
         while not self.done:
             self.go_on()
         return self._result[0]
+
+    def trace(self) -> list[Call]:
+        """Perform what is left; return the requests."""
+        calls: list[Call] = []
+        while not self.done:
+            calls += self.calls
+            self.go_on()
+        return calls
 
     def _ask(self, outcomes: Sequence[Any] | None) -> None:
         try:
@@ -239,6 +249,11 @@ def changes_thread(word: str) -> Callable[[Call], bool]:
     return lambda call: (
         call.method == "update_item" and call.params["Key"]["SK"] == {"S": "T"} and word in str(call.params)
     )
+
+
+def updates(begins: str) -> Callable[[Call], bool]:
+    """Whether a request updates an item whose sort key begins so."""
+    return lambda call: call.method == "update_item" and call.params["Key"]["SK"]["S"].startswith(begins)
 
 
 def removes_thread(call: Call) -> bool:
