@@ -28,7 +28,7 @@ ROOMS := $(foreach room,config cli gateway http migrate view,$(patsubst %/,%,$(w
 MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(ROOMS))
 
-.PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz fuzz-gateway mutants lint format types check constraints clean
+.PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz fuzz-gateway model mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
@@ -41,6 +41,7 @@ help:
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
 	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
+	@echo "make model        ten minutes of every interleaving of a few calls, on two cores"
 	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
@@ -60,7 +61,7 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints/aioboto3.txt uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,view]' --group setup --group test --group pages --group lint
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,view]' --group setup --group test --group pages --group hosts --group lint
 	touch $@
 
 # The same saver with the newest aiobotocore, which aioboto3 does not allow.
@@ -140,6 +141,9 @@ fuzz: setup
 fuzz-gateway: setup engine
 	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
 
+model: setup
+	$(BIN)/python -m tests.model
+
 # Changes one place of the operations' code after the other and prints what no test noticed that needs no engine. What
 # was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`
 # prints a change.
@@ -169,7 +173,7 @@ types: $(VENV)/.installed
 check: lint types $(if $(wildcard infra/infra.mk),infra-check) test-all
 
 constraints: $(VENV)/.installed
-	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra view --group setup --group test --group pages --group lint --output-file constraints/aioboto3.txt
+	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra view --group setup --group test --group pages --group hosts --group lint --output-file constraints/aioboto3.txt
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
 	$(COMPILE:3.10=3.11) --extra aiobotocore --group server --output-file constraints/server.txt

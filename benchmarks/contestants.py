@@ -86,7 +86,7 @@ _KEYS_ONLY = {
 }
 
 OURS = Contestant("langgraph-dynamodb", DynamoDBSaver, table_schema("any"))
-FLOOR = Contestant("the floor", FloorSaver, _KEYS_ONLY)
+FLOOR = Contestant("lower bound", FloorSaver, _KEYS_ONLY)
 AWS = Contestant("langgraph-checkpoint-aws", _open_aws, _KEYS_ONLY)
 AWS_GZIP = Contestant("langgraph-checkpoint-aws, gzip", partial(_open_aws, gzip=True), _KEYS_ONLY)
 # It wants an older boto3 than the others do; `benchmarks.amazon` runs it in an environment of its own.

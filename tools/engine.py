@@ -209,7 +209,7 @@ def _find_external() -> RunningServer:
 def _find_moto() -> Server:
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask") is None:
         raise ServerUnavailableError("moto's server is not installed: pip install 'moto[server]'.")
-    command = (sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", "{port}")
+    command = (sys.executable, "-m", "tools.moto_server", "{port}")
     return Server(f"moto {importlib.metadata.version('moto')}", command)
 
 

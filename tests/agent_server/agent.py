@@ -1,12 +1,19 @@
-"""The agent that the server runs: it repeats what was said, asks for a name if need be, and waits if it is told to."""
+"""The graphs that the server runs.
+
+`graph` repeats what was said, asks for a name if need be, and waits if it is told to. `journal` adds to a delta
+channel.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
+from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 
 async def answer(state: MessagesState) -> dict[str, Any]:
@@ -19,3 +26,21 @@ async def answer(state: MessagesState) -> dict[str, Any]:
 
 
 graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
+
+
+def _extend(state: list[str], writes: Sequence[list[str]]) -> list[str]:
+    return [*state, *(entry for write in writes for entry in write)]
+
+
+class Journal(TypedDict):
+    """A log whose entries are rebuilt from what each step wrote."""
+
+    log: Annotated[list[str], DeltaChannel(_extend, snapshot_frequency=1000)]
+
+
+def count(state: Journal) -> dict[str, Any]:
+    """Say how many entries there are."""
+    return {"log": [f"after {len(state['log'])}"]}
+
+
+journal = StateGraph(Journal).add_node("count", count).add_edge(START, "count").compile()

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import os
 import shutil
+import subprocess
 import sys
 import time
 import uuid
@@ -19,8 +20,10 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
+from langgraph_sdk.errors import InternalServerError
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import items
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.support.checkpoints import thread_config
 from tools.engine import Engine
@@ -32,6 +35,7 @@ HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / ".venv-server" / "bin" / "langgraph"
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 AGENT = "agent"
+JOURNAL = "journal"
 RUNS_AT_ONCE = 30
 POLL_SECONDS = 0.2
 CLEANED_SECONDS_MAX = 20
@@ -178,6 +182,72 @@ def test_a_run_that_is_rolled_back_leaves_nothing(server: SyncLangGraphClient) -
         time.sleep(POLL_SECONDS)
     assert server.threads.get_history(thread_id, limit=100) == before
     assert _last(_run(server, thread_id, "Two.")) == "One. Two."
+
+
+def _written(server: SyncLangGraphClient, runs: int) -> tuple[str, list[str]]:
+    """Let a new thread write into its delta channel; return its id and what the channel has then."""
+    thread_id = server.threads.create()["thread_id"]
+    log: list[str] = []
+    for number in range(runs):
+        said: dict[str, Any] = {"log": [f"entry {number}"]}
+        server.runs.wait(thread_id, JOURNAL, input=said)
+        log += [f"entry {number}", f"after {len(log) + 1}"]
+    return thread_id, log
+
+
+def test_a_delta_channel_is_whole_and_its_reading_is_the_savers(
+    server: SyncLangGraphClient, saver: DynamoDBSaver
+) -> None:
+    thread_id, log = _written(server, 10)
+    state: Any = server.threads.get_state(thread_id)
+    assert state["values"]["log"] == log
+    # What is in the middle of the way back goes, behind everybody's back.
+    history = [*saver.list(thread_config(thread_id))]
+    middle = history[len(history) // 2].checkpoint["id"]
+    at = items.partition(thread_id)
+    key = items.key(at.pk, items.checkpoint_prefix(middle))
+    saver._blocking.run(saver._table.send("delete_item", Key=key))
+    with pytest.raises(InternalServerError):
+        server.threads.get_state(thread_id)
+
+
+IN_THE_SERVER = """
+import asyncio, sys, typing
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph_api._checkpointer import _adapter
+from langgraph_grpc_common.conversion.checkpoint import prune_strategy_from_proto
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._operations.delete import checked_count
+from langgraph.checkpoint.dynamodb.server import checkpointer
+
+async def main():
+    async with checkpointer():
+        adapter = _adapter._CustomCheckpointerAdapter
+        for name, inherited in vars(BaseCheckpointSaver).items():
+            ours = getattr(DynamoDBSaver, name)
+            if asyncio.iscoroutinefunction(inherited) and ours is not inherited:
+                if getattr(adapter, name) is inherited:
+                    print("not handed on:", name)
+
+asyncio.run(main())
+strategies = typing.get_args(typing.get_type_hints(prune_strategy_from_proto)["return"])
+for each in strategies:
+    checked_count(each, None)
+print(len(strategies), "strategies")
+"""
+
+
+@pytest.mark.usefixtures("_configured")
+def test_the_server_hands_on_every_method_and_every_strategy_is_known() -> None:
+    done = subprocess.run(  # noqa: S603  # The server's interpreter, with a program of this file.
+        [str(PROGRAM.with_name("python")), "-c", IN_THE_SERVER],
+        env={**os.environ, "DATABASE_URI": ":memory:", "REDIS_URI": "redis://none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "2 strategies\n"), done.stderr
 
 
 async def test_thirty_runs_at_once(address: str) -> None:

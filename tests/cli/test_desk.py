@@ -51,6 +51,7 @@ def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
 ) -> None:
     desk = Desk(Reach("table"), Output(as_json=False))
     monkeypatch.setattr(Desk, "run", lambda *_: None)
+    monkeypatch.setattr(Desk, "_check_endpoint", lambda _: None)
     assert desk.announce_scan() is None
     assert "dynamodb:DescribeTable" in capsys.readouterr().err
 

@@ -132,7 +132,7 @@ def test_an_endpoint_without_an_answer_is_a_problem(run_at: Run) -> None:
     ended = run_at("doctor", "--table", "a-table", "--json", "--endpoint-url", "http://127.0.0.1:9")
     assert ended.code == 8
     (table,) = [each for each in ended.json if each["check"] == "table"]
-    assert "check endpoint_url" in table["remedy"]
+    assert "check --endpoint-url" in table["remedy"]
     assert ended.json[-1] == table
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 GROUP: Any = get_command(app)
 COMMANDS: dict[str, Any] = GROUP.commands
 SHARED = {"--table", "--endpoint-url", "--region", "--profile", "--config", "--json", "--help"}
-PRINTING = ("template", "schema")
+PRINTING = ("template", "schema", "docs")
 
 
 def rows(document: str, heading: str) -> dict[str, str]:
@@ -27,9 +27,9 @@ def rows(document: str, heading: str) -> dict[str, str]:
     return {first.strip("`"): second for first, second in table[1:]}
 
 
-def test_readme_has_every_command_as_help_has_it() -> None:
+def test_the_document_has_every_command_as_help_has_it() -> None:
     said = {name: command.help.split("\n")[0] for name, command in COMMANDS.items()}
-    assert rows("README.md", "Command line") == said
+    assert rows("docs/command-line.md", "Commands") == said
 
 
 def test_the_exit_codes_are_documented() -> None:
@@ -52,7 +52,7 @@ def test_help_is_complete(name: str, run_at: Run) -> None:
 
 
 def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
-    changing = {"verify", "setup", "import", "copy", "restore", "prune", "delete", "migrate"}
+    changing = {"verify", "setup", "import", "copy", "restore", "set-ttl", "prune", "delete", "migrate"}
     options = {
         name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()
     }

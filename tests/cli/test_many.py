@@ -98,7 +98,10 @@ def test_threads_are_deleted_by_a_file_side_by_side(
     file = tmp_path / "threads"
     file.write_bytes("\r\n".join(["\ufeff" + threads[0], *threads[1:4], "", "not\rthere"]).encode())
     ended = run("delete", "-f", str(file), "--table", shared, "--yes")
-    assert (ended.code, ended.out) == (0, "deleted: 5 threads\n")
+    assert (ended.code, ended.out) == (
+        3,
+        "deleted: 4 threads\nnot\\u000dthere: the table has no such thread\n",
+    )
     assert [count(saver, each) for each in threads] == [0, 0, 0, 0, 3, 3]
 
 
@@ -121,7 +124,8 @@ def test_what_runs_stored_is_deleted(run: Run, shared: str, saver: DynamoDBSaver
     ended = run("delete", "--run-id", run_id, "--table", shared, "--yes")
     assert ended.out == f"deleted from: {thread}\n"
     assert count(saver, thread) == kept
-    assert run("delete", "--run-id", run_id, "--table", shared, "--yes").out == "deleted from: no thread\n"
+    again = run("delete", "--run-id", run_id, "--table", shared, "--yes")
+    assert (again.code, again.err) == (3, f"error: no checkpoint was stored by run {run_id!r}\n")
     assert run("delete", thread, "--run-id", run_id, "--table", shared, "--yes").code == 2
 
 
@@ -217,6 +221,65 @@ def test_what_cannot_be_meant_is_refused(
     assert says in " ".join(ended.err.split())
 
 
+# Threads that are not there
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("copy", "{}", "copy"),
+        ("copy", "{}", "copy", "--dry-run"),
+        ("delete", "{}"),
+        ("delete", "{}", "--dry-run"),
+        ("prune", "{}"),
+        ("prune", "{}", "--dry-run"),
+        ("set-ttl", "{}", "--never"),
+        ("set-ttl", "{}", "--never", "--dry-run"),
+        ("verify", "{}"),
+        ("cost", "{}"),
+        ("history", "{}"),
+        ("show", "{}"),
+        ("diff", "{}"),
+        ("export", "{}"),
+        ("delete", "--run-id", "{}"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("kind", ["never stored", "deleted"])
+def test_a_thread_that_is_not_there_is_told_by_the_exit_code(
+    run: Run, shared: str, saver: DynamoDBSaver, thread: str, arguments: tuple[str, ...], kind: str
+) -> None:
+    if kind == "deleted":
+        # The thread's epoch outlives it.
+        saver.delete_thread(thread)
+    name = thread if kind == "deleted" else f"{uuid.uuid4()}"
+    can_agree = arguments[0] in ("copy", "delete", "prune", "set-ttl")
+    filled = [each.format(name) for each in arguments]
+    ended = run(*filled, "--table", shared, *(["--yes"] if can_agree else []))
+    assert ended.code == 3
+    assert "error: " in ended.err
+
+
+@pytest.mark.parametrize("command", ["copy", "delete", "prune", "cost", "verify"])
+def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
+    run: Run, shared: str, thread: str, tmp_path: Path, command: str
+) -> None:
+    arguments = [command, thread, "not there"]
+    if command == "copy":
+        file = tmp_path / "pairs"
+        file.write_text(f"{thread}\t{thread} copy\nnot there\tcopy\n")
+        arguments = ["copy", "--from-file", str(file)]
+    agreed = ["--yes"] if command in ("copy", "delete", "prune") else []
+    ended = run(*arguments, "--table", shared, *agreed)
+    assert ended.code == 3
+    assert "1 thread not found; `threads` lists those that there are" in ended.err
+    assert "not there" in ended.out + ended.err
+    if command != "delete":
+        assert run(*arguments, "--table", shared, *agreed, "--json").json["absent"] == (
+            ["not there\tcopy"] if command == "copy" else ["not there"]
+        )
+
+
 # Copying
 
 
@@ -287,9 +350,15 @@ def test_ages_are_read() -> None:
 
 
 def test_ctrl_c_ends_the_process_and_what_was_done_is_noted(
-    shared: str, engine: Engine, tmp_path: Path
+    shared: str, engine: Engine, client: DynamoDBClient, thread: str, tmp_path: Path
 ) -> None:
     threads, done = tmp_path / "threads", tmp_path / "done"
+    (head, *_) = [each for each in all_items(client, shared, begins="C#") if thread in each["PK"]["S"]]
+    copies: list[Any] = [
+        {"PutRequest": {"Item": {**head, "PK": {"S": f"{number}#"}}}} for number in range(500)
+    ]
+    for start in range(0, 500, 25):
+        client.batch_write_item(RequestItems={shared: copies[start : start + 25]})
     threads.write_text("\n".join(map(str, range(500))))
     # A shell that starts the tests in the background lets them, and all that they start, ignore it.
     program = (

@@ -64,13 +64,13 @@ def test_nothing_is_moved_unless_somebody_agrees(
 ) -> None:
     ended = run("migrate", "--from", place, "--table", shared)
     assert ended.code == 7
-    assert f"threads into table {shared}?" in ended.err
+    assert f"Move 3 threads into table {shared}?" in ended.err
     dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run", "--json")
     assert dry.json == {"threads": 2, "checkpoints": 4, "already_there": 0}
     assert [count(saver, each) for each in threads] == [0] * 3
     run("migrate", threads[0], "--from", place, "--table", shared, "--yes")
     dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run")
-    assert dry.out == "would move: 2 checkpoints of 2 threads; 2 are there already\n"
+    assert dry.out == "would move: 2 checkpoints of 2 threads; already there: 2\n"
 
 
 def test_and_back_by_a_file_of_ids(
@@ -86,7 +86,7 @@ def test_and_back_by_a_file_of_ids(
     assert ended.code == 8
     assert "threads: " in ended.out
     assert "nobody: absent" in ended.out
-    assert "1 threads were not moved to their end" in ended.err
+    assert "1 thread not moved to the end" in ended.err
     with closing(sqlite3.connect(tmp_path / "back.db")) as connection:
         assert [count(SqliteSaver(connection), each) for each in threads] == [0, 2, 2]
 
@@ -126,4 +126,4 @@ def test_who_interrupts_it_is_told_how_far_it_came(
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.migrate.migrate_threads", interrupted)
     ended = run("migrate", "--from", place, "--table", shared, "--yes")
     assert ended.code == 130
-    assert "2 checkpoints were moved before this ended" in ended.err
+    assert "moved before this ended: 2 checkpoints" in ended.err

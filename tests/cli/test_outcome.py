@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import builtins
 import io
+import re
+import socket
+import subprocess
 import sys
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ProfileNotFound,
+    ReadTimeoutError,
+)
 from typer.testing import CliRunner
 
-from langgraph.checkpoint.dynamodb import __main__, cli
-from langgraph.checkpoint.dynamodb.cli import threads
+from langgraph.checkpoint.dynamodb import cli
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
+from langgraph.checkpoint.dynamodb.cli import printed, threads
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, CommandError, Exit, explained
 from langgraph.checkpoint.dynamodb.errors import (
@@ -26,6 +38,9 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
 )
 from tests.cli.conftest import Run
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
 
 local = pytest.mark.engines("dynamodb-local")
 THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "Scan")
@@ -124,13 +139,44 @@ def test_what_nobody_has_foreseen_is_raised(run: Run, table: str, monkeypatch: p
         run("threads", "--table", table)
 
 
-@pytest.mark.parametrize("name", ["template", "schema"])
+@pytest.mark.parametrize("words", ["template", "schema", "docs", "docs bad-days", "docs docs/wire.md"])
+@pytest.mark.parametrize("main", [printed.main, cli.main], ids=["python -m", "langgraph-dynamodb"])
 def test_what_is_printed_is_what_python_prints(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str,
+    main: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["langgraph.checkpoint.dynamodb", name])
-    __main__.main()
-    assert CliRunner().invoke(app, [name]).stdout == capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", *words.split()])
+    main()
+    printed = capsys.readouterr().out
+    assert CliRunner().invoke(app, words.split()).stdout == printed
+    assert len(printed.splitlines()) > 10
+
+
+def test_a_document_that_is_not_there_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = CliRunner().invoke(app, ["docs", "nowhere"])
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "no document 'nowhere'; `langgraph-dynamodb docs` lists" in ended.stderr
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "docs", "nowhere"])
+    with pytest.raises(SystemExit, match="2"):
+        printed.main()
+    assert "no document 'nowhere'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--version", "docs"])
+def test_what_is_printed_takes_neither_a_saver_nor_an_extra(words: str) -> None:
+    program = (
+        "import sys\n"
+        "from langgraph.checkpoint.dynamodb.cli import main\n"
+        f"sys.argv[1:] = {[words]!r}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "loaded = {'langgraph.checkpoint.dynamodb.saver', 'langgraph.checkpoint.base', 'typer', 'rich', 'boto3'}\n"
+        "assert not loaded & sys.modules.keys(), loaded & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603
 
 
 @pytest.fixture
@@ -173,6 +219,68 @@ def test_main_runs_the_command_line_and_prints_what_the_terminal_has_not(
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with pytest.raises(SystemExit):
         cli.main()
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "show", "thread-1"])
+    # No table is named.
+    with pytest.raises(SystemExit, match="4"):
+        cli.main()
     terminal.write("●")
     terminal.flush()
     assert terminal.buffer.getvalue() == b"0.1.0\n\\u25cf"
+
+
+# In the terms of the command line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NoRegionError(),
+        EndpointConnectionError(endpoint_url="http://nowhere"),
+        ClientError({"Error": {"Code": "ExpiredToken", "Message": ""}}, "Query"),
+        ClientError({"Error": {"Code": "InvalidAccessKeyId", "Message": ""}}, "Query"),
+        NoCredentialsError(),
+        ProfileNotFound(profile="agents"),
+    ],
+    ids=lambda error: type(error).__name__ + getattr(error, "response", {}).get("Error", {}).get("Code", ""),
+)
+def test_a_remedy_names_options_of_the_command_line(error: Exception) -> None:
+    found = explained(error, "threads")
+    assert found is not None
+    assert not re.search("region_name|endpoint_url|session=", str(found))
+    assert re.search("--(region|endpoint-url|profile)", str(found))
+    wrapped = CheckpointerConfigurationError("check table_name, region_name and session=")
+    wrapped.__cause__ = error
+    assert str(explained(wrapped, "threads")) == "check --table, --region and --profile"
+
+
+def test_what_names_a_place_in_a_file_stays_as_it_is() -> None:
+    error = CheckpointerConfigurationError(
+        "agent.yaml, line 3: region_name: is unknown; there is endpoint_url"
+    )
+    assert str(explained(error, "threads")) == str(error)
+
+
+def test_a_key_that_is_missing_is_named_as_a_file_has_it() -> None:
+    assert "`encryption_key` and `serde` in the file" in str(
+        explained(UnreadableError("no cipher"), "threads")
+    )
+
+
+@local
+def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run, engine: Engine) -> None:
+    ended = run("history", "thread-1", "--table", "nowhere", "--region", "eu-west-3")
+    assert ended.code == 4
+    assert "check --table and --region" in ended.err
+    assert "or run `langgraph-dynamodb setup` for development" in ended.err
+    assert f"looked in region eu-west-3, at {engine.endpoint_url}" in " ".join(ended.err.split())
+
+
+def test_an_endpoint_that_does_not_answer_is_not_waited_for(run_at: Run) -> None:
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        ended = run_at("show", "t", "--table", "x", "--region", "eu-west-1", "--endpoint-url", url)
+    assert ended.code == 6
+    assert "no answer from DynamoDB for table x" in ended.err
+    # It takes ten seconds; a saver would try for over a minute.
+    assert time.monotonic() - began < 50

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import restore as restore_module
+from langgraph.checkpoint.dynamodb.migrate import stored_thread
 from tests.cli.conftest import Run, config
 from tests.migrate.threads import WAITING, answer
 from tests.support import graphs
@@ -96,7 +96,7 @@ def test_what_is_wrong_ends_with_its_code(
     assert code(thread, "--from", shared) == 2
     assert code(thread, "--from", "no-such-table") == 4
     with saver.thread_lock(thread), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(restore_module, "_LOCK_WAIT_SECONDS", 0.0)
+        patch.setattr(stored_thread, "LOCK_WAIT_SECONDS", 0.0)
         Conversation(saver, thread).put(said=["bad"])
         assert code(thread, "--from", restored) == 6
 
@@ -107,15 +107,15 @@ import os, signal, sys
 from langgraph.checkpoint.dynamodb._operations.copy import _Copy
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.cli import main
-from langgraph.checkpoint.dynamodb.migrate import restore
+from langgraph.checkpoint.dynamodb.migrate import stored_thread
 
-restore._LOCK_TTL_SECONDS = 1.0
+stored_thread.LOCK_TTL_SECONDS = 1.0
 writing, run, namespaces = Table.batch_write, _Copy.run, []
 
-def note(copy):
+def note(copy, *arguments):
     if copy._read is not copy._table and copy._read.name != copy._table.name:
         namespaces.append(copy._target.namespace)
-    return run(copy)
+    return run(copy, *arguments)
 
 def write(table, puts=(), deletes=()):
     puts = list(puts)
@@ -131,7 +131,7 @@ main()
 
 
 @pytest.mark.search
-def test_a_process_that_is_killed_half_way_leaves_a_thread_to_go_on_with_and_the_command_ends_well(
+def test_a_process_that_is_killed_half_way_shows_no_half_thread_and_the_command_ends_well(
     run: Run,
     engine: Engine,
     shared: str,
@@ -147,6 +147,7 @@ def test_a_process_that_is_killed_half_way_leaves_a_thread_to_go_on_with_and_the
     restored = make_table()
     _copy(client, shared, restored, thread)
     after = answer(saver, thread)
+    was = stored_values(saver, config(thread))
     words = ("restore", thread, "--from", restored, "--table", shared, "--yes")
     process = subprocess.run(  # noqa: S603
         [sys.executable, "-c", KILLED, *words, "--endpoint-url", engine.endpoint_url],
@@ -155,15 +156,20 @@ def test_a_process_that_is_killed_half_way_leaves_a_thread_to_go_on_with_and_the
         check=False,
     )
     assert process.returncode == -signal.SIGKILL
-    left = [each.checkpoint["id"] for each in open_saver(shared).list(config(thread))]
-    assert set(left) < set(checkpoints)
-    # The agent waits where it waited at the point in time, in its subgraph's subgraph.
-    waiting = graphs.subgraphs(None)(open_saver(shared)).get_state(config(thread), subgraphs=True)
-    assert waiting.next == ("middle",)
+    # A copy hides a namespace until all of it is there, the root's last; what was there is under the other id.
+    namespaces = {
+        each.config["configurable"]["checkpoint_ns"] for each in open_saver(shared).list(config(thread))
+    }
+    assert namespaces
+    assert "" not in namespaces
+    kept = f"{thread}.before-{restored}"
+    assert stored_values(open_saver(shared), config(kept)) == was
+    hidden = graphs.subgraphs(None)(open_saver(shared)).get_state(config(thread), subgraphs=True)
+    assert (hidden.values, hidden.next) == ({}, ())
     ended = run(*words)
     assert (ended.code, ended.out) == (
         0,
-        f"{thread}: {len(checkpoints)} checkpoints restored; what was there is {thread}.before-{restored}\n",
+        f"{thread}: {len(checkpoints)} checkpoints restored; what was there is {kept}\n",
     )
     assert [each.checkpoint["id"] for each in open_saver(shared).list(config(thread))] == checkpoints
     assert answer(open_saver(shared), thread) == after

@@ -13,7 +13,7 @@ from tests.cli.conftest import RUN_ID, Run
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table
 from tests.infra.test_policies import POLICIES as DOCUMENTS
-from tests.support.checkpoints import all_items, store, thread_config
+from tests.support.checkpoints import Conversation, all_items, store, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -48,17 +48,40 @@ def test_a_scan_says_before_what_it_reads_and_costs(run: Run, table: str) -> Non
     assert "Scanning" not in ended.out
 
 
-def test_a_limit_ends_the_scan_and_says_that_there_may_be_more(run: Run, table: str) -> None:
+def test_a_limit_shows_the_newest_threads_of_the_whole_table(
+    run: Run, shared: str, saver: DynamoDBSaver
+) -> None:
+    # The order of partitions has nothing to do with that of time.
+    names = [f"thread {number}" for number in range(60)]
+    for name in names:
+        Conversation(saver, name).put(small=1)
+    Conversation(saver, names[0]).put(small=2)
+    Conversation(saver, "only a subgraph", "child").put(small=1)
+    ended = run("threads", "--table", shared, "--limit", "3", "--json")
+    assert [each["thread_id"] for each in ended.json] == [names[0], names[59], names[58]]
+    assert "These are the newest 3 of 61 threads; --limit 0 lists all." in ended.err
+    ended = run("threads", "--table", shared, "--limit", "0", "--json")
+    assert len(ended.json) == 61
+    assert "These are" not in ended.err
+    assert "These are" not in run("threads", "--table", shared, "--limit", "61").err
+
+
+def test_what_a_limited_scan_did_not_read_is_told(
+    run: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._ROUNDS_MAX", 1)
     ended = run("threads", "--table", table, "--limit", "2", "--json")
     assert len(ended.json) == 2
-    assert "--limit 0 lists all" in ended.err
-    assert len(run("threads", "--table", table, "--limit", "0", "--json").json) == 4
+    assert "in the part of the table that was read; there may be newer ones" in ended.err
 
 
 def test_threads_of_a_run_need_no_scan(run: Run, table: str) -> None:
     ended = run("threads", "--table", table, "--run-id", RUN_ID, "--json")
     assert {each["thread_id"] for each in ended.json} == {"chat", "forked"}
     assert ended.err == ""
+    ended = run("threads", "--table", table, "--run-id", RUN_ID, "--limit", "1", "--json")
+    assert len(ended.json) == 1
+    assert "These are 1 of the run's 2 threads, in no order" in ended.err
 
 
 def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(

@@ -12,8 +12,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format.looking import LookingSerializer, Stored, looking
+from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb.cli.values import (
-    as_json,
     brief,
     cut,
     readable,

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import Verification
 from langgraph.checkpoint.dynamodb.cli.verify import _lines
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, config
+from tests.support import graphs
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from tools.engine import Engine
+
 pytestmark = pytest.mark.engines("dynamodb-local")
+KEYS = {"right": "1" * 16, "wrong": "2" * 16}
 
 
 @pytest.fixture
@@ -46,13 +53,13 @@ def test_a_table_with_one_damaged_thread_is_explained(run: Run, shared: str) -> 
     ended = run("verify", "--all", "--table", shared)
     assert ended.code == 8
     assert "Scanning table" in ended.err
-    assert "2 threads are not sound" in ended.err
+    assert "2 threads not sound" in ended.err
     assert ended.out.startswith("verified: 4 threads, 5 checkpoints, 0 tasks, ")
     lines = ended.out.splitlines()[1:]
     assert {line.split(":")[0] for line in lines} == {"damaged", "orphans", "forgotten"}
     (damaged,) = [line for line in lines if line.startswith("damaged")]
     assert "needs segments that are not in the table" in damaged
-    assert any("1 segments" in line and "that nothing names" in line for line in lines)
+    assert any("1 segment (" in line and "that nothing names" in line for line in lines)
     assert any("unknown namespace: 'child:1'" in line for line in lines)
 
 
@@ -76,7 +83,7 @@ def test_a_repair_removes_what_nothing_can_reach(
     assert len(all_items(client, shared)) == before
     ended = run("verify", "--all", "--repair", "--yes", "--table", shared)
     assert ended.code == 8
-    assert "1 threads are not sound" in ended.err
+    assert "1 thread not sound" in ended.err
     assert {"orphans: repaired", "forgotten: repaired"} <= set(ended.out.splitlines())
     after = run("verify", "--all", "--table", shared, "--json").json["threads"]
     assert [each["thread_id"] for each in after if not each["sound"]] == ["damaged"]
@@ -100,17 +107,18 @@ def test_a_thread_that_cannot_be_repaired_is_told(
     ended = run("verify", "orphans", "--repair", "--yes", "--table", shared)
     assert ended.code == 8
     assert "a deletion is under way" in ended.out
-    assert "orphans: thread 'orphans' is being deleted or pruned by another call" in ended.out
+    assert "orphans: Thread 'orphans' is being deleted or pruned by another call" in ended.out
     assert "could not be served" in ended.err
 
 
 def test_everything_that_is_found_is_said() -> None:
-    assert _lines(Verification("t")) == ["the table has nothing of it"]
     found = Verification(
         "t",
         items=9,
         flaws=3,
         messages=["one"],
+        unreadable=10,
+        why_unreadable="the key is another",
         abandoned=2,
         empty_namespaces=1,
         recent=4,
@@ -122,10 +130,82 @@ def test_everything_that_is_found_is_said() -> None:
     assert _lines(found) == [
         "damaged: one",
         "damaged: 2 more like these",
-        "left over: 2 tasks' writes without a checkpoint, 1 empty namespaces; --repair removes them",
-        "5 checkpoints that were never acknowledged, and are passed over",
+        "cannot be opened: 10 segments and checkpoints, whose checksums are right; the first: the key is another",
+        "left over: writes of 2 tasks without a checkpoint, 1 empty namespace; --repair removes them",
+        "5 checkpoints never acknowledged, which readers pass over",
         "6 whole checkpoints that may not have been acknowledged",
         "8 older checkpoints whose delta channels cannot be rebuilt since runs were deleted",
         "4 segments and tasks that a put under way may need",
         "7 expired checkpoints",
     ]
+
+
+# Threads that are healthy, and a key that is not theirs
+
+
+@pytest.fixture
+def encrypted(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]) -> str:
+    """Give a table with encrypted threads: with large values, writes, a subgraph, and delta channels."""
+    name = make_table()
+    saver = open_saver(name, serde=EncryptedSerializer.from_pycryptodome_aes(key=KEYS["right"].encode()))
+    for thread in ("one", "two"):
+        for namespace in ("", "child:1"):
+            talk = Conversation(saver, thread, namespace)
+            talk.put(large=noise(150_000))
+            saver.put_writes(talk.config, [("large", noise(60_000, 1))], "task")
+            talk.put(large=noise(150_000), small=1)
+    graphs.journal(saver).invoke({}, config("delta"))
+    return name
+
+
+@pytest.mark.parametrize("key", ["right", "wrong", None])
+def test_a_key_that_is_not_the_threads_is_no_damage(
+    run: Run,
+    encrypted: str,
+    engine: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str | None,
+) -> None:
+    content: dict[str, object] = {"table_name": encrypted, "endpoint_url": engine.endpoint_url}
+    if key is not None:
+        monkeypatch.setenv("KEY_OF_THREADS", KEYS[key])
+        content["encryption_key"] = {"environment": "KEY_OF_THREADS"}
+    file = tmp_path / "agent.yaml"
+    file.write_text(json.dumps({"checkpointer": {"type": "dynamodb", "config": content}}))
+    ended = run("verify", "--all", "--config", str(file))
+    assert "damaged" not in ended.out
+    assert "left over" not in ended.out
+    if key == "right":
+        assert (ended.code, len(ended.out.splitlines())) == (0, 1)
+        return
+    assert ended.code == 9
+    assert "3 threads could not be opened" in ended.err
+    lines = ended.out.splitlines()[1:]
+    assert sorted(line.split(":")[0] for line in lines) == ["delta", "one", "two"]
+    assert all(": cannot be opened: " in line for line in lines)
+
+
+def test_damage_is_found_without_the_key_too(run: Run, encrypted: str, client: DynamoDBClient) -> None:
+    segments = [each for each in all_items(client, encrypted, begins="S#") if each["PK"]["S"] == "one#"]
+    data = segments[0]["data"]["B"]
+    broken = {**segments[0], "data": {"B": data[:-1] + bytes([data[-1] ^ 1])}}
+    client.put_item(TableName=encrypted, Item=broken)
+    ended = run("verify", "one", "two", "--table", encrypted)
+    assert ended.code == 8
+    assert "1 thread not sound" in ended.err
+    damaged = [line for line in ended.out.splitlines() if ": damaged: " in line]
+    assert {line.split(":")[0] for line in damaged} == {"one"}
+
+
+def test_a_deleted_thread_is_none_of_those_that_a_scan_finds(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    name = make_table()
+    saver = open_saver(name)
+    for thread in ("kept", "deleted"):
+        Conversation(saver, thread).put(small=1)
+    saver.delete_thread("deleted")
+    ended = run("verify", "--all", "--table", name)
+    assert ended.code == 0
+    assert ended.out.startswith("verified: 1 thread, 1 checkpoint, 0 tasks, 0 segments, ")

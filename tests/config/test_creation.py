@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
     acreate_checkpointer,
     create_checkpointer,
+    open_checkpointer,
 )
 from tools.engine import Engine
 
@@ -242,3 +244,43 @@ async def test_a_package_that_is_missing_says_what_to_install(
             await opened
         assert str(caught.value).startswith(f"type: {section['type']} needs what is not installed here (")
         assert str(caught.value).endswith(install)
+
+
+# Without `with`
+
+
+@pytest.mark.parametrize("create", [create_checkpointer, acreate_checkpointer])
+def test_what_is_no_checkpointer_yet_says_so_to_who_compiles(create: Any) -> None:
+    with pytest.raises(TypeError, match=r"or at module level `checkpointer = open_checkpointer\(\.\.\.\)`"):
+        _builder().compile(checkpointer=create({"type": "memory"}))
+    with pytest.raises(AttributeError, match=r"get_tuple: this is the context manager .* use `(async )?with"):
+        create({"type": "memory"}).get_tuple(THREAD)
+    assert len({create(), create()}) == 2
+
+
+def test_one_line_is_enough_at_module_level() -> None:
+    graph = _builder().compile(checkpointer=open_checkpointer({"type": "memory"}))
+    graph.invoke({"messages": []}, THREAD)
+    assert graph.get_state(THREAD).values["messages"]
+    assert open_checkpointer({"type": "memory", "enabled": False}) is None
+
+
+def test_at_module_level_it_is_closed_with_the_process(tmp_path: Path) -> None:
+    program = """
+import atexit, sqlite3, sys
+
+def look():
+    try:
+        saver.conn.execute("SELECT 1")
+    except sqlite3.ProgrammingError:
+        print("closed")
+
+atexit.register(look)
+from langgraph.checkpoint.dynamodb import open_checkpointer
+saver = open_checkpointer({"type": "sqlite", "config": {"db_file": sys.argv[1]}})
+print(saver.conn.execute("SELECT 'open'").fetchone()[0])
+"""
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program, str(tmp_path / "db")], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split() == ["open", "closed"]

@@ -43,6 +43,9 @@ def test_an_unknown_type() -> None:
 
 
 def test_unknown_keys() -> None:
+    assert _error(type="dynamodb", config={"table_name": "t", "boto_config": {}}) == (
+        "config.boto_config: is unknown here; it is client_config here"
+    )
     assert _error(typ="memory") == "typ: is unknown here; did you mean type? there are type, config, enabled"
     assert _error(type="sqlite", config={"db_file": "x", "file": 1}).startswith(
         "config.file: is unknown here; did"

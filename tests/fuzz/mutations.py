@@ -126,7 +126,7 @@ def odd_keys(draw: Draw, thread: Thread) -> Damaged:
     """An item more, which somebody put under a sort key of their own; what is sealed in it is sealed for that key."""
     old = draw(st.sampled_from(thread.items))
     sk = draw(ODD_KEYS)
-    new = {**old, SORT_KEY: {"S": sk}, items.ENTERED: {"B": b"entered"}}
+    new = {**old, SORT_KEY: {"S": sk}, items.REGISTERED: {"B": b"entered"}}
     for name, part in items.parts_of(old):
         if part.sealed:
             raw = open_part(thread.codec, old, name, part, thread.indexes)

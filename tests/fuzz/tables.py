@@ -39,7 +39,6 @@ Operation = Callable[[Table], Op[Any]]
 
 ROUNDS_MAX = 2_000
 REQUESTS_MAX = 10_000
-FORMAT = 2
 
 # Nothing that a mutation makes up is ever called: only types that LangGraph knows to be harmless are revived.
 _STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -206,8 +205,8 @@ def _segmented() -> list[Item]:
 @functools.cache
 def threads() -> dict[str, Thread]:
     """One thread of every kind; the fixtures that every release has to read are among them."""
-    small = {name: Thread(tuple(read_items(FORMAT, name)), PLAIN) for name in ("plain", "delta")}
-    encrypted = Thread(tuple(read_items(FORMAT, "encrypted")), ENCRYPTED)
+    small = {name: Thread(tuple(read_items(name)), PLAIN) for name in ("plain", "delta")}
+    encrypted = Thread(tuple(read_items("encrypted")), ENCRYPTED)
     return {**small, "encrypted": encrypted, "segmented": Thread(tuple(_segmented()), PLAIN)}
 
 

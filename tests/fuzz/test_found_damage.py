@@ -28,17 +28,20 @@ def test_a_thread_item_whose_epoch_is_no_epoch_is_damage(operation: str) -> None
         run(loaded(thread), threads()["plain"].changes()[operation])
 
 
-def test_a_namespace_entry_without_its_mark_is_damage() -> None:
-    thread = _damaged("N#sub|inner:%231", items.ENTERED, None)
+def test_a_namespace_marker_without_its_token_is_damage() -> None:
+    thread = _damaged("N#sub|inner:%231", items.REGISTERED, None)
     with pytest.raises(CheckpointCorruptionError, match="SK='N#"):
         run(loaded(thread), threads()["plain"].changes()["delete_thread"])
 
 
-def test_an_entry_of_the_root_namespace_is_damage() -> None:
+def test_a_marker_of_the_root_namespace_is_damage() -> None:
     thread = threads()["plain"]
-    entry = {**items.key(items.partition(thread.thread_id).pk, items.NAMESPACES), items.ENTERED: {"B": b"1"}}
+    marker = {
+        **items.key(items.partition(thread.thread_id).pk, items.NAMESPACES),
+        items.REGISTERED: {"B": b"1"},
+    }
     with pytest.raises(CheckpointCorruptionError, match="SK='N#'"):
-        run(loaded(with_item(thread, {}, entry)), thread.changes()["delete_thread"])
+        run(loaded(with_item(thread, {}, marker)), thread.changes()["delete_thread"])
 
 
 def test_segments_that_change_places_in_a_body_are_damage() -> None:

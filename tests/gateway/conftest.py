@@ -67,7 +67,9 @@ def make_app(script: Script) -> Callable[..., FastAPI]:
     def make(**options: Any) -> FastAPI:
         if "principal" in options:
             options["authenticate"] = always(options.pop("principal"))
-        return create_gateway(DynamoDBSaver("threads"), **(options or {"insecure": True}))
+        return create_gateway(
+            DynamoDBSaver("threads"), **({"plain_json": True} | (options or {"insecure": True}))
+        )
 
     return make
 

@@ -81,6 +81,37 @@ _WORDS = [
     ",,;q=",
     "\xff",
 ]
+# What a parser may take longer over than over the bytes around it.
+_FRAGMENTS = [
+    b'"',
+    b"\\",
+    b'\\"',
+    b"[",
+    b"]",
+    b"[]",
+    b"[],",
+    b"{",
+    b"}",
+    b'{"":',
+    b",",
+    b":",
+    b" ",
+    b"9",
+    b"-",
+    b".",
+]
+_FRAGMENTS += [
+    b'"",',
+    b'"a":[],',
+    b"\\u0041",
+    b"\\ud83d\\ude00",
+    b"1e9,",
+    b"\x90",
+    b"\x91",
+    b"\x80",
+    b"\xa0",
+    b"\xc0",
+]
 
 
 @dataclass
@@ -109,6 +140,29 @@ def make_post(rng: random.Random) -> Post:
     if rng.random() < 0.1:
         headers[rng.choice(_HEADERS)] = rng.choice(_WORDS)
     return Post(endpoint, body, [(name.encode(), value.encode("latin-1")) for name, value in headers.items()])
+
+
+def make_bulky_post(rng: random.Random, bytes_max: int) -> Post:
+    """Make a request of a few hundred bytes that is large once it is decompressed, or has very many values."""
+    endpoint = rng.choice(ENDPOINTS)
+    media = rng.choice((JSON, MSGPACK))
+    document: Any = example(endpoint.model)
+    place = rng.choice(list(places_of_values(document)))
+    if rng.random() < 0.5:
+        # Good syntax: a long text, or lists of very many odd values in each other.
+        odd: Any = rng.choice(_ODD)
+        for count in rng.choice(((9_999,), (9_900, 9), (99, 99, 9))):
+            odd = [odd] * count
+        document = replaced(document, place, rng.choice((odd, "x" * bytes_max)))
+        body = _encoded(document, media, rng)
+    else:
+        body = _encoded(document, media, rng)
+        fragment = rng.choice(_FRAGMENTS) if rng.random() < 0.7 else rng.randbytes(rng.choice((1, 2, 5)))
+        at = rng.randrange(len(body) + 1)
+        body = body[:at] + fragment * ((bytes_max - len(body)) // len(fragment)) + body[at:]
+    compressed = zstd.compress(body[:bytes_max])
+    headers = [(b"content-type", media.name.encode()), (b"content-encoding", b"zstd")]
+    return Post(endpoint, compressed, headers)
 
 
 def _exchanged(document: Any, odd: Any, rng: random.Random) -> Any:

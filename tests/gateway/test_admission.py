@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, capacity
 from langgraph.checkpoint.dynamodb.gateway.places import Places
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
@@ -30,46 +30,80 @@ class Clock:
         return self.now
 
 
-def refused(rates: Rates, name: str) -> float | None:
+def refused(rates: Rates, who: Principal) -> float | None:
     """Count a request; give the seconds of its Retry-After where it is one too many."""
     try:
-        rates.take(name)
+        rates.take(who)
     except ProblemError as problem:
         return float(problem.headers["Retry-After"])
     return None
 
 
-def test_a_principal_has_its_burst_and_then_its_rate() -> None:
+A, B = Principal("a", "acme"), Principal("b", "acme")
+# Of another tenant, under the same name.
+OTHER = Principal("a", "other")
+
+
+def test_a_tenant_has_its_burst_and_then_its_rate_and_a_principal_three_quarters_of_both() -> None:
     clock = Clock()
-    rates = Rates(0.25, 3, clock)
-    assert [refused(rates, "a") for _ in range(4)] == [None, None, None, 4]
-    assert refused(rates, "b") is None
-    clock.now += 2
-    assert refused(rates, "a") == 2
-    clock.now += 2
-    assert [refused(rates, "a") for _ in range(2)] == [None, 4]
+    rates = Rates(0.25, 4, clock)
+    assert [refused(rates, A) for _ in range(4)] == [None, None, None, 6]
+    # What the one was refused costs the other nothing.
+    assert [refused(rates, B) for _ in range(2)] == [None, 4]
+    assert refused(rates, OTHER) is None
+    clock.now += 4
+    assert refused(rates, A) == 2
+    assert [refused(rates, B) for _ in range(2)] == [None, 4]
     clock.now += 1000
-    assert [refused(rates, "a") for _ in range(4)] == [None, None, None, 4]
+    assert [refused(rates, A) for _ in range(4)] == [None, None, None, 6]
+
+
+def test_a_tenant_has_no_more_for_having_many_principals() -> None:
+    rates = Rates(1, 100, Clock())
+    answers = [refused(rates, Principal(f"agent-{number}", "acme")) for number in range(300)]
+    assert answers.count(None) == 100
+    assert refused(rates, OTHER) is None
+
+
+def test_a_burst_of_one_is_one_for_a_principal_too() -> None:
+    assert refused(Rates(1, 1, Clock()), A) is None
 
 
 def test_names_that_anybody_can_make_up_take_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.rates._PRINCIPALS_MAX", 3)
-    rates = Rates(1, 1, Clock())
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.rates._BUCKETS_MAX", 3)
+    rates = Rates(1, 10, Clock())
     for name in "abcdef":
-        rates.take(name)
-    assert list(rates._buckets) == ["d", "e", "f"]
-    # Who asks goes on to be known.
-    assert refused(rates, "d") == 1
-    rates.take("g")
-    assert refused(rates, "d") == 1
+        rates.take(Principal(name, "acme"))
+    # Who asks goes on to be known, and so does its tenant.
+    assert list(rates._buckets) == [("acme", "e"), ("acme", "f"), ("acme",)]
+    assert [refused(rates, Principal("g", "acme")) for _ in range(5)] == [None] * 4 + [1]
+
+
+def test_what_no_configuration_says_the_machine_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert capacity.rate(Limits(requests_per_second=7)) == (7, 14)
+    assert capacity.rate(Limits(requests_per_second=7, burst_requests=3)) == (7, 3)
+    monkeypatch.setattr(capacity, "_sample_seconds", lambda: 1 / (35 * 200))
+    assert capacity.rate(Limits()) == (200, 400)
+    monkeypatch.setattr(capacity, "_sample_seconds", lambda: 1 / (35 * 50))
+    assert capacity.rate(Limits()) == (50, 100)
+    # However slow, it serves somebody.
+    monkeypatch.setattr(capacity, "_sample_seconds", lambda: 10.0)
+    assert capacity.rate(Limits()) == (1, 2)
+
+
+async def test_a_gateway_tells_what_it_has_measured(make_client: MakeClient) -> None:
+    limits = (await make_client().get("/about")).json()["limits"]
+    # A machine on which nobody would run it, and one that is not built yet.
+    assert 5 < limits["requests_per_second"] < 20_000
+    assert limits["burst_requests"] == 2 * limits["requests_per_second"]
 
 
 async def test_too_many_requests_are_told_when_to_come_again(make_client: MakeClient, script: Script) -> None:
-    limits = Limits(requests_per_second=0.5, burst_requests=2)
+    limits = Limits(requests_per_second=0.5, burst_requests=3)
     client = make_client(principal=Principal("agents"), limits=limits)
     answers = [await client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(3)]
     assert [each.status_code for each in answers] == [200, 200, 429]
-    assert answers[2].headers["retry-after"] in ("1", "2")
+    assert answers[2].headers["retry-after"] in ("1", "2", "3")
     assert len(script.asked) == 2
     assert (await client.get("/health")).status_code == 200
 
@@ -83,13 +117,16 @@ class Hall:
     def __init__(self, in_flight_max: int = 2, waiting_max: int = 6, waiting_seconds_max: float = 60) -> None:
         """Make places."""
         self._in_flight_max = in_flight_max
-        self.places = Places(in_flight_max, waiting_max, waiting_seconds_max)
+        limits = Limits(
+            in_flight_max=in_flight_max, waiting_max=waiting_max, request_seconds_max=waiting_seconds_max
+        )
+        self.places = Places(limits)
         self.served: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def come(self, *names: str) -> None:
-        """Let requests come one after the other; the first letter is the principal's name."""
+        """Let requests come one after the other; before the number are the tenant, in capitals, and the name."""
         for name in names:
             self.set_out(name)
             await self.settle()
@@ -121,7 +158,9 @@ class Hall:
         return [name for name, each in done.items() if isinstance(each.exception(), ProblemError)]
 
     async def _visit(self, name: str) -> None:
-        async with self.places.place(name[0]):
+        who = name.rstrip("0123456789")
+        tenant = who.rstrip("abcdefghijklmnopqrstuvwxyz")
+        async with self.places.place(Principal(who, tenant or who)):
             self.served.append(name)
             await self._leave[name].wait()
 
@@ -172,6 +211,38 @@ async def test_one_who_takes_all_it_can_keeps_nobody_else_waiting() -> None:
     assert hall.served[5:] == ["a3"]
     await hall.go(*(f"a{each}" for each in range(1, 10)))
     assert len(hall.served) == 12
+
+
+async def test_tenants_share_evenly_however_many_principals_each_has() -> None:
+    hall = Hall(in_flight_max=1, waiting_max=100)
+    many = [f"A{name}1" for name in "abcdefghij"]
+    await hall.come("Z1", *many, "B1", "B2", "B3")
+    for _ in range(7):
+        await hall.go(hall.served[-1])
+    assert [name[0] for name in hall.served] == list("ZABABABA")
+    await hall.empty()
+
+
+async def test_those_who_take_all_they_can_leave_places_to_whoever_comes_next() -> None:
+    hall = Hall(in_flight_max=64, waiting_max=1000)
+    crowds = [[f"{tenant}{name}{number}" for name in "ab" for number in range(60)] for tenant in "AB"]
+    await hall.come(*crowds[0])
+    # One principal has 36, another one of its tenant most of what is left to it.
+    assert [sum(each.startswith(who) for each in hall.served) for who in ("Aa", "Ab")] == [36, 9]
+    await hall.come(*crowds[1])
+    assert sum(each.startswith("B") for each in hall.served) == 14
+    await hall.come("C1", "D1", "E1")
+    assert hall.served[-3:] == ["C1", "D1", "E1"]
+
+
+async def test_where_too_many_wait_the_tenant_that_has_most_is_refused_before_its_neighbours() -> None:
+    hall = Hall(in_flight_max=1, waiting_max=4)
+    await hall.come("Z1", "Aa1", "Aa2", "Ab1", "B1")
+    await hall.come("B2")
+    assert hall.refused() == ["Aa2"]
+    await hall.come("Ac1")
+    assert hall.refused() == ["Aa2", "Ac1"]
+    await hall.empty()
 
 
 async def test_a_newcomer_does_not_overtake_who_waits() -> None:
@@ -268,8 +339,8 @@ async def test_requests_wait_for_their_turn_and_are_all_served(
     client = client_of(make_app(insecure=True, limits=Limits(in_flight_max=5)))
     posts = [client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(100)]
     assert {each.status_code for each in await asyncio.gather(*posts)} == {200}
-    # All but a quarter, which is kept for others.
-    assert most == 4
+    # Of five places, four are a tenant's, and three of these one principal's.
+    assert most == 3
     counted = (await client.get("/metrics")).text
     assert 'in_flight{endpoint="checkpoints/get-tuple"} 0' in counted
 

@@ -181,6 +181,31 @@ async def test_insecure_is_for_requests_of_this_machine(host: str, is_local: boo
         await anybody_on_this_machine(connection(client=None))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Forwarded",
+        "Via",
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Forwarded-Proto",
+        "x-forwarded-any",
+        "X-Real-IP",
+    ],
+)
+async def test_insecure_refuses_what_comes_through_a_proxy(header: str) -> None:
+    # Even one that says that it asks for this machine: strangers may send that header, too.
+    for value in ("203.0.113.9", "127.0.0.1", ""):
+        with pytest.raises(ProblemError, match="through a proxy"):
+            await anybody_on_this_machine(connection(headers={header: value}))
+
+
+async def test_insecure_refuses_nginx_as_it_is_installed() -> None:
+    assert await anybody_on_this_machine(connection(http_version="1.1")) is not None
+    with pytest.raises(ProblemError, match="through a proxy"):
+        await anybody_on_this_machine(connection(http_version="1.0"))
+
+
 async def test_who_is_nobody_gets_401_before_a_body_is_read(make_client: MakeClient, script: Script) -> None:
     client = make_client(principal=None)
     for path in ("/checkpoints/put", "/about", "/metrics", "/no-such-path"):

@@ -13,8 +13,8 @@ from typing import Any
 import ormsgpack
 import pytest
 
-from langgraph.checkpoint.dynamodb.gateway import Limits
-from langgraph.checkpoint.dynamodb.gateway.compression import Inflow, chosen_encoding
+from langgraph.checkpoint.dynamodb.gateway import Limits, compression
+from langgraph.checkpoint.dynamodb.gateway.compression import chosen_encoding
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.wire import GetSegments, GetTuple, Prune
 from tests.gateway.conftest import MakeClient, Script
@@ -267,19 +267,32 @@ async def test_a_window_that_would_take_much_memory_is_refused(make_client: Make
 async def test_a_bomb_is_stopped_while_it_is_decompressed(
     encoding: str, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bomb = COMPRESS[encoding](bytes(10**7))[: SMALL.body_bytes_max]
+    bomb = COMPRESS[encoding](bytes(10**7))
     sizes: list[int] = []
-    made = Inflow._decompressed
+    make = compression._DECOMPRESSORS[encoding]
 
-    def decompressed(*arguments: Any) -> bytes:
-        piece = made(*arguments)
-        sizes.append(len(piece))
-        return piece
+    class Counting:
+        def __init__(self) -> None:
+            self.decompressor = make()
 
-    monkeypatch.setattr(Inflow, "_decompressed", decompressed)
-    status, says = await post(make_client(insecure=True, limits=SMALL), bomb, content_encoding=encoding)
+        def decompress(self, data: bytes, max_length: int) -> bytes:
+            piece = self.decompressor.decompress(data, max_length)
+            sizes.append(len(piece))
+            return piece
+
+        @property
+        def unused_data(self) -> bytes:
+            return self.decompressor.unused_data
+
+        @property
+        def eof(self) -> bool:
+            return self.decompressor.eof
+
+    monkeypatch.setattr(compression, "_DECOMPRESSORS", {encoding: Counting})
+    limits = SMALL.model_copy(update={"body_bytes_max": 20_000})
+    status, says = await post(make_client(insecure=True, limits=limits), bomb, content_encoding=encoding)
     assert (status, "over 4,000 bytes once it is decompressed" in says) == (413, True)
-    assert max(sizes) == SMALL.decompressed_bytes_max + 1
+    assert sizes == [SMALL.decompressed_bytes_max + 1]
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_read(make_client: MakeClient) -> None:

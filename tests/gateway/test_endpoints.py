@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import example
 
@@ -27,11 +29,12 @@ async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
 
 
 async def test_about_tells_the_version_the_table_and_the_limits(make_client: MakeClient) -> None:
-    about = (await make_client().get("/about")).json()
+    limits = Limits(requests_per_second=50, burst_requests=100)
+    about = (await make_client(insecure=True, limits=limits).get("/about")).json()
     assert about == {
         "wire_version": wire.VERSION,
         "table_name": "threads",
-        "limits": Limits().model_dump(),
+        "limits": limits.model_dump(),
     }
 
 
@@ -65,6 +68,35 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
         assert endpoint.model.__name__ in described["components"]["schemas"]
         assert {"200", "400", "401", "403", "413", "415", "429", "503"} <= post["responses"].keys()
         assert post["security"] == [{"bearer": []}, {"iam": []}]
+        answers = {each["schema"]["$ref"] for each in post["responses"]["200"]["content"].values()}
+        assert answers == {f"#/components/schemas/{endpoint.answer.__name__}"}
+    assert _references(described) <= {
+        f"#/components/schemas/{each}" for each in described["components"]["schemas"]
+    }
+
+
+def _references(schema: Any) -> set[str]:
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    found = {schema["$ref"]} if isinstance(schema, dict) and isinstance(schema.get("$ref"), str) else set()
+    return found.union(*map(_references, inner))
+
+
+@pytest.mark.parametrize("path", ["/about", "/health", "/metrics", "/ready"])
+async def test_what_the_service_tells_of_itself_is_as_described(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    async def check(_readiness: Readiness) -> None:
+        """Find the table there."""
+
+    monkeypatch.setattr(Readiness, "check", check)
+    client = make_client()
+    described = (await client.get("/openapi.json")).json()
+    content = described["paths"][path]["get"]["responses"]["200"]["content"]
+    answer = await client.get(path)
+    assert [*content] == [answer.headers["content-type"]]
+    [said] = content.values()
+    told = answer.text if path == "/metrics" else answer.json()
+    Draft202012Validator({**said["schema"], "components": described["components"]}).validate(told)
 
 
 def _numbers(schema: Any) -> Iterator[dict[str, Any]]:

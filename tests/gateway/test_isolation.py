@@ -74,8 +74,9 @@ def _keys(value: Any) -> list[str]:
 def recorded(saver: DynamoDBSaver) -> Recorded:
     """Give the way to a gateway that a tenant has, on a saver whose requests to DynamoDB are recorded."""
     # Its look for other savers names a thread in their ways.
-    saver._table.memory.is_shared = False
-    return Recorded(create_gateway(saver, authenticate=always(Principal("acme", "acme", RIGHTS))))
+    saver._table.memory.facts.is_shared = False
+    principal = Principal("acme", "acme", RIGHTS)
+    return Recorded(create_gateway(saver, authenticate=always(principal), plain_json=True))
 
 
 @pytest.fixture
@@ -127,6 +128,11 @@ async def test_a_request_reaches_its_tenants_partitions_only(
 ) -> None:
     await converse(make_agent)
     assert recorded.documents.keys() >= {"put", "put-writes", "get-tuple", "list", "prune", "delete-thread"}
+    # Our own client has no use for plain JSON.
+    recorded.documents["get-plain"] = [
+        {"thread_id": "acme/1", "checkpoint_ns": "child:1", "channels": ["log"]}
+    ]
+    recorded.documents["list-plain"] = [{"thread_id": "acme/1", "channels": ["log"], "limit": 5}]
     client = httpx.AsyncClient(transport=httpx.ASGITransport(recorded.app), base_url="http://localhost")
     answered: Counter[str] = Counter()
     for name, documents in recorded.documents.items():

@@ -154,12 +154,23 @@ def clock() -> Clock:
     return Clock()
 
 
+async def status_of(keys: KeySet, name: str | None) -> int:
+    """The status that a token of this key is answered by, as far as the key goes."""
+    try:
+        return 401 if await keys.key(name) is None else 200
+    except ProblemError as problem:
+        # It says when somebody may ask the issuer again.
+        return problem.status if problem.headers["Retry-After"] == "10" else 0
+
+
 async def test_strangers_do_not_make_it_ask_the_issuer_again_and_again(clock: Clock) -> None:
     issuer = Issuer("one")
     keys = KeySet(issuer, clock)
+    assert await status_of(keys, "made-up") == 401
+    clock.now += 0.001
     for number in range(50):
-        assert await keys.key(f"made-up-{number}") is None
-    assert await keys.key("one") is not None
+        assert await status_of(keys, f"made-up-{number}") == 503
+    assert await status_of(keys, "one") == 200
     assert issuer.asked == 1
 
 
@@ -168,14 +179,51 @@ async def test_a_new_key_is_found_and_an_old_one_goes(clock: Clock) -> None:
     keys = KeySet(issuer, clock)
     assert await keys.key("one") is not None
     issuer.keys = published("two")
-    assert await keys.key("two") is None
-    clock.now += 31
+    clock.now += 11
     assert await keys.key("two") is not None
     assert await keys.key("one") is None
     issuer.keys = published("one")
     clock.now += 301
     assert await keys.key("two") is None
     assert issuer.asked == 3
+
+
+@pytest.mark.parametrize("failure", [None, OSError("503 Service Unavailable")], ids=["stranger", "issuer"])
+async def test_who_has_a_new_key_is_told_to_come_again_until_it_is_known(clock: Clock, failure: Any) -> None:
+    issuer = Issuer("one")
+    keys = KeySet(issuer, clock)
+    assert await status_of(keys, "one") == 200
+    clock.now += 60
+    if failure is not None:
+        issuer.keys = failure
+    assert await status_of(keys, "made-up") == (401 if failure is None else 503)
+    issuer.keys = published("one", "two")
+    clock.now += 0.5
+    # A 401 would be the end of it: a client sends such a request once.
+    assert await status_of(keys, "two") == 503
+    assert await status_of(keys, "one") == 200
+    clock.now += 10
+    # Strangers may open the window. They cannot keep it shut.
+    assert await status_of(keys, "made-up") == 401
+    assert await status_of(keys, "two") == 200
+
+
+async def test_who_waits_for_keys_that_were_asked_for_before_is_not_refused_for_good(clock: Clock) -> None:
+    issuer = Slow("one")
+    keys = KeySet(issuer, clock)
+    first = asyncio.create_task(status_of(keys, "made-up"))
+    await asyncio.to_thread(issuer.begun.wait)
+    clock.now += 1
+    second = asyncio.create_task(status_of(keys, "two"))
+    await asyncio.sleep(0)
+    issuer.go_on.set()
+    assert await first == 401
+    assert await second == 503
+
+
+async def test_a_header_that_is_nested_too_deep_is_nobodys() -> None:
+    deep = base64.urlsafe_b64encode(b'{"alg":"ES256","kid":' + b"[" * 20_000).decode().rstrip("=")
+    assert await principal_of(f"{deep}.e30.c2ln") is None
 
 
 async def test_keys_for_encryption_verify_nothing(clock: Clock) -> None:

@@ -105,6 +105,20 @@ async def test_by_run_a_tenant_sees_its_own(make_client: MakeClient, script: Scr
     assert documents(await client.post("/checkpoints/list", json=BY_RUN)) == []
 
 
+@pytest.mark.parametrize("limit", [0, 1, 2])
+async def test_by_run_a_tenant_does_not_learn_whether_others_have_more(
+    make_client: MakeClient, script: Script, limit: int
+) -> None:
+    client = make_client(principal=ACME)
+    answers = []
+    for others in (0, 3):
+        own, foreign = ([{"thread_id": f"{each}/1"}] for each in ("acme", "other"))
+        script.listed = [*own * limit, *foreign * others, {"cursor": None}]
+        answers.append(documents(await client.post("/checkpoints/list", json={**BY_RUN, "limit": limit})))
+    assert answers[0] == answers[1]
+    assert answers[0][-1] == {"cursor": None}
+
+
 async def test_what_names_no_thread_is_shown_to_no_tenant(make_client: MakeClient, script: Script) -> None:
     script.listed = [{"thread_id": "acme/1"}, {"thread": "other/1", "body": "a state"}]
     answer = await make_client(principal=ACME).post("/checkpoints/list", json=BY_RUN)
@@ -249,7 +263,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
             closed.append(True)
 
     script.__dict__["_list"] = listed
-    reader = Reader(make_app(insecure=True, limits=Limits(request_seconds_max=0.05)), {"thread_id": "a"})
+    reader = Reader(make_app(insecure=True, limits=Limits(stall_seconds_max=0.05)), {"thread_id": "a"})
     await reader.end()
     await reader.settle()
     assert (reader.pieces, closed) == ([], [True])

@@ -36,6 +36,7 @@ gateway:
   limits: {{body_bytes_max: 1000, requests_per_second: 0.5}}
   cursor_key: ${{CURSOR_KEY}}
   open_metrics: true
+  plain_json: true
 """
 
 
@@ -76,6 +77,7 @@ async def test_a_file_has_everything(everything: Path) -> None:
     options = load_options(everything)
     assert options.limits == Limits(body_bytes_max=1000, requests_per_second=0.5)
     assert options.open_metrics
+    assert options.plain_json
     assert "0123456789abcdef" not in repr(options)
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
     assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")))

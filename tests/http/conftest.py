@@ -72,35 +72,3 @@ def ask(side: Side) -> Callable[..., Any]:
         return asyncio.run(asked())
 
     return ask
-
-
-@pytest.fixture
-def read(side: Side) -> Callable[..., list[Any]]:
-    """Give a function that reads a stream on a side, as far as it is told, over a transport that is closed after it."""
-
-    def read(url: str, seen: list[Any], at_most: int | None = None, **options: Any) -> list[Any]:
-        call = Call("list", {})
-        transport = Transport(url, **{**QUICK, **options})
-        if side == "sync":
-            try:
-                for each in transport.stream(call):
-                    seen.append(each)
-                    if len(seen) == at_most:
-                        break
-            finally:
-                transport.close()
-            return seen
-
-        async def asked() -> None:
-            try:
-                async for each in transport.astream(call):
-                    seen.append(each)
-                    if len(seen) == at_most:
-                        break
-            finally:
-                await transport.aclose()
-
-        asyncio.run(asked())
-        return seen
-
-    return read

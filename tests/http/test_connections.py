@@ -61,28 +61,21 @@ def test_a_connection_is_used_again_also_after_an_error_and_a_stream(gateway: St
     transport = Transport(gateway.address)
     gateway.script = [document({}), stream({"number": 1}, {"cursor": None})]
     transport.send(CALL)
-    assert len(list(transport.stream(CALL))) == 2
+    assert len(transport.send(Call("list", {}))) == 2
     transport.send(CALL)
     transport.close()
     assert gateway.connections == 1
 
 
-def test_no_more_requests_at_once_than_connections_on_a_loop_but_for_streams(gateway: StandIn) -> None:
-    gateway.script = [stream({"number": 1}, {"cursor": None})] * 2
-
+def test_no_more_requests_at_once_than_connections_on_a_loop(gateway: StandIn) -> None:
     async def main() -> None:
         transport = Transport(gateway.address)
-        streams = [transport.astream(CALL) for _ in range(2)]
-        assert [await anext(each) for each in streams] == [{"number": 1}] * 2
-        # While streams stand still, others go on.
         answers = await asyncio.gather(*(transport.asend(CALL) for _ in range(3 * POOL_CONNECTIONS)))
         assert answers == [{"a": 1}] * len(answers)
-        assert [await anext(each) for each in streams] == [{"cursor": None}] * 2
-        assert [await anext(each, None) for each in streams] == [None, None]
         await transport.aclose()
 
     asyncio.run(main())
-    assert gateway.connections <= POOL_CONNECTIONS + 2
+    assert gateway.connections <= POOL_CONNECTIONS
 
 
 def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
@@ -302,15 +295,6 @@ use(kept, 5)
 loop.run_until_complete(ause(kept, 6))
 loop.close()
 """,
-    "a stream that is dropped": """
-async def main():
-    kept = transport()
-    async for each in kept.astream(Call("list", {"number": 1})):
-        print(each["number"], end=" ", flush=True)
-        break
-    await ause(kept, 2)
-asyncio.run(main())
-""",
 }
 
 
@@ -318,8 +302,6 @@ asyncio.run(main())
 def test_nothing_is_left_open_after(gateway: StandIn, end: str) -> None:
     if end == "a fork" and not hasattr(os, "fork"):
         pytest.skip("this platform has no fork")
-    if end == "a stream that is dropped":
-        gateway.script = [stream({"number": 1}, {"number": 2}, {"cursor": None})]
     # A child has its parent's sockets, which it may not close; nobody is told by default.
     warnings = [] if end == "a fork" else ["-W", "always::ResourceWarning"]
     done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.

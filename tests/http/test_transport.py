@@ -240,6 +240,10 @@ def test_what_is_not_the_gateways_own_answer(gateway: StandIn, ask: Ask, answer:
             "is no gateway of this release: it sent text/html; check",
         ),
         (Answer(200, b"", {}), "is no gateway of this release: it sent no media type; check"),
+        (
+            Answer(413, PRIVATE.encode(), {"Content-Type": "text/html"}),
+            "what is in front of the gateway .* refuses a body of this size .*client_max_body_size 8m",
+        ),
     ],
 )
 def test_what_the_configuration_is_to_blame_for(
@@ -268,66 +272,79 @@ def test_an_answer_that_cannot_be_decoded(
         ask(gateway.address, method)
 
 
-# Streams
+# Lists
 
 STREAM = {"Content-Type": STREAM_MEDIA_TYPE}
 LAST = {"cursor": None}
 PARTS = [{"cursor": "c", "number": number, "data": bytes(100_000)} for number in range(3)]
+BROKEN = {
+    "after a document": stream(*PARTS, LAST, cut_after=100_200),
+    "within a document": stream(*PARTS, LAST, cut_after=100_010),
+    "at once": stream(*PARTS, LAST, cut_after=0),
+    "without its last document": stream(*PARTS),
+    "within a length": Answer(body=b"\0\0", headers=STREAM),
+    "with nothing": Answer(headers=STREAM),
+    "with a problem that passes": stream(PARTS[0], {"problem": {"status": 503, "detail": "broke off"}}),
+}
 
 
-def test_documents_come_as_they_are_sent(gateway: StandIn, read: Ask) -> None:
+def test_a_list_is_answered_by_documents(gateway: StandIn, ask: Ask) -> None:
     gateway.script = [DROPPED, Answer(503, b"", {}), stream(*PARTS, LAST)]
-    assert read(gateway.address, []) == [*PARTS, LAST]
+    assert ask(gateway.address, "list") == [*PARTS, LAST]
     assert [each.path for each in gateway.asked] == ["/checkpoints/list"] * 3
 
 
-def test_who_wants_no_more_reads_no_more(gateway: StandIn, read: Ask) -> None:
-    gateway.script = [stream(*PARTS, LAST)]
-    assert read(gateway.address, [], at_most=2) == PARTS[:2]
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_list_that_breaks_off_is_asked_for_again(gateway: StandIn, ask: Ask, broken: str) -> None:
+    gateway.script = [BROKEN[broken]] * 2 + [stream(*PARTS, LAST)]
+    assert ask(gateway.address, "list") == [*PARTS, LAST]
+    assert len(gateway.asked) == 3
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_list_that_breaks_off_never_passes_for_complete(gateway: StandIn, ask: Ask, broken: str) -> None:
+    gateway.always = BROKEN[broken]
+    with pytest.raises(CheckpointerError, match=f"gateway at {gateway.address} .*(broke off|body)"):
+        ask(gateway.address, "list", retry_seconds=0)
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        stream(*PARTS, LAST, cut_after=100_200),
-        stream(*PARTS, LAST, cut_after=100_010),
-        stream(*PARTS, LAST, cut_after=0),
-        stream(*PARTS),
         stream(*PARTS, LAST, headers={**STREAM, "Content-Encoding": "gzip"}),
         stream(PARTS[0], "no document"),
         Answer(body=b"\0\0\0\1\xc1", headers=STREAM),
-        Answer(body=b"\0\0", headers=STREAM),
         Answer(body=b"\0\0\0\0\0", headers=STREAM),
-        Answer(headers=STREAM),
     ],
 )
-def test_a_stream_that_breaks_off_never_passes_for_complete(
-    gateway: StandIn, read: Ask, broken: Answer
+def test_a_list_that_cannot_be_decoded_is_an_error_at_once(
+    gateway: StandIn, ask: Ask, broken: Answer
 ) -> None:
     gateway.always = broken
-    seen: list[Any] = []
-    with pytest.raises(CheckpointerError, match=f"the answer of the gateway at {gateway.address} broke off"):
-        read(gateway.address, seen)
-    assert seen == PARTS[: len(seen)]
+    with pytest.raises(CheckpointerError, match=f"the gateway at {gateway.address}"):
+        ask(gateway.address, "list")
     assert len(gateway.asked) == 1
 
 
-def test_a_problem_on_the_way_is_an_error(gateway: StandIn, read: Ask) -> None:
-    told = {"type": "urn:gateway:problem:CheckpointCorruptionError", "detail": "An item is damaged."}
+def test_a_problem_on_the_way_is_an_error(gateway: StandIn, ask: Ask) -> None:
+    told = {
+        "type": "urn:gateway:problem:CheckpointCorruptionError",
+        "detail": "An item is damaged.",
+        "status": 409,
+    }
     for last, kind, says in (
         (told, errors.CheckpointCorruptionError, "^An item is damaged.$"),
         ({"title": "Something"}, CheckpointerError, "the gateway at .* failed: Something"),
     ):
         gateway.always = stream(PARTS[0], {"problem": last})
-        seen: list[Any] = []
         with pytest.raises(kind, match=says):
-            read(gateway.address, seen)
-        assert seen == PARTS[:1]
+            ask(gateway.address, "list")
+    assert len(gateway.asked) == 2
 
 
-def test_what_comes_after_the_last_document_is_of_no_use(gateway: StandIn, read: Ask) -> None:
-    gateway.always = stream(*PARTS, LAST, PARTS[0], cut_after=-10)
-    assert read(gateway.address, []) == [*PARTS, LAST]
+def test_what_comes_after_the_last_document_is_of_no_use(gateway: StandIn, ask: Ask) -> None:
+    gateway.always = stream(*PARTS, LAST, PARTS[0])
+    assert ask(gateway.address, "list") == [*PARTS, LAST]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +354,7 @@ def test_what_comes_after_the_last_document_is_of_no_use(gateway: StandIn, read:
         (Answer(200, b"<p>", {"Content-Type": "text/html"}), "is no gateway of this release"),
     ],
 )
-def test_a_stream_that_does_not_begin(gateway: StandIn, read: Ask, answer: Answer, says: str) -> None:
+def test_a_list_that_does_not_begin(gateway: StandIn, ask: Ask, answer: Answer, says: str) -> None:
     gateway.always = answer
     with pytest.raises(CheckpointerError, match=says):
-        read(gateway.address, [])
+        ask(gateway.address, "list")

@@ -190,8 +190,8 @@ SYMPTOMS: dict[str, Symptom] = {
     "the KMS key of table ... cannot be used (... KMS key access denied error: ...)": _key_away,
     "thread ... is held by another runner; it was waited for for ... s. Try again when that one has ended; should its"
     " process have died, in ... s": _held,
-    "thread ... is being deleted or pruned by another call, for over ... s; try again later (a call that died lets go"
-    " after 120 s)": _being_deleted,
+    "Thread ... is being deleted or pruned by another call, for over ... s. Retry later; a call that died releases it"
+    " after 120 s.": _being_deleted,
     "thread ... could not be stored: the thread was deleted or pruned during each of ... attempts": _never_stored,
     "item PK=... SK=... needs segments that are not in the table": _changed(
         lambda item: None if item["SK"]["S"].startswith("S#") else item

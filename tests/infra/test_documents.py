@@ -1,4 +1,4 @@
-"""What docs/operations.md and docs/gateway.md compute is what comes out, and what they show can be used."""
+"""What documents compute is what comes out, their figures are those of the charts, and what they show can be used."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import json
 import re
 
+from benchmarks.contestants import FLOOR, OURS
 from langgraph.checkpoint.dynamodb._format.pricing import (
     GB_BYTES,
     READ_UNIT_DOLLARS,
@@ -16,6 +17,8 @@ from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
 from tests.infra.rendering import INFRA, load
 from tests.infra.test_gateway_templates import STACKS
 
+COST = (INFRA.parent / "docs" / "cost.md").read_text(encoding="utf-8")
+FIGURES = INFRA.parent / "docs" / "figures"
 GATEWAY = (INFRA.parent / "docs" / "gateway.md").read_text(encoding="utf-8")
 DOCUMENT = (INFRA.parent / "docs" / "operations.md").read_text(encoding="utf-8")
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -99,3 +102,39 @@ def test_what_conversations_cost_follows_from_their_units() -> None:
         f"come to {gigabytes:.1f} GiB, another ${gigabytes * STORED_GB_MONTH_DOLLARS:.2f};",
     ):
         assert figure in DOCUMENT
+
+
+def _texts(chart: str) -> list[str]:
+    """The texts of a chart that `make bench` drew, in their order."""
+    return re.findall(r"<text [^>]*>([^<]*)</text>", (FIGURES / chart).read_text(encoding="utf-8"))
+
+
+def test_the_prices_by_kind_of_agent_are_those_of_the_chart() -> None:
+    savers, *groups = _in_parts(_texts("price.svg")[1:])
+    ours, floor = savers.index(OURS.name), savers.index(FLOOR.name)
+    rows = []
+    for agent, *prices in groups:
+        others = [price for place, price in enumerate(prices) if place not in {ours, floor}]
+        cheapest = min(others, key=_dollars)
+        rows.append([agent, prices[ours], cheapest, f"{_dollars(cheapest) / _dollars(prices[ours]):.0f}"])
+    section = _section(COST, "## By kind of agent")
+    table = [row.split(" | ") for row in re.findall(r"^\| (.*) \|$", section, re.MULTILINE)]
+    assert table[1:] == rows
+
+
+def _in_parts(texts: list[str]) -> list[list[str]]:
+    """The legend, and for each group its name and its prices."""
+    names = next(place for place, text in enumerate(texts) if text.startswith("$")) - 1
+    size = names + 1
+    return [texts[:names], *(texts[at : at + size] for at in range(names, len(texts), size))]
+
+
+def _dollars(price: str) -> float:
+    return float(price.removeprefix("$"))
+
+
+def test_the_growth_of_a_step_is_that_of_the_chart() -> None:
+    ends = re.findall(r"^([\d.]+)(?: fails)?$", "\n".join(_texts("growth.svg")), re.MULTILINE)
+    (row,) = re.findall(r"^\| write units per step, turns 51 to 60 \| (.*) \|$", COST, re.MULTILINE)
+    ours, aws, _ = row.split(" | ")
+    assert {ours, aws} <= {*ends}

@@ -61,6 +61,10 @@ def test_the_installed_package_prints_template_and_schema_without_the_source_tre
     assert _run(sys.executable, *ARGUMENTS, PYTHONPATH=str(tmp_path)) == TEMPLATE
     schema = [*ARGUMENTS[:-1], "schema"]
     assert _run(sys.executable, *schema, PYTHONPATH=str(tmp_path)) == _run(sys.executable, *schema)
+    docs = [*ARGUMENTS[:-1], "docs"]
+    for name in ("bad-days", "operations", "migrating"):
+        document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        assert _run(sys.executable, *docs, name, PYTHONPATH=str(tmp_path)) == document
     where = "import langgraph.checkpoint.dynamodb as package; print(package.__file__)"
     assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
 

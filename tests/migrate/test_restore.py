@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -24,96 +21,25 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
-from langgraph.checkpoint.dynamodb.migrate import restore as restore_module
+from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore, stored_thread
+from tests.migrate.tables import LIVE, NOTHING, RESTORED, PowerCutError, Tables
 from tests.migrate.threads import WAITING, answer, begin, config
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, all_items, noise, stored_values, thread_config
-from tests.support.dynamodb_model import DynamoDBModel
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 on_dynamodb_local = pytest.mark.engines("dynamodb-local")
-LIVE, RESTORED = "live", "restored"
 KEPT = f"t.before-{RESTORED}"
 
 
 # In memory, where it can be broken off at each request
 
 
-class PowerCutError(BaseException):
-    """The process ends here."""
-
-
-class Tables:
-    """A table in use and one that is restored from it, in memory, on a clock."""
-
-    def __init__(self) -> None:
-        """Start with both empty."""
-        self.now = 1_700_000_000.0
-        self.models = {name: DynamoDBModel(table_schema(name), lambda: self.now) for name in (LIVE, RESTORED)}
-        self._pool = ThreadPoolExecutor(4)
-        self._turn = threading.Lock()
-        self.restored: Any = None
-        """What a reader saw of the thread at the point in time."""
-
-    def copied(self) -> Tables:
-        """The same again."""
-        tables = Tables()
-        for name, model in self.models.items():
-            for item in model.items():
-                tables.models[name].handle("put_item", {"TableName": name, "Item": item})
-        tables.restored = self.restored
-        return tables
-
-    def restore(self) -> None:
-        """Make the restored table what the one in use is now, item by item, as DynamoDB does."""
-        for item in self.models[LIVE].items():
-            self.models[RESTORED].handle("put_item", {"TableName": RESTORED, "Item": item})
-        self.restored = self.seen()
-
-    def saver(self, requests_left: int = 1_000_000) -> DynamoDBSaver:
-        """A process's saver of the table in use; the process ends before the request that is one too many."""
-        left = iter(range(requests_left))
-
-        def send(call: Call) -> Any:
-            with self._turn:
-                if next(left, None) is None:
-                    raise PowerCutError
-                name = call.params.get("TableName") or next(iter(call.params["RequestItems"]))
-                return self.models[name].handle(call.method, call.params)
-
-        saver = DynamoDBSaver(LIVE, region_name="us-east-1")
-        clients = type("Clients", (), {"send": staticmethod(send), "pool": lambda _: self._pool})()
-        saver.__dict__ |= {
-            "_clients": clients,
-            "_table": replace(saver._table, clock=lambda: self.now),
-            "_blocking": BlockingDriver(clients.send, clients.pool),
-        }
-        return saver
-
-    def restoration(self, requests_left: int = 1_000_000, **options: Any) -> Restoration:
-        """The restoration of the thread in a new process."""
-        return Restoration(TableStore(self.saver(requests_left)), RESTORED, "t", **options)
-
-    def seen(self, thread_id: str = "t") -> Any:
-        """What a reader sees of a thread: its state, what it waits for, and those of its subgraphs."""
-        graph = graphs.subgraphs(None)(self.saver())
-        return _shown(graph.get_state(config(thread_id), subgraphs=True))
-
-
-def _shown(state: Any) -> Any:
-    tasks = [
-        (each.name, [asked.value for asked in each.interrupts], _shown(each.state) if each.state else None)
-        for each in state.tasks
-    ]
-    return state.values, state.next, tasks
-
-
-NOTHING: Any = ({}, (), [])
+def restoration(tables: Tables, requests_left: int = 1_000_000, **options: Any) -> Restoration:
+    """Give the restoration of the thread in a new process."""
+    return Restoration(TableStore(tables.saver(requests_left)), RESTORED, "t", **options)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +63,7 @@ def test_whatever_request_it_dies_before_readers_see_one_thread_and_the_next_att
     for requests in count(step=step):
         tables = damaged.copied()
         try:
-            tables.restoration(requests).run()
+            restoration(tables, requests).run()
         except PowerCutError:
             outcomes.append(tables.seen())
         else:
@@ -145,7 +71,7 @@ def test_whatever_request_it_dies_before_readers_see_one_thread_and_the_next_att
         # At no time is what was there only half there.
         assert before in (tables.seen(), tables.seen(KEPT))
         tables.now += 300
-        tables.restoration().run()
+        restoration(tables).run()
         assert (tables.seen(), tables.seen(KEPT)) == (damaged.restored, before)
     assert requests > 40
     # Some died before the thread went, some while there was none, and some with the restored one half copied.
@@ -158,23 +84,23 @@ def test_it_may_die_again_and_again(damaged: Tables) -> None:
     tables, before = damaged.copied(), damaged.seen()
     for requests in (70, 25, 60, 40, 55, 30, 80):
         with pytest.raises(PowerCutError):
-            tables.restoration(requests).run()
+            restoration(tables, requests).run()
         tables.now += 300
-    tables.restoration().run()
+    restoration(tables).run()
     assert (tables.seen(), tables.seen(KEPT)) == (damaged.restored, before)
-    assert tables.restoration().look().is_restored
+    assert restoration(tables).look().is_restored
 
 
 def test_what_an_earlier_attempt_kept_is_named_by_the_one_that_ends(damaged: Tables) -> None:
     tables = damaged.copied()
-    tables.restoration().run()
+    restoration(tables).run()
     oldest = min((each for each in tables.models[LIVE].items() if each["PK"]["S"] == "t#"), key=_sort_key)
     key = {name: oldest[name] for name in ("PK", "SK")}
     tables.models[LIVE].handle("delete_item", {"TableName": LIVE, "Key": key})
     # A part of the restored thread, of which nothing need be kept.
-    assert tables.restoration().look().kept_as is None
-    assert tables.restoration().run().kept_as == KEPT
-    assert tables.restoration().look().is_restored
+    assert restoration(tables).look().kept_as is None
+    assert restoration(tables).run().kept_as == KEPT
+    assert restoration(tables).look().is_restored
 
 
 def _sort_key(item: Any) -> str:
@@ -186,12 +112,12 @@ def test_a_runner_that_takes_the_lock_is_kept_out_and_keeps_it_out(
     damaged: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = damaged.copied()
-    monkeypatch.setattr(restore_module, "_LOCK_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(stored_thread, "LOCK_WAIT_SECONDS", 0.0)
     with tables.saver().thread_lock("t"), pytest.raises(ThreadBusyError, match="held by another runner"):
-        tables.restoration().run()
+        restoration(tables).run()
     assert tables.seen() == damaged.seen()
     store = TableStore(tables.saver())
-    restoration = Restoration(store, RESTORED, "t")
+    attempt = Restoration(store, RESTORED, "t")
     copying = store.copy
 
     def copy(*arguments: Any) -> None:
@@ -200,7 +126,7 @@ def test_a_runner_that_takes_the_lock_is_kept_out_and_keeps_it_out(
         copying(*arguments)
 
     monkeypatch.setattr(store, "copy", copy)
-    restoration.run()
+    attempt.run()
 
 
 @pytest.mark.parametrize("copies", [1, 2])
@@ -210,7 +136,7 @@ def test_a_runner_without_the_lock_is_told_of(
     """It stores something after the thread was kept, or after it was restored."""
     tables = damaged.copied()
     store = TableStore(tables.saver())
-    restoration = Restoration(store, RESTORED, "t")
+    attempt = Restoration(store, RESTORED, "t")
     copying, made = store.copy, list[str]()
 
     def copy(source: TableStore, source_id: str, target_id: str) -> None:
@@ -221,10 +147,10 @@ def test_a_runner_without_the_lock_is_told_of(
 
     monkeypatch.setattr(store, "copy", copy)
     with pytest.raises(ThreadBusyError, match="went on while it was restored; stop its agent"):
-        restoration.run()
+        attempt.run()
     tables.now += 300
     # What it stored is kept as well, under an id of its own where that of the first attempt has something else.
-    again = tables.restoration(keep_as="kept too")
+    again = restoration(tables, keep_as="kept too")
     again.run()
     assert tables.seen() == damaged.restored
     kept = tables.saver().get_tuple(thread_config("kept too"))

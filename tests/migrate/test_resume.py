@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.migrate import Budget, SaverStore, Status, TableStore, migrate
 from langgraph.checkpoint.dynamodb.migrate import table as table_module
+from langgraph.checkpoint.dynamodb.migrate.move import ThreadReport, _Move
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
 from tests.migrate.threads import WAITING, answer, begin, config, statuses
 from tests.support.checkpoints import Conversation, noise, store, thread_config
@@ -28,6 +30,10 @@ def a_thread() -> SaverStore:
     build, start = WAITING["subgraphs"]
     build(source.saver).invoke(start, config("subgraphs"))
     return source
+
+
+# Whose writes LangGraph applies first: what a person has answered.
+NULL_TASK = "00000000-0000-0000-0000-000000000000"
 
 
 class PowerCutError(Exception):
@@ -103,6 +109,138 @@ def test_what_a_thread_has_stored_since_is_moved_when_it_is_moved_again() -> Non
     assert (report.status, report.checkpoints, report.writes) == (Status.MOVED, 0, 1)
 
 
+@pytest.mark.parametrize("kind", ["subgraphs", "approvals", "delta"])
+def test_what_came_since_to_any_older_checkpoint_is_moved_too(kind: str) -> None:
+    """Somebody goes back and answers an old question again, at each checkpoint that there is."""
+    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    begin(source.saver, [kind])
+    answer(source.saver, kind)
+    for ref in source.refs(kind):
+        assert statuses(migrate(source, target, [kind])).keys() == {kind}
+        at = thread_config(kind, ref.namespace, ref.checkpoint_id)
+        source.saver.put_writes(at, [("log", ["again"]), ("__resume__", ref.checkpoint_id)], NULL_TASK)
+        [report] = migrate(source, target, [kind], verify=True)
+        assert (report.status, report.problems, report.checkpoints) == (Status.MOVED, [], 0)
+        [report] = migrate(source, target, [kind], verify=True)
+        assert (report.status, report.problems, report.writes) == (Status.COMPLETE, [], 0)
+
+
+@pytest.mark.parametrize("namespace", [None, ""])
+def test_an_old_question_that_is_answered_anew_is_moved(namespace: str | None) -> None:
+    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    begin(source.saver, ["approvals"])
+    graph = WAITING["approvals"][0](source.saver)
+    waiting = graph.get_state(config("approvals"))
+    answer(source.saver, "approvals")
+    assert statuses(migrate(source, target, ["approvals"])) == {"approvals": Status.MOVED}
+    at: Any = {"configurable": {**waiting.config["configurable"]}}
+    if namespace is None:
+        del at["configurable"]["checkpoint_ns"]
+    graph.invoke(Command(resume={each.id: "another answer" for each in waiting.interrupts}), at)
+    [report] = migrate(source, target, ["approvals"], verify=True)
+    assert (report.status, report.problems) == (Status.MOVED, [])
+
+
+@pytest.mark.parametrize("damage", ["value", "metadata", "parent", "write", "checkpoint"])
+def test_what_a_comparison_finds_is_mended_by_the_next_move(damage: str) -> None:
+    memory = InMemorySaver()
+    source, target = a_thread(), SaverStore(memory)
+    assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.MOVED}
+    ref = source.refs("subgraphs")[0]
+    held = memory.storage["subgraphs"][ref.namespace]
+    checkpoint, metadata, parent = held[ref.checkpoint_id]
+    if damage == "value":
+        for key in [key for key in memory.blobs if key[0] == "subgraphs"]:
+            memory.blobs[key] = memory.serde.dumps_typed("damaged")
+    elif damage == "metadata":
+        held[ref.checkpoint_id] = (checkpoint, memory.serde.dumps_typed({"step": 77}), parent)
+    elif damage == "parent":
+        held[ref.checkpoint_id] = (checkpoint, metadata, "another")
+    elif damage == "checkpoint":
+        del held[ref.checkpoint_id]
+    else:
+        memory.writes.clear()
+    [report] = migrate(source, target, ["subgraphs"], verify=True)
+    assert (report.status, report.problems) == (Status.MOVED, [])
+    [report] = migrate(source, target, ["subgraphs"], verify=True)
+    assert (report.status, report.checkpoints, report.writes) == (Status.COMPLETE, 0, 0)
+
+
+def test_what_cannot_be_mended_is_told() -> None:
+    class Frozen(SaverStore):
+        is_frozen = False
+
+        def put_writes(self, thread_id: str, record: Record) -> None:
+            if not self.is_frozen:
+                super().put_writes(thread_id, record)
+
+    source, target = SaverStore(InMemorySaver()), Frozen(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    talk.put(log=1)
+    assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
+    source.saver.put_writes(talk.config, [("log", "more")], "task")
+    target.is_frozen = True
+    [report] = migrate(source, target, ["talk"])
+    assert report.status is Status.FAILED
+    assert "the pending writes differ" in report.problems[0]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_writes_that_the_target_alone_has_are_left_alone(goes_on: bool) -> None:
+    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    talk.put(log=1)
+    source.saver.put_writes(talk.config, [("log", "ours")], "task")
+    assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
+    target.saver.put_writes(talk.config, [("log", "theirs")], "another")
+    if goes_on:
+        source.saver.put_writes(talk.config, [("log", "more")], "third")
+    before = list(target.records("talk", target.refs("talk")))
+    [report] = migrate(source, target, ["talk"])
+    assert report.status is (Status.FAILED if goes_on else Status.AHEAD)
+    assert list(target.records("talk", target.refs("talk"))) == before
+
+
+@pytest.mark.parametrize("side", ["comparing", "mending"])
+def test_whoever_stops_while_checkpoints_are_compared_waits_for_one(side: str) -> None:
+    class Interrupted(SaverStore):
+        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+            for record in super().records(thread_id, refs):
+                if side == "comparing":
+                    stopped.set()
+                yield record
+
+        def seconds_to_wait(self) -> float:
+            stopped.set()
+            return 0.0
+
+    stopped = threading.Event()
+    source, target = SaverStore(InMemorySaver()), Interrupted(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    for number in range(3):
+        talk.put(log=number)
+        store(target.saver, thread_config("talk"), talk.config["configurable"]["checkpoint_id"], {"log": "x"})
+    report = ThreadReport("talk")
+    assert _Move(source, target, report, stopped).run() is Status.FAILED
+    assert "interrupted; move the thread again" in report.problems[0]
+    assert report.checkpoints == 0
+
+
+def test_what_is_deleted_between_comparing_and_mending_is_left_out() -> None:
+    class Pruned(SaverStore):
+        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+            yield from super().records(thread_id, refs)
+            memory.storage["talk"][""].pop(talk.config["configurable"]["checkpoint_id"], None)
+
+    memory = InMemorySaver()
+    source, target = Pruned(memory), SaverStore(InMemorySaver())
+    talk = Conversation(memory, "talk")
+    talk.put(log=1)
+    store(target.saver, thread_config("talk"), talk.config["configurable"]["checkpoint_id"], {"log": "x"})
+    [report] = migrate(source, target, ["talk"])
+    assert (report.status, report.checkpoints) == (Status.AHEAD, 0)
+
+
 class GoingOn(SaverStore):
     """A saver whose conversation goes on whenever somebody looks."""
 
@@ -124,6 +262,25 @@ def test_a_conversation_that_goes_on_meanwhile_is_followed_to_its_end() -> None:
     source, target = GoingOn(), SaverStore(InMemorySaver())
     [report] = migrate(source, target, ["talk"], verify=True)
     assert (report.status, report.checkpoints, report.verified) == (Status.MOVED, 3, 3)
+
+
+def test_writes_that_come_to_each_namespace_meanwhile_are_moved() -> None:
+    class Answered(SaverStore):
+        looks = 0
+
+        def refs(self, thread_id: str) -> list[Ref]:
+            found = super().refs(thread_id)
+            self.looks += 1
+            if self.looks == 2:
+                for ref in {each.namespace: each for each in found}.values():
+                    at = thread_config(thread_id, ref.namespace, ref.checkpoint_id)
+                    self.saver.put_writes(at, [("__resume__", "an answer")], NULL_TASK)
+            return found
+
+    source, target = Answered(a_thread().saver), SaverStore(InMemorySaver())
+    [report] = migrate(source, target, ["subgraphs"], verify=True)
+    assert len({each.namespace for each in source.refs("subgraphs")}) > 2
+    assert (report.status, report.problems) == (Status.MOVED, [])
 
 
 def test_one_that_does_not_end_is_told() -> None:
@@ -212,9 +369,48 @@ def test_differences_are_found_and_said() -> None:
     [report] = migrate(source, target, ["subgraphs"], verify=True)
     assert report.status is Status.FAILED
     assert len(report.problems) == 3
-    words = ("parent", "metadata", "versions", "'new' is in only one", "pending writes")
-    assert all(word in report.problems[1] for word in words)
-    assert "channel 'log' differs" in report.problems[2]
+    words = (
+        "parent",
+        "metadata",
+        "versions",
+        "'new' is in only one",
+        "channel 'log' differs",
+        "delete the thread",
+    )
+    assert all(any(word in each for each in report.problems) for word in words)
+
+
+def test_what_was_stored_wrongly_is_found_by_a_comparison_and_mended_by_the_next_move() -> None:
+    class Careless(SaverStore):
+        puts = 0
+
+        def put(self, thread_id: str, record: Record) -> None:
+            self.puts += 1
+            if self.puts < 5:
+                record.checkpoint["channel_values"]["log"] = "something else"
+            super().put(thread_id, record)
+
+    source = SaverStore(InMemorySaver())
+    talk = Conversation(source.saver, "talk")
+    for number in range(5):
+        talk.put(log=number)
+    target = Careless(InMemorySaver())
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.verified, len(report.problems)) == (Status.FAILED, 5, 3)
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.checkpoints, report.problems) == (Status.MOVED, 4, [])
+
+
+def test_what_can_no_longer_be_read_at_the_source_is_not_compared() -> None:
+    class Unreadable(SaverStore):
+        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+            return (None for _ in refs)
+
+    source, target = a_thread(), SaverStore(InMemorySaver())
+    assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.MOVED}
+    assert statuses(migrate(Unreadable(source.saver), target, ["subgraphs"])) == {
+        "subgraphs": Status.COMPLETE
+    }
 
 
 def test_a_checkpoint_that_is_lost_in_the_target_is_told() -> None:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
+from unittest import mock
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.expiry import Expiry
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations import (
+    collect,
     commit,
     commit_writes,
     copy,
+    delta_history,
     draft,
+    get,
     put,
     put_writes,
     reads,
     threads,
 )
 from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory, ThreadEntry
+from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._operations.reads import Group, History
+from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.gateway import operations as gateway
+from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
@@ -57,51 +66,73 @@ def new_versions_do_not_matter(patch: pytest.MonkeyPatch) -> None:
 
 def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
     """A commit takes the place of whatever is there."""
+    patch.setattr(protocol, "put_head", lambda _epoch: Change("", "", {}, {}))
 
-    def put_head(table: Table, head: Item) -> Op[None]:
-        yield from table.send("put_item", Item=head)
 
-    patch.setattr(commit, "_put_head", put_head)
+def heads_are_replaced_under_an_epoch_that_ended(patch: pytest.MonkeyPatch) -> None:
+    """A put replaces another process's head, whatever became of its own epoch."""
+    patch.setattr(commit, "read_thread", lambda _table, _at: _current())
+
+
+def _current() -> Op[Any]:
+    yield from ()
+    return _Current()
+
+
+class _Current:
+    """A thread that has every epoch."""
+
+    @property
+    def epoch(self) -> Any:
+        return mock.ANY
+
+
+def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
+    """A deletion restamps what it has read, and does not care for what it is now."""
+
+    def once(table: Table, _inventory: object, item: Item, thread: Thread) -> Op[None]:
+        change = protocol.restamp(item, thread)
+        if change is not None:
+            yield from table.try_update(items.key_of(item), change)
+
+    patch.setattr(collect, "_restamp_item", once)
 
 
 def uploads_take_their_time(patch: pytest.MonkeyPatch) -> None:
     """A put commits what it uploaded long ago."""
-    patch.setattr(commit, "UPLOAD_SECONDS_MAX", math.inf)
+    patch.setattr(protocol, "is_too_late", lambda _started_at, _now: False)
 
 
-def idle_epochs_count(patch: pytest.MonkeyPatch) -> None:
-    """A look takes an epoch that has not begun for the thread's."""
+def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """A put is acknowledged under an epoch that is pending."""
 
-    def look(table: Table, at: Partition, _epoch: bytes | None) -> Op[ThreadEntry | None]:
-        thread = yield from table.get(at.root, items.THREAD)
-        return None if thread is None else threads._remembered(table, at, thread)
+    def confirm(table: Table, at: Partition, _epoch: bytes, _ends_at: int | None) -> Op[ThreadEntry | None]:
+        thread = yield from threads.read_thread(table, at)
+        return None if thread is None else threads._cached(table, at, thread)
 
-    patch.setattr(commit, "look_at_thread", look)
+    patch.setattr(commit, "confirm_epoch", confirm)
 
 
-def renewals_make_items(patch: pytest.MonkeyPatch) -> None:
-    """A renewal has no condition."""
+def extensions_make_items(patch: pytest.MonkeyPatch) -> None:
+    """To extend a thread item is to create it where it has gone."""
+    extend = protocol.extend_thread
 
-    def renew(
-        table: Table, at: Item, expression: str, expires_at: int | None, names: dict[str, str], values: Item
-    ) -> Op[bool]:
-        if expires_at is not None:
-            values = {":expiry": {"N": str(expires_at)}, **values}
-        yield from table.update(at, expression, names={"#expiry": TTL_ATTRIBUTE, **names}, values=values)
-        return True
+    def extend_or_create(epoch: bytes, expires_at: int | None) -> Change:
+        change = extend(epoch, expires_at)
+        return change._replace(condition=f"{change.condition} OR attribute_not_exists(#epoch)")
 
-    patch.setattr(threads, "_renew", renew)
+    patch.setattr(protocol, "extend_thread", extend_or_create)
 
 
 def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    """What is reused is renewed where it is there, and named all the same."""
-    renew_segments = threads.renew_segments
+    """What is reused is extended where it is there, and named all the same."""
+    extend_segments = threads.extend_segments
 
-    def renew(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[set[bytes]]:
-        yield from renew_segments(table, at, ids, expires_at)
+    def extend(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[set[bytes]]:
+        yield from extend_segments(table, at, ids, expires_at)
         return set()
 
-    patch.setattr(draft, "renew_segments", renew)
+    patch.setattr(draft, "extend_segments", extend)
 
 
 def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
@@ -119,9 +150,9 @@ def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
     """Each call gives the item of its task a new expiry, whatever that needs."""
     store_parts = commit_writes._store_parts
 
-    def prolong(table: Table, writes: TaskWrites, epoch: bytes | None) -> Op[Any]:
-        found = yield from store_parts(table, writes, epoch)
-        yield from threads.renew(table, items.key(writes.at.pk, writes.sk), table.expires_at(2))
+    def prolong(table: Table, writes: TaskWrites, thread: ThreadEntry, expiry: Expiry) -> Op[Any]:
+        found = yield from store_parts(table, writes, thread, expiry)
+        yield from threads.extend(table, writes.key, expiry.item)
         return found
 
     patch.setattr(commit_writes, "_store_parts", prolong)
@@ -129,7 +160,7 @@ def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
 
 def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:
     """Writes name what their checkpoint had under whatever epoch it is remembered."""
-    patch.setattr(put_writes, "_safe", lambda head, _epoch: head)
+    patch.setattr(put_writes, "_safe", lambda head, _thread: head)
 
 
 def anybody_releases(patch: pytest.MonkeyPatch) -> None:
@@ -137,9 +168,8 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
     release = threads.release
 
     def release_any(table: Table, root: Partition, claim: bytes, **options: bool) -> Op[None]:
-        thread = yield from table.get(root.pk, items.THREAD)
-        claim = claim if thread is None else items.binary(thread, items.CLAIM)
-        yield from release(table, root, claim, **options)
+        thread = yield from threads.read_thread(table, root)
+        yield from release(table, root, claim if thread is None else thread.claim or claim, **options)
 
     patch.setattr("langgraph.checkpoint.dynamodb._operations.collect.release", release_any)
 
@@ -147,13 +177,6 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
 def what_is_remembered_is_trusted(patch: pytest.MonkeyPatch) -> None:
     """A reader that remembers what a checkpoint needs does not ask whether it counts."""
     patch.setattr(reads, "_is_known_to_count", lambda *_: True)
-
-
-def expiries_are_remembered_across_epochs(patch: pytest.MonkeyPatch) -> None:
-    """What was known of a segment before a deletion is believed after it."""
-    segments, remember = Memory.segments, Memory.remember_segments
-    patch.setattr(Memory, "segments", lambda self, pk, _epoch, ids: segments(self, pk, b"", ids))
-    patch.setattr(Memory, "remember_segments", lambda self, pk, _epoch, new: remember(self, pk, b"", new))
 
 
 def copies_begin_with_the_oldest_head(patch: pytest.MonkeyPatch) -> None:
@@ -169,3 +192,72 @@ def copies_begin_with_the_oldest_head(patch: pytest.MonkeyPatch) -> None:
 def copies_keep_segment_ids(patch: pytest.MonkeyPatch) -> None:
     """The segments of a copy have the ids that they have in its source."""
     patch.setattr(copy._Copy, "_new_id", lambda _self, segment_id: segment_id)
+
+
+def abandoned_writes_go_though_their_head_has_come(patch: pytest.MonkeyPatch) -> None:
+    """A deletion does not look again whether writes without a head have one now."""
+    abandoned_writes, known = collect.abandoned_writes, dict[Partition, set[str]]()
+
+    def as_at_first(inventory: Inventory, now: float) -> set[str]:
+        return known.setdefault(inventory.at, abandoned_writes(inventory, now))
+
+    patch.setattr(collect, "abandoned_writes", as_at_first)
+
+
+def abandoned_writes_go_though_somebody_adds_to_them(patch: pytest.MonkeyPatch) -> None:
+    """A deletion deletes abandoned writes without a condition."""
+    patch.setattr(protocol, "delete_untouched", lambda _writes: Change("", "", {}, {}))
+
+
+def pages_without_heads_are_read_on_from(patch: pytest.MonkeyPatch) -> None:
+    """The newest checkpoint is looked for on a second page, behind one that has writes only."""
+
+    def find_newest(table: Table, at: Partition, *, below: str | None, consistent: bool) -> Op[Group | None]:
+        groups = yield from History(table, at, below=below, consistent=consistent).page()
+        return groups[0] if groups else None
+
+    patch.setattr(get, "find_newest", find_newest)
+
+
+def expired_ancestors_are_served(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is rebuilt from whatever is still in the table."""
+    live = reads._live
+
+    def whatever_is_there(
+        table: Table, head: Item, writes: Sequence[Item], *, as_ancestor: bool
+    ) -> Group | None:
+        return Group(head, writes) if as_ancestor else live(table, head, writes, as_ancestor=False)
+
+    patch.setattr(reads, "_live", whatever_is_there)
+
+
+def what_is_kept_for_others_is_rebuilt(patch: pytest.MonkeyPatch) -> None:
+    """The history of a checkpoint that has expired is given, as long as later ones are rebuilt from it."""
+    find = reads.find
+
+    def find_kept(table: Table, at: Partition, checkpoint_id: str) -> Op[Group | None]:
+        return (yield from find(table, at, checkpoint_id, as_ancestor=True))
+
+    patch.setattr(delta_history, "find", find_kept)
+
+
+def a_gateway_sends_expired_ancestors(patch: pytest.MonkeyPatch) -> None:
+    """A gateway sends whatever ancestors are still in the table."""
+
+    class Undying(TableSource):
+        """The table as if nothing expired."""
+
+        def __init__(self, table: Table, *arguments: Any, **options: Any) -> None:
+            super().__init__(replace(table, clock=lambda: 0.0), *arguments, **options)
+
+    patch.setattr(gateway, "TableSource", Undying)
+
+
+def a_held_checkpoint_of_another_epoch_is_used(patch: pytest.MonkeyPatch) -> None:
+    """A gateway sends no segments of what its client has by its id, though it was stored again since."""
+    counts = gateway._counts
+
+    def counts_for(table: Table, group: Group, held: Any) -> Op[bool]:
+        return group.checkpoint_id == held.checkpoint_id or (yield from counts(table, group))
+
+    patch.setattr(gateway, "_counts_for", counts_for)

@@ -18,12 +18,15 @@ from tests.support.stage import (
     CODEC,
     THREAD,
     Process,
+    Run,
     Stage,
     changes_thread,
     commits,
+    confirms,
     deletes,
-    looks,
+    deletes_item,
     single_effects,
+    updates,
 )
 
 IDS = ("1", "2", "3", "4")
@@ -54,7 +57,7 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
     slow = stage.begin(stage.process().delete_for_runs("run 3"))
     slow.until(deletes("S#"))
     dying = stage.begin(other.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
-    dying.until(looks)
+    dying.until(confirms)
     stage.now += CLAIM_SECONDS + 10
     stage.run(stage.process().prune())
     slow.finish()
@@ -121,19 +124,19 @@ def test_a_deletion_that_lost_its_claim_takes_no_segment() -> None:
     slow = stage.begin(stage.process().delete_for_runs("run 4"))
     slow.until(changes_thread("REMOVE #previous"))
     dying = stage.begin(process.put("5", {"big": noise(60_000, 4), "shared": noise(60_000)}, "4", []))
-    dying.until(looks)
+    dying.until(confirms)
     stage.now += CLAIM_SECONDS + 10
     stage.run(stage.process().prune(4))
     with pytest.raises(ThreadBusyError) as error:
         slow.finish()
     assert str(error.value) == (
-        "deleting from thread 't' took longer than its claim of 120 s, and another deletion took over; the checkpoints"
-        " are deleted, and what only they needed goes with the next prune or deletion of the thread"
+        "Deleting from thread 't' took longer than its claim of 120 s, and another deletion took over. The checkpoints"
+        " are deleted; what only they needed goes with the next prune or deletion of the thread."
     )
     assert stage.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
 
 
-def test_a_head_that_took_the_place_of_one_that_counted_does_not_count() -> None:
+def test_a_late_head_does_not_take_the_place_of_one_that_was_restamped() -> None:
     """A request that its sender had given up arrives late, and names what has gone since."""
     stage = Stage()
     process = stage.process()
@@ -150,8 +153,8 @@ def test_a_head_that_took_the_place_of_one_that_counted_does_not_count() -> None
     stage.run(stage.process().delete_for_runs("run 4"))
     stage.now += ORPHAN_SECONDS + 10
     stage.run(stage.process().prune())
-    assert "1" in _ids(stage)
-    assert stage.process().values() == {"big": noise(60_000, 1), "shared": noise(60_000)}
+    assert _ids(stage) == ["3"]
+    assert stage.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
 
 
 def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
@@ -165,13 +168,13 @@ def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
     fork.until(commits("4"))
     stage.now += CLAIM_SECONDS + 10
     stage.run(stage.process().prune(3))
-    # Under an epoch that has ended; its process dies before it looks.
+    # Under an epoch that has ended; its process dies before it confirms.
     fork.perform()
     with pytest.raises(ThreadBusyError) as error:
         late.finish()
     assert str(error.value) == (
-        "deleting from thread 't' took longer than its claim of 120 s, and another deletion took over before anything"
-        " was deleted; repeat it"
+        "Deleting from thread 't' took longer than its claim of 120 s, and another deletion took over before anything"
+        " was deleted. Retry the call."
     )
     assert all(stage.process().values(each) for each in ("1", "2", "3"))
 
@@ -197,20 +200,18 @@ def test_a_prune_does_not_let_what_is_alive_go_with_what_had_gone_before_it_was_
     assert stage.process().values("1") == {"x": "old"}
 
 
-def test_a_namespace_with_what_never_expires_is_found_by_deletions_for_ever() -> None:
-    """A deletion that died left segments in it; then a prune gave the thread a ttl."""
+def test_writes_whose_head_comes_while_a_deletion_stands_still_are_not_abandoned() -> None:
+    """They were young when the deletion read them, and are old when it goes on; their head has come in between."""
     stage = Stage()
-    stage.run(stage.process().put("1", {"x": noise(50_000)}, namespace="inner"))
-    deletion = stage.begin(stage.process().delete_thread())
-    deletion.until(deletes("S#"))
-    stage.now += CLAIM_SECONDS + 1
-    stage.run(stage.process().put("2", {"x": "kept"}))
-    stage.run(stage.process(1000).prune())
-    stage.now += 3001
-    stage.model.expire()
-    assert stage.process().values("2") is None
-    stage.run(stage.process().delete_thread())
-    assert stage.model.items() == []
+    process = stage.process()
+    stage.run(process.put("1", {"x": 1}))
+    stage.run(process.put_writes("2", [("x", "held back")]))
+    deletion = stage.begin(stage.process().prune())
+    deletion.until(changes_thread("REMOVE #previous"))
+    stage.run(process.put("2", {"x": 2}, "1"))
+    stage.now += ORPHAN_SECONDS + 10
+    deletion.finish()
+    assert stage.process().pending("2") == [("task", "x", "held back")]
 
 
 def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
@@ -229,6 +230,36 @@ def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_r
     found = read.finish()
     assert found is not None
     assert found.checkpoint["channel_values"] == {"text": "newest"}
+
+
+def _prune_of_old_writes(stage: Stage) -> Run[None]:
+    """Begin a prune that has read writes for checkpoint 2, an hour old, before there is a head for them."""
+    process = stage.process()
+    stage.run(process.put("1", {"x": 1}))
+    stage.run(process.put_writes("2", [("x", noise(60_000))]))
+    stage.now += ORPHAN_SECONDS + 10
+    prune = stage.begin(stage.process().prune())
+    prune.until(changes_thread(":ended"))
+    return prune
+
+
+def test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran() -> None:
+    stage = Stage()
+    prune = _prune_of_old_writes(stage)
+    stage.run(stage.process().put("2", {"x": 2}, "1"))
+    prune.finish()
+    assert stage.process().pending("2") == [("task", "x", noise(60_000))]
+
+
+def test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs() -> None:
+    """Also after it has read them for the second time."""
+    stage = Stage()
+    prune = _prune_of_old_writes(stage)
+    prune.until(deletes_item("C#2#W#"))
+    stage.run(stage.process().put_writes("2", [("x", noise(60_000))]))
+    prune.finish()
+    stage.run(stage.process().put("2", {"x": 2}, "1"))
+    assert stage.process().pending("2") == [("task", "x", noise(60_000))]
 
 
 def test_what_stays_has_no_parent_that_went() -> None:
@@ -285,7 +316,7 @@ def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be() -> None:
 
 
 def test_a_prune_after_one_that_died_keeps_what_was_newest() -> None:
-    """The epoch of that has ended, and no roster has it yet; above it is what never counted."""
+    """The epoch of that has ended, and nothing is restamped yet; above it is what was never committed."""
     stage = Stage()
     process = stage.process()
     _of_own_runs(process, ("1", "2"))
@@ -344,3 +375,22 @@ def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     assert stage.process().values() == {"x": noise(4_000, 2)}
     inventory = stage.run(take_inventory(stage.process().table, items.partition(THREAD)))
     assert inventory.named({"2"}) == inventory.segments.keys()
+
+
+def test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read() -> None:
+    """It has deleted what came before that head, which may be replaced by one that is never acknowledged."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"big": noise(40_000)}))
+    put = stage.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
+    put.until(commits("2"))
+    put.go_on()
+    stage.run(stage.process().prune())
+    # Its epoch has ended, so it stores everything again, and stands still for an hour.
+    put.until(commits("2"))
+    stage.now += ORPHAN_SECONDS + 1
+    deletion = stage.begin(stage.process().prune())
+    deletion.until(updates("C#2#"))
+    put.go_on()
+    deletion.finish()
+    assert stage.process().values() == {"big": noise(40_000, 1)}

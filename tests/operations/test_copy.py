@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,18 +12,23 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerInputError,
+    CheckpointNotFoundError,
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations import copy as copying
+from langgraph.checkpoint.dynamodb._operations.copy import Progress, copy_part, copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.reads import find
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, ENCRYPTED, THREAD, Stage, deletes, looks, single_effects
+from tests.support.stage import CODEC, ENCRYPTED, THREAD, Process, Stage, confirms, deletes, single_effects
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -83,7 +89,7 @@ def test_checkpoints_that_never_counted_are_left_out(
     assert [each.checkpoint["id"] for each in saver.list(thread_config("copy"))] == three[:1]
 
 
-def test_a_copy_that_dies_shows_the_newest_checkpoint_or_none() -> None:
+def test_a_copy_that_dies_shows_nothing() -> None:
     """Also where DynamoDB carries out a part of a batch only."""
     stage = Stage()
     process = stage.process()
@@ -93,12 +99,223 @@ def test_a_copy_that_dies_shows_the_newest_checkpoint_or_none() -> None:
     copy = stage.begin(process.copy_thread("copy"))
     while not copy.done:
         for call in single_effects(copy.calls):
-            stage.perform(call)
             found = stage.process().get(thread="copy")
-            assert found is None or found.checkpoint["channel_values"] == {"number": 4}
-            assert found is None or found.pending_writes == [("task", "number", 5)]
+            assert found is None
+            assert _listed(stage, "copy") == []
+            # A restoration takes a thread for kept by what it has as ancestors.
+            assert stage.run(find(process.table, items.partition("copy"), "4", as_ancestor=True)) is None
+            stage.perform(call)
         copy.go_on()
-    assert stage.process().values(thread="copy") == {"number": 4}
+    found = stage.process().get(thread="copy")
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"number": 4}
+    assert found.pending_writes == [("task", "number", 5)]
+    assert _listed(stage, "copy") == ["4", "3", "2", "1", "0"]
+
+
+def test_a_copy_that_dies_hides_nothing_that_its_target_had() -> None:
+    """It shows the newest checkpoint of the source first then."""
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("2", {"number": 2}))
+    stage.run(process.copy_thread("copy"))
+    for number in (3, 4, 5):
+        stage.run(process.put(str(number), {"number": number}))
+    copy = stage.begin(process.copy_thread("copy"))
+    seen = {"2"}
+    while not copy.done:
+        for call in single_effects(copy.calls):
+            stage.perform(call)
+            listed = _listed(stage, "copy")
+            assert seen <= set(listed)
+            assert seen == {"2"} or listed[0] == "5"
+            seen = set(listed)
+        copy.go_on()
+    assert _listed(stage, "copy") == ["5", "4", "3", "2"]
+
+
+def test_a_request_of_a_copy_that_comes_late_does_not_hide_it() -> None:
+    stage = Stage()
+    process = stage.process()
+    for number in range(3):
+        stage.run(process.put(str(number), {"number": number}))
+    copy = stage.begin(process.copy_thread("copy"))
+    copy.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"] == {"S": "C#2#"})
+    [hides] = copy.calls
+    copy.finish()
+    stage.perform(hides)
+    assert _listed(stage, "copy") == ["2", "1", "0"]
+
+
+def test_who_was_overtaken_by_itself_goes_on_without_hiding() -> None:
+    """The request that hides was sent again; the first one was thought lost, and all came of it."""
+    stage = Stage()
+    process = stage.process()
+    for number in range(3):
+        stage.run(process.put(str(number), {"number": number}))
+    twin, copy = (stage.begin(process.copy_thread("copy")) for _ in range(2))
+    for each in (twin, copy):
+        each.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"] == {"S": "C#2#"})
+    twin.finish()
+    assert _listed(stage, "copy") == ["2", "1", "0"]
+    copy.finish()
+    assert _listed(stage, "copy") == ["2", "1", "0"]
+
+
+@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
+def test_a_copy_in_parts_is_that_in_one(ttl_seconds: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is a checkpoint, and made by another process, which knows how far the last one was."""
+    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
+    stage = Stage()
+    _fill_two_namespaces(stage, stage.process(ttl_seconds))
+    stage.run(stage.process(ttl_seconds).copy_thread("one"))
+    progress, parts, numbers = None, 0, []
+    while parts == 0 or progress is not None:
+        parts += 1
+        numbers.append(len(_listed(stage, "copy")))
+        progress = stage.run(_part(stage, progress, ttl_seconds))
+        stage.now += 10
+    # The subgraph's checkpoints, and then the root's.
+    assert numbers == [0, 0, 0, 0, 3, 3, 3]
+    for begins in ("T", "N#", "C#", "S#"):
+        one, copy = stage.items(begins, "one"), stage.items(begins, "copy")
+        assert len(copy) == len(one)
+        assert _without_ids(copy.values()) == _without_ids(one.values())
+    assert _contents(stage, "copy") == _contents(stage, "one") == _contents(stage, THREAD)
+
+
+@pytest.mark.parametrize("is_anew", [False, True], ids=["goes on", "begins anew"])
+def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_copy(*, is_anew: bool) -> None:
+    """It was hidden until the others were there; then there was nothing to show it for."""
+    stage = Stage()
+    process = stage.process()
+    for number in ("1", "2", "3"):
+        stage.run(process.put(number, {"x": number}, run_id=f"run {number}"))
+    copy = stage.begin(stage.process().copy_thread("copy"))
+    copy.until(lambda call: call.method == "batch_write_item" and "C#" in str(call.params))
+    stage.run(stage.process().delete_for_runs("run 3"))
+    if is_anew:
+        stage.run(stage.process().copy_thread("copy"))
+    else:
+        copy.finish()
+    assert _contents(stage, "copy") == _contents(stage, THREAD)
+    assert stage.process().values(thread="copy") == {"x": "2"}
+
+
+def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps() -> None:
+    """The source has gone on since, so it is not the newest; then what is newer goes from the copy."""
+    stage = Stage()
+    process = stage.process()
+    for number in ("1", "2"):
+        stage.run(process.put(number, {"x": number}, run_id=f"run {number}"))
+    died = stage.begin(stage.process().copy_thread("copy"))
+    died.until(lambda call: call.method == "batch_write_item" and "C#" in str(call.params))
+    stage.run(stage.process().delete_for_runs("run 2"))
+    stage.run(process.put("3", {"x": "3"}, "1", run_id="run 3"))
+    stage.run(stage.process().copy_thread("copy"))
+    stage.run(stage.process().delete_for_runs("run 3"))
+    assert stage.process().values(thread="copy") == {"x": "1"}
+
+
+def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew() -> None:
+    """The other one has read the source before it went on."""
+    stage = Stage()
+    process = stage.process()
+    for number in ("1", "2"):
+        stage.run(process.put(number, {"x": number}))
+    slow = stage.begin(stage.process().copy_thread("copy"))
+    slow.until(
+        lambda call: (
+            call.method == "query" and call.params["ExpressionAttributeValues"][":pk"] == {"S": "copy#"}
+        )
+    )
+    stage.run(process.put("3", {"x": "3"}, "2"))
+    copy = stage.begin(stage.process().copy_thread("copy"))
+    copy.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
+    slow.finish()
+    copy.finish()
+    assert _contents(stage, "copy") == _contents(stage, THREAD)
+
+
+@pytest.mark.parametrize("what", ["target deleted", "source deleted"])
+def test_what_changes_between_the_parts_of_a_copy_is_noticed(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
+    stage = Stage()
+    _fill_two_namespaces(stage, stage.process(TTL_SECONDS))
+    progress = None
+    for _ in range(5):
+        progress = stage.run(_part(stage, progress, TTL_SECONDS))
+    before = stage.items("S#", "copy").keys()
+    stage.run(
+        {
+            "target deleted": stage.process().delete_thread("copy"),
+            "source deleted": stage.process().delete_thread(),
+        }[what]
+    )
+    if what == "source deleted":
+        with pytest.raises(CheckpointNotFoundError, match="has no checkpoint to copy"):
+            stage.run(_all_parts(stage, progress))
+        assert stage.process().get(thread="copy") is None
+        return
+    stage.run(_all_parts(stage, progress))
+    assert _contents(stage, "copy") == _contents(stage, THREAD)
+    # Under other ids: a deletion of the first ones may stand still.
+    assert not before & stage.items("S#", "copy").keys()
+
+
+def test_the_newest_checkpoint_of_a_delta_channel_is_readable_for_as_long_as_others() -> None:
+    stage = Stage()
+    process = stage.process(TTL_SECONDS)
+    counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
+    stage.run(process.put("1", {"x": 1}, **counters))
+    stage.run(process.put("2", {"x": 2}, "1", **counters))
+    stage.run(process.copy_thread("copy"))
+    heads = {thread: stage.items("C#", thread)["C#2#"] for thread in (THREAD, "copy")}
+    for name in (TTL_ATTRIBUTE, items.READABLE_UNTIL):
+        assert heads["copy"].get(name) == heads[THREAD].get(name)
+
+
+def _fill_two_namespaces(stage: Stage, process: Process) -> None:
+    for namespace in ("", "inner"):
+        for number in range(3):
+            values = {"noise": noise(40_000, number // 2), "number": number}
+            stage.run(process.put(str(number), values, namespace=namespace))
+            stage.run(process.put_writes(str(number), [("x", number)], namespace=namespace))
+
+
+def _part(
+    stage: Stage, progress: Progress | None, ttl_seconds: int | None = TTL_SECONDS
+) -> Op[Progress | None]:
+    return copy_part(stage.process(ttl_seconds).table, CODEC, THREAD, "copy", progress, until=0)
+
+
+def _all_parts(stage: Stage, progress: Progress | None) -> Op[None]:
+    while progress is not None:
+        progress = yield from _part(stage, progress)
+
+
+def _listed(stage: Stage, thread: str) -> list[str]:
+    listing = list_checkpoints(
+        stage.process().table, CODEC, {"configurable": {"thread_id": thread}}, None, None, None
+    )
+    return [each.checkpoint["id"] for each in stage.run(collected(listing))]
+
+
+def _contents(stage: Stage, thread: str) -> list[Any]:
+    reader = stage.process()
+    found = [
+        reader.get(str(number), thread=thread, namespace=each)
+        for each in ("", "inner")
+        for number in range(3)
+    ]
+    return [each and (each.checkpoint, each.pending_writes) for each in found]
+
+
+def _without_ids(copied: Iterable[Any]) -> list[list[str]]:
+    """The attributes of items, and when they expire."""
+    return sorted(sorted([*each, str(each.get(TTL_ATTRIBUTE))]) for each in copied)
 
 
 def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> None:
@@ -228,18 +445,18 @@ def test_a_thread_of_several_pages_is_copied_whole() -> None:
 
 
 @pytest.mark.parametrize("while_copying", [False, True])
-def test_a_copy_lives_as_long_as_another_saver_has_promised_of_its_thread(while_copying: bool) -> None:
+def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: bool) -> None:
     stage = Stage()
     stage.run(stage.process().put("1", {"big": noise(60_000)}))
     longer = stage.process(30 * TTL_SECONDS).copy_thread("copy")
     if not while_copying:
         stage.run(longer)
     copy = stage.begin(stage.process(TTL_SECONDS).copy_thread("copy"))
-    copy.until(looks)
+    copy.until(confirms)
     if while_copying:
         stage.run(longer)
     copy.finish()
-    stage.now += 30 * TTL_SECONDS - 1
+    stage.now += (TTL_SECONDS if while_copying else 30 * TTL_SECONDS) - 1
     stage.model.expire()
     assert stage.process().values(thread="copy") == {"big": noise(60_000)}
     stage.now += 2
@@ -299,25 +516,19 @@ def test_a_copy_of_what_is_no_thread_or_to_none_says_which(threads: tuple[Any, A
     assert stage.model.items() == []
 
 
-def test_a_copy_that_takes_long_has_a_thread_item_that_outlives_it() -> None:
+def test_the_thread_item_of_a_copy_that_takes_long_outlives_it() -> None:
     stage = Stage()
-    process = stage.process(10 * TTL_SECONDS)
+    process = stage.process(TTL_SECONDS)
     stage.run(process.put("1", {"x": 1}))
-    stage.run(stage.process(TTL_SECONDS).put("2", {"x": 2}, "1"))
+    stage.run(process.copy_thread("copy"))
+    stage.now += 1.5 * TTL_SECONDS
+    stage.run(process.put("2", {"x": 2}))
     copy = stage.begin(process.copy_thread("copy"))
-    copy.until(looks)
-    stage.now += 15 * TTL_SECONDS
+    copy.until(confirms)
+    stage.now += TTL_SECONDS / 4
     copy.finish()
-    assert (items.number(stage.items("T", "copy")["T"], TTL_ATTRIBUTE) or 0) == stage.now + 20 * TTL_SECONDS
-
-
-def test_a_copy_into_a_thread_of_a_longer_ttl_keeps_its_thread_item_for_as_long() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": 1}))
-    stage.run(stage.process(30 * TTL_SECONDS).copy_thread("copy"))
-    stage.now += 31 * TTL_SECONDS
-    stage.run(stage.process(TTL_SECONDS).copy_thread("copy"))
-    assert items.number(stage.items("T", "copy")["T"], TTL_ATTRIBUTE) == stage.now + 60 * TTL_SECONDS
+    [head] = [each for sk, each in stage.items("C#", "copy").items() if sk == "C#2#"]
+    assert (items.expires_at(stage.items("T", "copy")["T"]) or 0) >= (items.expires_at(head) or 0) > stage.now
 
 
 @pytest.mark.parametrize("expires", [False, True])

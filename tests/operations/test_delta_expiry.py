@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.commit import Head
+from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
 from langgraph.checkpoint.dynamodb._operations.draft import Needs
 from langgraph.checkpoint.dynamodb._operations.put import put
@@ -124,24 +124,16 @@ def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_
         stage.now += pause * TTL_SECONDS
 
 
-def test_ancestors_live_for_ever_once_the_ttl_is_off() -> None:
-    stage = Stage()
-    _step(stage.process(TTL_SECONDS), 0, large=True)
-    _step(stage.process(), 1)
-    stage.now += 10 * TTL_SECONDS
-    stage.model.expire()
-    assert _history(stage, 1) == [_write(0, large=True)]
-
-
 def test_a_head_that_is_rebuilt_from_others_does_not_outlive_what_it_is_said_to_need_besides() -> None:
     """As by the client of a gateway, which does not send what the service has."""
     stage = Stage()
     table, at, until = stage.process(TTL_SECONDS).table, items.partition(THREAD), int(stage.now) + 1500
-    item = items.key(at.pk, items.checkpoint_prefix("1"))
-    needs = Needs(others_until=until)
-    head = Head.expiring(table, at, item, needs, has_delta_channels=True, parent=None)
-    assert items.number(head.item, TTL_ATTRIBUTE) == until
-    assert items.ends_at(head.item) == stage.now + TTL_SECONDS
+    item = {**items.key(at.pk, items.checkpoint_prefix("1")), items.BODY: {"B": b""}}
+    head = Head(at, item, Needs(others_until=until), has_delta_channels=True, parent=None)
+    stage.run(commit(table, head, None, stage.now))
+    [stored] = stage.items("C#").values()
+    assert items.expires_at(stored) == until
+    assert items.ends_at(stored) == stage.now + TTL_SECONDS
 
 
 def test_segments_of_several_ages_do_not_have_ancestors_renewed_at_each_step() -> None:
@@ -219,3 +211,20 @@ def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it() -> None
     run.finish()
     after = stage.items("C#")
     assert [key for key in before if after[key] == before[key]] == [torn]
+
+
+def test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired() -> None:
+    """They are still in the table, and DynamoDB may remove any of them at any moment."""
+    stage = Stage()
+    _conversation(stage, [0, 0, 2.1])
+    with pytest.raises(CheckpointNotFoundError, match="0001"):
+        _history(stage, 2)
+
+
+def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own() -> None:
+    stage = Stage()
+    _conversation(stage, [0, 0, 0.6])
+    stage.now += 0.6 * TTL_SECONDS
+    assert len(_history(stage, 2)) == 2
+    assert stage.process().values("0001") is None
+    assert _history(stage, 1) == []

@@ -116,39 +116,23 @@ async def test_a_thread_that_expired_starts_afresh(open_saver: MakeSaver, clock:
     assert stored_values(saver, config) == {"text": "new"}
 
 
-@pytest.mark.parametrize(
-    "ttls",
-    [
-        (TTL_SECONDS,) * 8,
-        (TTL_SECONDS, None, TTL_SECONDS, TTL_SECONDS, None, None, TTL_SECONDS, None),
-        (None, TTL_SECONDS, TTL_SECONDS, None, TTL_SECONDS, TTL_SECONDS, TTL_SECONDS, None),
-        (10, TTL_SECONDS, 10, None, 10, TTL_SECONDS, 10 * TTL_SECONDS, TTL_SECONDS),
-    ],
-    ids=["always", "off-and-on", "on-and-off", "changing"],
-)
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 async def test_what_a_checkpoint_reuses_lives_as_long_as_the_checkpoint(
-    open_saver: MakeSaver,
-    client: DynamoDBClient,
-    table_name: str,
-    clock: Clock,
-    ttls: tuple[int | None, ...],
-    *,
-    cold: bool,
+    open_saver: MakeSaver, client: DynamoDBClient, table_name: str, clock: Clock, *, cold: bool
 ) -> None:
     """After each put everything expired is really deleted; the newest checkpoint is whole to its last second."""
-    conversation = Conversation(open_saver(ttl_seconds=ttls[0]), "thread", "namespace")
-    for step, ttl in enumerate(ttls):
-        if cold or ttl != ttls[step - 1]:
-            conversation.saver = open_saver(ttl_seconds=ttl)
+    conversation = Conversation(open_saver(), "thread", "namespace")
+    for step in range(8):
+        if cold:
+            conversation.saver = open_saver()
         head = conversation.put(**({"big": BIG, "step": step} if step == 0 else {"step": step}))
-        now, clock.now = clock.now, clock.now + (ttl or 100 * TTL_SECONDS) - 1
+        now, clock.now = clock.now, clock.now + TTL_SECONDS - 1
         expired = _delete_expired(client, table_name, clock.now)
-        assert stored_values(open_saver(ttl_seconds=ttl), head) == {"big": BIG, "step": step}
+        assert stored_values(open_saver(), head) == {"big": BIG, "step": step}
         for item in expired:
             client.put_item(TableName=table_name, Item=item)
         # The next step comes when most of this one's life is over.
-        clock.now = now + (ttl or TTL_SECONDS) * 0.7
+        clock.now = now + TTL_SECONDS * 0.7
         _delete_expired(client, table_name, clock.now)
 
 
@@ -237,18 +221,6 @@ async def test_thread_item_and_namespace_entry_outlive_every_checkpoint(
         assert _expiries(client, table_name, "N#")["N#namespace"] >= max(heads.values())
         clock.now += TTL_SECONDS * 0.7
         _delete_expired(client, table_name, clock.now)
-
-
-async def test_items_live_for_ever_once_the_ttl_is_off(
-    open_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    conversation = Conversation(open_saver(), "thread", "namespace")
-    conversation.put(big=BIG, step=0)
-    conversation.saver = open_saver(ttl_seconds=None)
-    conversation.put(step=1)
-
-    for begins in ("S#", "N#", "T"):
-        assert set(_expiries(client, table_name, begins).values()) == {float("inf")}, begins
 
 
 def _delta_put(saver: DynamoDBSaver, config: RunnableConfig, step: int) -> RunnableConfig:

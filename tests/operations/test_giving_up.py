@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from tests.support.stage import Run, Stage, changes_thread, commits, looks
+from tests.support.stage import Run, Stage, changes_thread, commits, confirms
 
 
 def _give_up(run: Run[Any], wanted: Callable[[Call], bool], disturb: Callable[[], object]) -> str:
@@ -34,7 +34,7 @@ def test_a_put_into_a_thread_that_is_pruned_again_and_again() -> None:
     stage = Stage()
     stage.run(stage.process().put("1", {"x": 1}))
     put = stage.begin(stage.process().put("2", {"x": 2}, "1"))
-    assert _give_up(put, looks, lambda: stage.run(stage.process().prune())) == (
+    assert _give_up(put, confirms, lambda: stage.run(stage.process().prune())) == (
         "checkpoint '2' of thread 't' could not be stored: the thread was deleted or pruned during each of"
         f" {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
@@ -53,7 +53,7 @@ def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
     put = stage.begin(stage.process().put("1", {"x": 2}))
     assert _give_up(put, commits("1"), disturb) == (
         "item PK='t#' SK='C#1#' could not be stored: other calls put the same checkpoint"
-        f" {MERGE_ATTEMPTS_MAX} times meanwhile; let one process run a thread at a time"
+        f" {MERGE_ATTEMPTS_MAX} times meanwhile. Let one process run a thread at a time."
     )
 
 
@@ -81,26 +81,27 @@ def test_an_epoch_that_ends_whenever_it_is_to_begin() -> None:
     def disturb() -> None:
         [thread] = stage.items("T").values()
         epoch = {"B": b"epoch %d" % next(numbers)}
-        stage.change(thread, **{items.EPOCH: epoch, items.IDLE: {"BOOL": True}})
+        stage.change(thread, **{items.EPOCH: epoch, items.PENDING: {"BOOL": True}})
 
     disturb()
     put = stage.begin(stage.process().put("2", {}))
-    assert _give_up(put, changes_thread("REMOVE #idle"), disturb) == (
-        f"thread 't' was deleted {ATTEMPTS_MAX} times while something was stored in it; try again"
+    assert _give_up(put, changes_thread("REMOVE #pending"), disturb) == (
+        f"Thread 't' was deleted {ATTEMPTS_MAX} times while something was stored in it. Retry the call."
     )
 
 
-def test_a_namespace_that_savers_of_longer_ttls_enter_again_and_again() -> None:
+def test_a_namespace_that_others_register_for_longer_again_and_again() -> None:
     stage = Stage()
     ttls = count(2000)
 
     def disturb() -> None:
-        entry = items.namespace_item(items.partition("t", "inner"), stage.process().table.rng, None)
-        stage.change(entry, **{TTL_ATTRIBUTE: {"N": str(int(stage.now) + 10 * next(ttls))}})
+        marker = items.namespace_item(items.partition("t", "inner"), stage.process().table.rng, None)
+        stage.change(marker, **{TTL_ATTRIBUTE: {"N": str(int(stage.now) + 10 * next(ttls))}})
 
     put = stage.begin(stage.process(1000).put("1", {}, namespace="inner"))
     assert _give_up(put, lambda call: "N#inner" in str(call.params), disturb) == (
-        f"{ATTEMPTS_MAX} others entered namespace 'inner' of thread 't' meanwhile; try again"
+        f"Namespace 'inner' of thread 't' is being registered by other processes ({ATTEMPTS_MAX} attempts)."
+        " Retry the call."
     )
 
 
@@ -108,7 +109,7 @@ def test_a_copy_to_a_thread_that_is_pruned_again_and_again() -> None:
     stage = Stage()
     stage.run(stage.process().put("1", {"x": 1}))
     copy = stage.begin(stage.process().copy_thread("copy"))
-    assert _give_up(copy, looks, lambda: stage.run(stage.process().prune(thread="copy"))) == (
+    assert _give_up(copy, confirms, lambda: stage.run(stage.process().prune(thread="copy"))) == (
         "thread 't' could not be copied to 'copy': one of them was deleted or pruned during each of"
         f" {ATTEMPTS_MAX} attempts; try again when that has ended"
     )

@@ -8,7 +8,7 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from tests.support.checkpoints import noise, thread_config
-from tests.support.stage import CODEC, Process, Run, Stage, commits, deletes, looks
+from tests.support.stage import CODEC, Process, Run, Stage, commits, confirms, deletes
 
 DAY = 86_400
 BIG = noise(60_000)
@@ -77,24 +77,10 @@ def test_a_deleted_state_is_not_read_from_memory() -> None:
     put.until(commits("3"))
     deletion = stage.begin(stage.process().delete_thread())
     deletion.until(deletes("S#"))
-    put.until(looks)
+    put.until(confirms)
     deletion.finish()
     assert stage.process().values() is None
     assert reader.values() is None
-
-
-def test_an_expiry_that_a_prune_has_shortened_is_not_remembered() -> None:
-    """The process read the segments when they were to stay for ever, and stores for ever."""
-    stage = Stage()
-    stage.run(stage.process().put("1", {"big": BIG}))
-    reader = stage.process()
-    reader.get()
-    stage.run(stage.process(DAY).prune())
-    reader.get()
-    stage.run(reader.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
-    stage.now += 10 * DAY
-    stage.model.expire()
-    assert stage.process().values() == {"big": BIG, "x": 2}
 
 
 def test_what_a_prune_keeps_is_read_anew_once() -> None:
@@ -148,7 +134,7 @@ def test_a_deleted_state_is_not_read_from_memory_by_a_new_index() -> None:
     put = stage.begin(other.put("2", {"big": large}, "1"))
     put.until(commits("2"))
     deletion.until(deletes("S#"))
-    put.until(looks)
+    put.until(confirms)
     deletion.finish()
     assert stage.process().values() is None
     assert reader.values() is None

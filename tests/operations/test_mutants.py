@@ -8,7 +8,17 @@ from functools import partial
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerError
-from tests.operations import mutants, test_copy, test_memory, test_put, test_put_writes, test_threads
+from tests.gateway.through import test_requests as test_gateway_requests
+from tests.operations import (
+    mutants,
+    test_collect,
+    test_copy,
+    test_delta_expiry,
+    test_memory,
+    test_put,
+    test_put_writes,
+    test_threads,
+)
 from tests.operations.mutants import Mutation
 from tests.runtime import test_requests
 
@@ -24,11 +34,17 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.heads_are_put_without_a_condition: (
         test_put.test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since
     ),
+    mutants.heads_are_replaced_under_an_epoch_that_ended: (
+        test_put.test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended
+    ),
+    mutants.what_took_a_heads_place_is_not_kept: (
+        test_collect.test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read
+    ),
     mutants.uploads_take_their_time: (
         test_put.test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone
     ),
-    mutants.idle_epochs_count: test_put.test_a_put_does_not_rely_on_an_epoch_that_has_not_begun,
-    mutants.renewals_make_items: test_threads.test_a_look_does_not_make_a_thread_item_that_has_gone,
+    mutants.pending_epochs_are_confirmed: test_put.test_a_put_does_not_rely_on_an_epoch_that_has_not_begun,
+    mutants.extensions_make_items: test_threads.test_a_confirmation_does_not_make_a_thread_item_that_has_gone,
     mutants.segments_that_have_gone_are_ignored: (
         test_put.test_a_put_that_finds_a_segment_gone_stores_the_value_again
     ),
@@ -39,16 +55,32 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.writes_reuse_across_epochs: (
         test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
     ),
-    mutants.anybody_releases: partial(_prune_loses_its_claim, "#idle"),
+    mutants.anybody_releases: partial(_prune_loses_its_claim, "#pending"),
     mutants.what_is_remembered_is_trusted: test_memory.test_a_deleted_state_is_not_read_from_memory,
-    mutants.expiries_are_remembered_across_epochs: (
-        test_memory.test_an_expiry_that_a_prune_has_shortened_is_not_remembered
-    ),
-    mutants.copies_begin_with_the_oldest_head: (
-        test_copy.test_a_copy_that_dies_shows_the_newest_checkpoint_or_none
-    ),
+    mutants.copies_begin_with_the_oldest_head: test_copy.test_a_copy_that_dies_shows_nothing,
     mutants.copies_keep_segment_ids: (
         test_copy.test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again
+    ),
+    mutants.abandoned_writes_go_though_their_head_has_come: (
+        test_collect.test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran
+    ),
+    mutants.abandoned_writes_go_though_somebody_adds_to_them: (
+        test_collect.test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs
+    ),
+    mutants.pages_without_heads_are_read_on_from: (
+        test_collect.test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests
+    ),
+    mutants.expired_ancestors_are_served: (
+        test_delta_expiry.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired
+    ),
+    mutants.what_is_kept_for_others_is_rebuilt: (
+        test_delta_expiry.test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own
+    ),
+    mutants.a_gateway_sends_expired_ancestors: (
+        test_gateway_requests.test_a_way_back_through_what_has_expired_is_an_error
+    ),
+    mutants.a_held_checkpoint_of_another_epoch_is_used: (
+        test_gateway_requests.test_what_a_client_holds_is_not_used_for_what_was_stored_again
     ),
 }
 

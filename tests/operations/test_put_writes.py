@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, ENCRYPTED, THREAD, Stage, deletes, looks, updates
+from tests.support.stage import CODEC, ENCRYPTED, THREAD, Stage, confirms, deletes, updates
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -108,7 +108,7 @@ def test_writes_that_take_the_place_of_others_need_nothing_that_may_have_gone(ch
     stage.run(other.put_writes("1", [(channel, "acknowledged")]))
     replacing = [(channel, BIG)] if channel == "__resume__" else [(channel, "ignored"), ("big", BIG)]
     writes = stage.begin(dying.put_writes("1", replacing))
-    writes.until(looks)
+    writes.until(confirms)
     found = [value for _, name, value in stage.process().pending("1") if name == channel]
     assert found in (["acknowledged"], [BIG])
 
@@ -185,14 +185,15 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -> None:
-    """Another saver keeps the checkpoint for longer; of the item's segments some have gone already."""
+    """They came before the checkpoint, which is put late; of the item's segments some have gone already."""
     stage = Stage()
-    stage.run(stage.process().put("1", {"x": 0}))
-    stage.run(stage.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__error__", "old")]))
+    process = stage.process(TTL_SECONDS)
+    stage.run(process.put_writes("1", [("x", BIG), ("__error__", "old")]))
     stage.now += 4 * TTL_SECONDS
     expired = stage.model.expired()
     stage.model.expire(expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")])
-    stage.run(stage.process().put_writes("1", [("x", BIG), ("__resume__", "new")]))
+    stage.run(process.put("1", {"x": 0}))
+    stage.run(stage.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__resume__", "new")]))
     assert sorted(stage.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
 
 
@@ -271,7 +272,7 @@ def test_writes_that_are_there_already_are_stored_again_where_the_thread_is_dele
     stage.run(stage.process().put("1", {"x": 0}))
     stage.run(stage.process().put_writes("1", [("x", BIG)]))
     again = stage.begin(stage.process().put_writes("1", [("x", BIG)]))
-    again.until(looks)
+    again.until(confirms)
     stage.run(stage.process().delete_thread())
     again.finish()
     stage.run(stage.process().put("1", {"x": 0}))
@@ -302,11 +303,12 @@ def test_small_writes_need_no_epoch() -> None:
 
 def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_stored() -> None:
     stage = Stage()
-    stage.run(stage.process().put("1", {"x": 0}))
     stage.run(stage.process(TTL_SECONDS).put_writes("1", [("x", BIG)]))
     stage.now += 4 * TTL_SECONDS
+    stage.run(stage.process(TTL_SECONDS).put("1", {"x": 0}))
     calls = [
-        stage.begin(stage.process().put_writes("1", [(channel, channel)])) for channel in ("x", "__error__")
+        stage.begin(stage.process(TTL_SECONDS).put_writes("1", [(channel, channel)]))
+        for channel in ("x", "__error__")
     ]
     for call in calls:
         call.until(lambda each: each.method == "put_item")

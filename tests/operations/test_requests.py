@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
-from tests.support.stage import TABLE, Run, Stage, looks
+from tests.support.stage import TABLE, Run, Stage, confirms
 
 TTL_SECONDS = 1000
 BIG = noise(60_000)
@@ -101,7 +102,7 @@ def test_a_put_whose_thread_is_pruned_before_it_looks() -> None:
     stage.run(process.put("1", {"x": 1}))
     stage.run(process.put("2", {"x": 2}, "1"))
     put = stage.begin(process.put("3", {"x": 3}, "2"))
-    put.until(looks)
+    put.until(confirms)
     stage.run(stage.process().prune(2))
     assert _requests(put) == ["get_item T", "get_item C#2#", *_stored("3")]
 
@@ -124,7 +125,9 @@ def test_writes() -> None:
     for writes in (small, small, [("__resume__", "no")], resume, resume):
         assert _requests(stage.begin(process.put_writes("1", writes))) == update
         stage.now += 1
-    assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*_other_savers(), *update]
+    # Who knows nothing of the thread asks for its ttl.
+    unknown = [*_other_savers(), "get_item T"]
+    assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*unknown, *update]
     update = ["update_item C#1#W#other SET"]
     large = process.put_writes("1", [("x", LARGE)], "other")
     assert _requests(stage.begin(large)) == [*segments, *update, "get_item T"]
@@ -138,10 +141,10 @@ def test_writes_into_a_namespace(*, knows_the_thread: bool) -> None:
     if knows_the_thread:
         stage.run(process.put("1", {}))
     update = ["update_item C#1#W#task SET", "get_item T"]
-    known = [] if knows_the_thread else [*_other_savers("a"), TAKE_EPOCH]
-    for entered in ([*known, "put_item N#a"], []):
+    known = [] if knows_the_thread else [*_other_savers("a"), "get_item T"]
+    for registered in ([*known, "put_item N#a"], []):
         writes = stage.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
-        assert _requests(writes) == [*entered, *update]
+        assert _requests(writes) == [*registered, *update]
 
 
 def test_writes_of_what_the_checkpoint_has_are_not_written_again() -> None:
@@ -170,7 +173,7 @@ def test_writes_whose_thread_is_pruned_before_they_look() -> None:
     process = stage.process()
     stage.run(process.put("1", {}))
     writes = stage.begin(process.put_writes("1", [("x", LARGE)]))
-    writes.until(looks)
+    writes.until(confirms)
     stage.run(stage.process().prune())
     assert TAKE_EPOCH not in _requests(writes), "the look has told the epoch"
 
@@ -243,11 +246,14 @@ def test_a_copy() -> None:
     process = stage.process()
     for checkpoint_id in ("1", "2"):
         stage.run(process.put(checkpoint_id, {"big": BIG}))
-    heads = ["batch_write_item PutRequest C#2#", "batch_write_item PutRequest C#1#"]
+    # What an earlier copy hid goes first. The newest checkpoint hides the others until they are there, and the source
+    # is looked at once more.
+    heads = ["query copy# C#", "query copy# C#", "put_item C#2#", "batch_write_item PutRequest C#1#"]
+    shown = ["query t# C#2#", "get_item C#2#", "update_item C#2# REMOVE"]
     segments = ["batch_get_item S# strongly", "batch_write_item PutRequest S#"]
     begun = ["query t# N#", "query t# C#", TAKE_EPOCH]
     requests = _requests(stage.begin(process.copy_thread("copy")))
-    assert requests == [*begun, "query t# C#", *segments, *heads, "get_item T"]
+    assert requests == [*begun, "query t# C#", *segments, *heads, *shown, "get_item T"]
 
 
 def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it() -> None:
@@ -255,6 +261,12 @@ def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it
     process = stage.process()
     stage.run(process.put("1", {}, namespace="a"))
     stage.remove(stage.items("C#")["C#1#"])
-    begun, namespace = ["query t# N#", "query t# C#", TAKE_EPOCH], ["put_item N#a", "query t#a C#"]
-    requests = _requests(stage.begin(stage.process().copy_thread("copy")))
-    assert requests == [*begun, *namespace, "query t# C#", *_other_savers(), "get_item T"]
+    copying = stage.begin(stage.process().copy_thread("copy"))
+    requests = list(map(_told, copying.calls))
+    for _ in range(3):
+        copying.go_on()
+        requests += map(_told, copying.calls)
+    with pytest.raises(CheckpointNotFoundError, match="no checkpoint to copy"):
+        copying.go_on()
+    # Nothing was written.
+    assert requests == ["query t# N#", "query t# C#", "query t#a C#", *_other_savers()]

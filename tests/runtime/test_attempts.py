@@ -217,7 +217,7 @@ def test_throttling_is_said_with_the_cause_that_dynamodb_gives_and_what_mends_th
     (message,) = [each.getMessage() for each in words.records]
     assert message.startswith(f"DynamoDB throttles table the-table: {reason} of {table} (")
     assert remedy in message
-    assert "docs/bad-days.md" in message
+    assert "`langgraph-dynamodb docs bad-days`" in message
 
 
 def test_reasons_that_are_none_are_left_out(endpoint: Scripted, words: pytest.LogCaptureFixture) -> None:
@@ -283,7 +283,9 @@ def test_a_key_that_cannot_be_used_is_said_and_no_policy_of_the_table_is_blamed(
     endpoint: Scripted, code: str, message: str, side: Side
 ) -> None:
     endpoint.always, endpoint.details = (400, code), {"message": message}
-    wanted = r"the KMS key of table the-table cannot be used .*enable the key.*docs/bad-days.md"
+    wanted = (
+        r"the KMS key of table the-table cannot be used .*enable the key.*`langgraph-dynamodb docs bad-days`"
+    )
     with pytest.raises(CheckpointerConfigurationError, match=wanted) as raised:
         _read(side, _saver(endpoint.address))
     assert "AgentPolicyArn" not in str(raised.value)

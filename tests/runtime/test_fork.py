@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.support.checkpoints import Conversation, store, stored_values, thread_config
-from tests.support.rounds import WAIT_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.codec import open_plain, seal_plain
+from langgraph.checkpoint.dynamodb._runtime import fork
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
+from tests.support import forks
+from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
+from tests.support.forks import (
+    WAIT_SECONDS_MAX,
+    exit_statuses,
+    imports_beside_forks,
+    in_a_child,
+    needs_fork,
+    statuses_beside_calls,
+)
+from tests.support.operations import Side, both_sides
 
-pytestmark = [
-    pytest.mark.engines("dynamodb-local"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork"),
-    # From Python 3.12 on a fork with threads is warned of, which is what happens here.
-    pytest.mark.filterwarnings(
-        r"ignore:This process \(pid=\d+\) is multi-threaded, use of fork:DeprecationWarning"
-    ),
-]
+if TYPE_CHECKING:
+    from tools.engine import Engine
 
-
-def _in_a_child(use: Callable[[], None]) -> int | None:
-    """Fork a process that does this; return its exit status, None where it did not end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            use()
-            status = 0
-        finally:
-            os._exit(status)
-    until = time.monotonic() + WAIT_SECONDS_MAX
-    while time.monotonic() < until:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+pytestmark = [pytest.mark.engines("dynamodb-local"), *needs_fork]
 
 
 @pytest.mark.parametrize("held", ["memory", "clients"])
@@ -68,7 +55,7 @@ def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(
     thread.start()
     assert holds.wait(WAIT_SECONDS_MAX)
     try:
-        assert _in_a_child(use) == 0, "the child failed, or waits for ever"
+        assert in_a_child(use) == 0, "the child failed, or waits for ever"
     finally:
         forked.set()
         thread.join()
@@ -86,5 +73,80 @@ def test_a_child_remembers_nothing_of_its_parent(make_saver: Callable[..., Dynam
         assert saver._table.memory.checkpoint(*place) is None
         assert stored_values(saver, config) == {"value": 1}
 
-    assert _in_a_child(use) == 0
+    assert in_a_child(use) == 0
     assert saver._table.memory.checkpoint(*place) is not None
+
+
+@pytest.mark.parametrize("count", [5, pytest.param(100, marks=pytest.mark.search)])
+@both_sides
+def test_a_child_that_is_forked_beside_every_kind_of_call_makes_every_kind_of_call(
+    make_unclosed: Callable[..., DynamoDBSaver], side: Side, count: int
+) -> None:
+    with make_unclosed() as saver:
+        assert statuses_beside_calls(saver, side, count) == {0}, "a child failed, or waits for ever"
+
+
+@both_sides
+def test_a_fork_waits_for_whatever_a_call_imports(engine: Engine, table_name: str, side: Side) -> None:
+    assert imports_beside_forks(DynamoDBSaver, table_name, side, engine.environment()) == "True []"
+
+
+def test_a_fork_waits_for_an_import_of_another_thread() -> None:
+    began, forked = threading.Event(), threading.Event()
+
+    def load() -> None:
+        with without_forks():
+            began.set()
+            # As whoever holds an import's lock; the fork comes only afterwards.
+            assert not forked.wait(0.5)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    assert began.wait(WAIT_SECONDS_MAX)
+    assert in_a_child(lambda: without_forks().__enter__()) == 0
+    forked.set()
+    thread.join()
+
+
+def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork, "_WAIT_SECONDS_MAX", 0.1)
+    began, forked = threading.Event(), threading.Event()
+
+    def load() -> None:
+        with without_forks():
+            began.set()
+            assert forked.wait(WAIT_SECONDS_MAX)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    assert began.wait(WAIT_SECONDS_MAX)
+    assert in_a_child(lambda: without_forks().__enter__()) == 0
+    forked.set()
+    thread.join()
+    # The next one waits for nobody.
+    assert in_a_child(lambda: None) == 0
+
+
+def test_who_forks_while_it_imports_waits_for_nobody() -> None:
+    with without_forks():
+        assert in_a_child(lambda: without_forks().__enter__()) == 0
+    assert in_a_child(lambda: None) == 0
+
+
+def test_a_child_compresses_though_its_parent_was_compressing() -> None:
+    """A dictionary of zstd has a lock, which other threads have most of the time here."""
+    raw, ended = noise(200) + b"abc" * 1000, threading.Event()
+
+    def compress() -> None:
+        while not ended.is_set():
+            assert open_plain(seal_plain(raw, "SK"), {"SK": {"S": "SK"}}) == raw
+
+    threads = [threading.Thread(target=compress) for _ in range(3)]
+    for each in threads:
+        each.start()
+    use = partial(seal_plain, raw, "SK")
+    statuses = exit_statuses([forks.fork(use) for _ in range(100)])
+    ended.set()
+    for each in threads:
+        each.join()
+    assert statuses == {0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import shlex
 import sys
@@ -14,17 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb.cli.app import app
+from tests.support.documents import blocks, read
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from tools.engine import Engine
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "adopting.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-FORGETFUL, REMEMBERING = (text for language, text in BLOCKS if language == "python")
-IN_DYNAMODB, IN_SQLITE = (text for language, text in BLOCKS if language == "yaml")
-SETTING_UP, SAYING, MOVING, MOVING_BACK = (text for language, text in BLOCKS if language == "sh")
+DOCUMENT = read("docs/adopting.md")
+FORGETFUL, REMEMBERING = blocks(DOCUMENT, "python")
+IN_DYNAMODB, IN_SQLITE = blocks(DOCUMENT, "yaml")
+SETTING_UP, SAYING, MOVING, MOVING_BACK = blocks(DOCUMENT, "sh")
 ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
 # What they install and start is there already.
@@ -89,7 +88,7 @@ def test_an_agent_moves_with_its_threads(run: Run, tmp_path: Path) -> None:
     file.write_text(IN_SQLITE)
     run("python agent.py ada Hello")
     run(SETTING_UP)
-    assert "would move: 3 checkpoints of 1 threads" in run(MOVING)
+    assert "would move: 3 checkpoints of 1 thread;" in run(MOVING)
     file.write_text(IN_DYNAMODB)
     assert run("python agent.py ada again") == "You have said: Hello, again\n"
     run(MOVING_BACK)

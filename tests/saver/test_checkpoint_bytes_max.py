@@ -57,9 +57,8 @@ def _thread() -> tuple[Thread, Item]:
 
 def _segment(content: bytes, *, index: bool) -> tuple[bytes, Item]:
     segment_id = new_id(Random(len(content)), index=index)
-    return segment_id, items.segment_item(
-        AT, segment_id, seal_plain(content, items.segment_sk(segment_id)), 0
-    )
+    sealed = seal_plain(content, items.segment_sk(segment_id))
+    return segment_id, items.created(items.segment_item(AT, segment_id, sealed), 0)
 
 
 def _assert_refused(thread: Thread, codec: Codec = CODEC) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +29,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.support.checkpoints import thread_config
 from tests.support.examples import percent
@@ -161,8 +162,12 @@ class DifferentialMachine(RuleBasedStateMachine):
         return type(self).wrap(self._saver)
 
     def teardown(self) -> None:
-        """Close the client of the machine's event loop."""
-        self._run(self._saver.aclose())
+        """Compare what every thread has, and close the client of the machine's event loop."""
+        try:
+            for thread in THREADS:
+                self.list_some(thread=thread, namespace=None, before=None, metadata=None, limit=None)
+        finally:
+            self._run(self._saver.aclose())
 
     def _run(self, operation: Any) -> Any:
         return self.loop.run_until_complete(operation)
@@ -194,12 +199,15 @@ class DifferentialMachine(RuleBasedStateMachine):
     @rule(
         target=checkpoints,
         thread=st.sampled_from(THREADS),
-        namespace=st.sampled_from(NAMESPACES),
+        namespaces=st.lists(st.sampled_from(NAMESPACES), unique=True, min_size=1),
         values=st.lists(changes, max_size=3),
     )
-    def put_first(self, thread: str, namespace: str, values: list[Any]) -> RunnableConfig:
-        """Store a checkpoint without a parent."""
-        return self._put(thread_config(thread, namespace), values, None)
+    def put_first(self, thread: str, namespaces: list[str], values: list[Any]) -> RunnableConfig:
+        """Store a checkpoint without a parent, in several namespaces with the same id."""
+        self.counter += 1
+        for namespace in namespaces:
+            stored = self._put(thread_config(thread, namespace), values, None)
+        return stored
 
     @rule(
         target=checkpoints,
@@ -212,11 +220,11 @@ class DifferentialMachine(RuleBasedStateMachine):
         self, parent: RunnableConfig, values: list[Any], run_id: str | None, copied: bool
     ) -> RunnableConfig:
         """Store a checkpoint on top of another, which may be old, or gone by now."""
+        self.counter += 1
         stored = self._put(parent, values, run_id)
         return self._put_copy(stored) if copied else stored
 
     def _put(self, config: RunnableConfig, values: list[Any], run_id: str | None) -> RunnableConfig:
-        self.counter += 1
         found: Sequence[CheckpointTuple | None] = (None, None)
         if "checkpoint_id" in config["configurable"]:
             found = self._get_both(config)
@@ -333,6 +341,8 @@ class DifferentialMachine(RuleBasedStateMachine):
         everything = list(self.expected.list(config, **options))
         found = self._all(config, **options, limit=limit)
         if thread is not None:
+            # With one id by namespace.
+            everything.sort(key=lambda each: str(each.config["configurable"]["checkpoint_ns"]))
             everything.sort(key=lambda each: each.checkpoint["id"], reverse=True)
             kept = everything if limit is None else everything[:limit]
             assert [_comparable(each) for each in found] == [_comparable(each) for each in kept]
@@ -371,8 +381,10 @@ class DifferentialMachine(RuleBasedStateMachine):
     @rule(threads=st.permutations(THREADS))
     def copy_thread(self, threads: list[str]) -> None:
         """Copy a thread to another, which may have checkpoints of its own."""
+        is_there = any(self.expected.storage[threads[0]].values())
         self.expected.copy_thread(*threads[:2])
-        self._run(self.actual.acopy_thread(*threads[:2]))
+        with nullcontext() if is_there else pytest.raises(CheckpointNotFoundError, match="to copy"):
+            self._run(self.actual.acopy_thread(*threads[:2]))
 
     @rule(thread=st.sampled_from(THREADS), keep_last=st.integers(1, 3))
     def prune(self, thread: str, keep_last: int) -> None:

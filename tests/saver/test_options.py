@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import aioboto3
 import aiobotocore.session
 import boto3
 import botocore.session
+import langgraph_checkpoint_aws
 import pytest
 from aiobotocore.config import AioConfig
 from botocore.config import Config
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.options import _METHODS
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfig,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    DynamoDBSaver,
+)
+from langgraph.checkpoint.dynamodb._runtime.options import _METHODS, OTHER_NAMES
 
 REGION: dict[str, Any] = {"region_name": "us-east-1"}
 
@@ -171,3 +179,37 @@ def test_checking_options_loads_no_client_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603  # Ours.
     assert done.stdout == "[]\n"
+
+
+# Options that there are not
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("boto_config", "it is client_config here"),
+        ("enable_checkpoint_compression", "leave it out: everything is compressed"),
+        ("s3_offload_config", "leave it out: the table takes a checkpoint of any size"),
+        ("ttl_second", r"did you mean ttl_seconds\?"),
+        ("xyz", "there are region_name, endpoint_url, "),
+    ],
+)
+def test_an_unknown_option_is_answered_by_the_one_to_use(name: str, says: str) -> None:
+    with pytest.raises(TypeError, match=f"DynamoDBSaver has no option {name}; {says}"):
+        cast("Any", DynamoDBSaver)("threads", **{name: None})
+
+
+def test_every_option_of_the_other_saver_of_this_name_is_one_of_ours_or_answered() -> None:
+    theirs = inspect.signature(langgraph_checkpoint_aws.DynamoDBSaver).parameters
+    ours = inspect.signature(DynamoDBSaver).parameters
+    assert theirs.keys() - ours.keys() == OTHER_NAMES.keys()
+    documented = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text(encoding="utf-8")
+    for name in theirs:
+        assert f"\n| `{name}` | " in documented
+
+
+def test_a_configuration_answers_them_too() -> None:
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"boto_config: is unknown here; it is client_config here"
+    ):
+        CheckpointerConfig(type="dynamodb", config={"table_name": "t", "boto_config": {}})

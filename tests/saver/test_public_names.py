@@ -24,6 +24,7 @@ EXPORTED = {
     "ThreadLockLostError",
     "acreate_checkpointer",
     "create_checkpointer",
+    "open_checkpointer",
 }
 OPTIONS = {
     "region_name": None,
@@ -74,7 +75,9 @@ def test_errors_with_a_builtin_kin_can_be_caught_as_it(name: str, builtin: type[
 
 
 def test_the_constructor_takes_the_table_name_and_these_keywords() -> None:
-    table_name, *options = inspect.signature(DynamoDBSaver).parameters.values()
+    table_name, *options, unknown = inspect.signature(DynamoDBSaver).parameters.values()
+    # Type checkers refuse whatever is given there, and the constructor says what to give instead.
+    assert (unknown.kind, unknown.annotation) == (inspect.Parameter.VAR_KEYWORD, "Never")
     assert (table_name.name, table_name.kind) == ("table_name", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     assert table_name.default is inspect.Parameter.empty
     assert {each.name: each.default for each in options} == OPTIONS

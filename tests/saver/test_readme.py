@@ -1,115 +1,143 @@
-"""README does what it says: its programs run, in their order, and its options are those of the constructor."""
+"""README is short and plain, its first screen is true, and its program runs as it stands there."""
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.support.checkpoints import Conversation, stored_values, thread_config
+from infra.import_template import read_template
+from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+from tests.support.documents import ROOT, blocks, links, read, without_blocks, without_links
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from tools.engine import Engine
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-PYTHON = [text for language, text in BLOCKS if language == "python"]
-COMMANDS = [
-    shlex.split(line, comments=True)
-    for language, text in BLOCKS
-    if language == "sh"
-    for line in text.splitlines()
-]
-(AGENT_FILE,) = [text for language, text in BLOCKS if language == "yaml"]
+README = read("README.md")
+FIRST_SCREEN = README.split("\n## ")[0]
+(AGENT,) = blocks(README, "python")
+COMMANDS = [shlex.split(line, comments=True) for text in blocks(README, "sh") for line in text.splitlines()]
 ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
 
-# The engine holds one table of the name that README gives, for all regions.
-pytestmark = pytest.mark.engines("dynamodb-local")
+
+def sentences(document: str) -> list[list[str]]:
+    """Return the words of each sentence outside code blocks, tables, headings and pictures."""
+    prose = re.sub(r"^(\||#|!\[).*$", "", without_blocks(document), flags=re.MULTILINE)
+    found = re.split(r"(?<=[.!?])[*)]*\s+|\n\n|\n- ", without_links(prose))
+    return [each.split() for each in found if each.strip()]
+
+
+def test_it_has_at_most_900_words() -> None:
+    assert len(README.split()) <= 900
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/cost.md", "docs/options.md", "docs/using.md"])
+def test_the_sentences_are_short(page: str) -> None:
+    """Those of README, and of the pages that its text moved to."""
+    lengths = [len(each) for each in sentences(read(page))]
+    assert lengths
+    assert statistics.median(lengths) <= 15
+    assert statistics.quantiles(lengths, n=10)[-1] <= 26
+
+
+def test_the_first_screen_says_what_was_not_tried() -> None:
+    assert len(FIRST_SCREEN.splitlines()) <= 25
+    said = " ".join(FIRST_SCREEN.split())
+    assert "tested on DynamoDB Local and moto; not yet run on AWS" in said
+    released = "\n## [0" in read("CHANGELOG.md")
+    assert released != ("The package is not on PyPI yet" in said)
+
+
+def test_every_figure_of_the_first_screen_is_on_the_page_that_it_leads_to() -> None:
+    bullets = re.findall(r"^- (.*?)(?=\n- |\n\n)", FIRST_SCREEN, re.MULTILINE | re.DOTALL)
+    assert len(bullets) == 3
+    for bullet in bullets:
+        pages = [read(path) for path in links(bullet)]
+        figures = re.findall(r"\d[\d,.]*\d|\d", without_links(bullet))
+        assert figures
+        assert pages
+        assert [each for each in figures if not any(each in page for page in pages)] == []
+
+
+def test_the_agent_has_fifteen_lines() -> None:
+    assert len([line for line in AGENT.splitlines() if line.strip()]) <= 15
 
 
 @pytest.fixture
-def first_hour(
-    engine: Engine, client: DynamoDBClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[list[str]]:
-    """Give README's programs, on an engine without a table; where none is named they find it in the environment."""
-    profile = tmp_path / "config"
-    key, secret = engine.access_key_id, engine.secret_access_key
-    profile.write_text(f"[profile agents]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(profile))
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint_url)
-    monkeypatch.setattr(sys, "argv", ["agent.py"])
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "agent.yaml").write_text(AGENT_FILE)
-    yield [text.replace(ENDPOINT, engine.endpoint_url) for text in PYTHON]
+def folder(engine: Engine, client: DynamoDBClient, tmp_path: Path) -> Iterator[Path]:
+    """Give a folder with the agent, for an engine without its table."""
+    assert ENDPOINT in AGENT
+    (tmp_path / "agent.py").write_text(AGENT.replace(ENDPOINT, engine.endpoint_url))
+    yield tmp_path
     client.delete_table(TableName=TABLE)
 
 
-def test_the_first_program_remembers_what_was_said(
-    engine: Engine, first_hour: list[str], tmp_path: Path
-) -> None:
-    assert ENDPOINT in PYTHON[0]
-    (command,) = [each for each in COMMANDS if "agent.py" in each]
-    variables = {
-        name: value for name, _, value in (each.partition("=") for each in command[: command.index("python")])
-    }
-    assert variables == {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
-    (tmp_path / "agent.py").write_text(first_hour[0])
-    said = [
-        subprocess.run(  # noqa: S603  # README's own program.
-            [sys.executable, "agent.py", word],
-            cwd=tmp_path,
+@pytest.mark.engines("dynamodb-local")
+def test_the_agent_remembers_what_was_said(engine: Engine, folder: Path) -> None:
+    runs = [each for each in COMMANDS if "agent.py" in each]
+    said = []
+    for command in runs:
+        at = command.index("python")
+        variables = dict(each.split("=") for each in command[:at])
+        assert variables == {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+        ran = subprocess.run(  # noqa: S603  # README's own program.
+            [sys.executable, *command[at + 1 :]],
+            cwd=folder,
             env=engine.environment(),
             stdout=subprocess.PIPE,
             check=True,
-        ).stdout.decode()
-        for word in ("Hello", "again")
-    ]
+        )
+        said.append(ran.stdout.decode())
     assert said == ["You have said: Hello\n", "You have said: Hello, again\n"]
+    assert said[-1].strip() in README
 
 
-def test_every_program_runs(first_hour: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    opened = contextlib.ExitStack()
-    for text in first_hour:
-        exec(compile(text, "README.md", "exec"), names)  # noqa: S102  # README's own programs.
-        opened.callback(names["saver"].close)
-        if "handler" in names:
-            handler, loop = names.pop("handler"), names["loop"]
-            answers = [handler({"thread_id": "of-lambda", "text": word}, None) for word in ("one", "two")]
-            assert answers == ["You have said: one", "You have said: one, two"]
-            loop.run_until_complete(names["saver"].aclose())
-            loop.close()
-    said, *listed = capsys.readouterr().out.splitlines()
-    assert said == "You have said: Hello"
-    assert [each.split()[0] for each in listed] == ["4", "3", "2"]
-
-    old, new = InMemorySaver(), names["saver"]
-    conversation = Conversation(old, "moved")
-    conversation.put(text="first")
-    old.put_writes(conversation.put(text="second"), [("text", "third"), ("__interrupt__", "?")], "task")
-    names["move"](old, new, ["moved"])
-    assert capsys.readouterr().out == "moved moved\n"
-    moved, original = ([*each.list(thread_config("moved"))] for each in (new, old))
-    assert [each.pending_writes for each in moved] == [each.pending_writes for each in original]
-    assert [each.parent_config for each in moved] == [each.parent_config for each in original]
-    assert stored_values(new, thread_config("moved")) == {"text": "second"}
-    opened.close()
+def test_its_commands_for_a_clone_exist() -> None:
+    targets = [each[1:] for each in COMMANDS if each[0] == "make"]
+    assert targets == [["demo"], ["test"]]
+    for target in targets:
+        subprocess.run(["make", "--dry-run", *target], cwd=ROOT, stdout=subprocess.PIPE, check=True)  # noqa: S603, S607
 
 
-def test_the_options_are_those_of_the_constructor() -> None:
-    rows = re.findall(r"^\| (.*?) \|", README.split("## Options")[1].split("\n## ")[0], re.MULTILINE)
-    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(named) == sorted(inspect.signature(DynamoDBSaver).parameters)
+def test_its_commands_for_aws_fit_the_template() -> None:
+    install, template, deploy, describe = COMMANDS[-4:]
+    assert install == ["pip", "install", "langgraph-dynamodb[aiobotocore]"]
+    *printing, redirection, file = template
+    assert (printing, redirection) == (shlex.split(TEMPLATE_COMMAND), ">")
+    assert deploy[:3] == ["aws", "cloudformation", "deploy"]
+    assert describe[:3] == ["aws", "cloudformation", "describe-stacks"]
+    deployed, described = (dict(zip(each[3::2], each[4::2], strict=True)) for each in (deploy, describe))
+    assert deployed["--template-file"] == file
+    assert deployed["--capabilities"] == "CAPABILITY_IAM"
+    assert described["--stack-name"] == deployed["--stack-name"]
+
+    content = read_template(ROOT / "infra" / "table.yaml")
+    assert content["Parameters"]["TableName"]["Default"] == TABLE
+    assert described["--query"] == "Stacks[0].Outputs"
+    assert re.findall(r"`(\w+Arn)`", README) == ["AgentPolicyArn"]
+    assert "AgentPolicyArn" in content["Outputs"]
+
+
+def test_every_page_is_reached_from_it() -> None:
+    """A page that README does not name is named by one that it does name."""
+    seen: set[Path] = set()
+    unread = {ROOT / "README.md"}
+    while unread:
+        page = unread.pop()
+        seen.add(page)
+        linked = {each.partition("#")[0] for each in links(page.read_text(encoding="utf-8"))}
+        pages = {
+            (page.parent / each).resolve() for each in linked if each.endswith(".md") and "://" not in each
+        }
+        unread |= pages - seen
+    assert {*(ROOT / "docs").glob("*.md")} - seen == set()

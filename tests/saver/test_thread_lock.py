@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from langgraph.checkpoint.dynamodb import (
@@ -16,14 +18,22 @@ from langgraph.checkpoint.dynamodb import (
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb._operations import thread_lock
+from langgraph.checkpoint.dynamodb.protocol import Change
+from tests.support.forks import in_a_child, needs_fork
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 
-def _is_held(saver: DynamoDBSaver) -> bool:
+def _forking(test: Any) -> Any:
+    for mark in needs_fork:
+        test = mark(test)
+    return test
+
+
+def _is_held(saver: DynamoDBSaver, thread_id: str = "t") -> bool:
     try:
-        with saver.thread_lock("t"):
+        with saver.thread_lock(thread_id):
             return False
     except ThreadBusyError:
         return True
@@ -109,12 +119,215 @@ async def test_a_block_that_is_cancelled_lets_go(saver: DynamoDBSaver) -> None:
     assert not _is_held(saver)
 
 
+def _cancelled_at(saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, request_number: int) -> None:
+    """Let the async request of this number cancel the task `holder` before it is sent, and once more as it is."""
+    send, sent = saver._async._send, 0
+
+    async def send_and_cancel(call: Any) -> Any:
+        nonlocal sent
+        sent += 1
+        if sent == request_number:
+            holder = next(each for each in asyncio.all_tasks() if each.get_name() == "holder")
+            holder.cancel()
+            await asyncio.sleep(0)
+            holder.cancel()
+        return await send(call)
+
+    monkeypatch.setattr(saver._async, "_send", send_and_cancel)
+
+
+async def _hold(saver: DynamoDBSaver, entered: asyncio.Event | None = None, thread_id: str = "t") -> None:
+    async with saver.athread_lock(thread_id):
+        if entered is not None:
+            entered.set()
+
+
+@pytest.mark.parametrize("request_number", [1, 2], ids=["entered", "left"])
+async def test_a_task_that_is_cancelled_while_it_asks_holds_nothing(
+    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, request_number: int
+) -> None:
+    _cancelled_at(saver, monkeypatch, request_number)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(_hold(saver), name="holder")
+    assert not _is_held(saver)
+
+
+async def test_a_task_that_is_cancelled_anywhere_while_it_leaves_lets_go(saver: DynamoDBSaver) -> None:
+    """A task does a few steps of the event loop when it leaves, and then as many as its request needs."""
+    held_after = {}
+    for steps in range(12):
+        entered = asyncio.Event()
+        task = asyncio.create_task(_hold(saver, entered, f"t{steps}"))
+        await entered.wait()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        # Where the machine is slow it may have ended.
+        task.cancel()
+        await asyncio.wait([task])
+        held_after[steps] = _is_held(saver, f"t{steps}")
+    assert not any(held_after.values()), held_after
+
+
+def test_all_that_a_loop_cancels_at_its_end_lets_go(saver: DynamoDBSaver) -> None:
+    async def main() -> None:
+        entered = asyncio.Event()
+        task = asyncio.create_task(_hold(saver, entered))
+        await entered.wait()
+        await asyncio.sleep(0)
+        # It is leaving when `asyncio.run` cancels every task there is.
+        assert not task.done()
+
+    asyncio.run(main())
+    assert not _is_held(saver)
+
+
+async def test_a_scope_of_anyio_that_cancels_again_and_again_lets_go(saver: DynamoDBSaver) -> None:
+    with anyio.CancelScope() as scope:
+        async with saver.athread_lock("t"):
+            scope.cancel()
+    assert scope.cancelled_caught
+    assert not _is_held(saver)
+
+
+def test_an_interruption_while_a_block_is_left_lets_go(
+    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    lock = saver.thread_lock("t")
+    lock.__enter__()
+    with monkeypatch.context() as patch:
+        patch.setattr(lock._keeper, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lock.__exit__(None, None, None)
+    assert not _is_held(saver)
+
+
+def test_an_interruption_of_the_last_request_is_answered_by_another(
+    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, interruptions = saver._blocking._send, [KeyboardInterrupt()]
+
+    def interrupted(call: Any) -> Any:
+        if interruptions:
+            raise interruptions.pop()
+        return send(call)
+
+    def block() -> None:
+        with saver.thread_lock("t"):
+            monkeypatch.setattr(saver._blocking, "_send", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert not _is_held(saver)
+
+
+def test_a_lock_is_for_one_block_at_a_time(saver: DynamoDBSaver, traffic: Traffic) -> None:
+    lock = saver.thread_lock("t")
+    for _ in range(2):
+        with lock:
+            traffic.clear()
+            with pytest.raises(CheckpointerInputError, match="a block that has not ended"):
+                lock.__enter__()
+            assert traffic.operations == []
+            within = lock.held
+        assert (within, lock.held) == (True, False)
+        assert not _is_held(saver)
+
+
+async def test_an_async_lock_is_for_one_block_at_a_time(saver: DynamoDBSaver) -> None:
+    lock = saver.athread_lock("t")
+    for _ in range(2):
+        async with lock:
+            with pytest.raises(CheckpointerInputError, match="a block that has not ended"):
+                await lock.__aenter__()
+            within = lock.held
+        assert (within, lock.held) == (True, False)
+        assert not _is_held(saver)
+
+
+def test_a_lock_that_was_not_free_may_be_tried_again(saver: DynamoDBSaver) -> None:
+    lock = saver.thread_lock("t")
+    with saver.thread_lock("t"), pytest.raises(ThreadBusyError):
+        lock.__enter__()
+    with lock:
+        assert lock.held
+
+
+def test_a_process_that_has_no_more_threads_holds_nothing(
+    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lock = saver.thread_lock("t")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            lock.__enter__()
+    assert not lock.held
+    assert not _is_held(saver)
+
+
+@_forking
+def test_a_child_neither_has_nor_ends_the_hold_of_its_parent(
+    make_saver: Callable[..., DynamoDBSaver],
+) -> None:
+    saver = make_saver()
+
+    def unwind() -> None:
+        assert not lock.held
+        with pytest.raises(ThreadLockLostError, match="held by the process that forked this one"):
+            lock.check()
+        # As `sys.exit` does.
+        lock.__exit__(SystemExit, SystemExit(), None)
+
+    def leave() -> None:
+        with pytest.raises(ThreadLockLostError, match="held by the process that forked this one"):
+            lock.__exit__(None, None, None)
+
+    with saver.thread_lock("t") as lock:
+        assert [in_a_child(unwind), in_a_child(leave)] == [0, 0]
+        assert lock.held
+        assert _is_held(saver)
+    assert not _is_held(saver)
+
+
+@_forking
+async def test_a_child_neither_has_nor_ends_the_async_hold_of_its_parent(
+    make_saver: Callable[..., DynamoDBSaver],
+) -> None:
+    saver = make_saver()
+
+    def leave() -> None:
+        # It waits for nothing: the event loop is its parent's.
+        with pytest.raises(ThreadLockLostError, match="held by the process that forked this one"):
+            lock.__aexit__(None, None, None).send(None)
+
+    async with saver.athread_lock("t") as lock:
+        assert in_a_child(leave) == 0
+        assert lock.held
+        assert _is_held(saver)
+
+
+@_forking
+def test_a_lock_that_is_made_before_a_fork_is_had_by_one_process(
+    make_saver: Callable[..., DynamoDBSaver],
+) -> None:
+    saver = make_saver()
+    lock = saver.thread_lock("t")
+    assert in_a_child(lock.__enter__) == 0
+    with pytest.raises(ThreadBusyError):
+        lock.__enter__()
+
+
 def _take_away(saver: DynamoDBSaver) -> None:
     """Let somebody else take the lock, as if its ttl were over."""
     hold = thread_lock.hold_on(saver._table, "t", 60, 0)
     hurried = {"#holder": "holder"}
     values = {":holder": {"B": hold.token}}
-    saver._blocking.run(saver._table.update(hold.key, "SET #holder = :holder", names=hurried, values=values))
+    saver._blocking.run(saver._table.update(hold.key, Change("SET #holder = :holder", "", hurried, values)))
 
 
 def test_a_lock_that_was_lost_is_an_error_before_the_last_put_and_at_the_end(saver: DynamoDBSaver) -> None:

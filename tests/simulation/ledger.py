@@ -41,8 +41,6 @@ class Record:
     began: Moment | None = None
     ended: Moment | None = None
     acknowledged: bool = False
-    ttl_seconds: int | None = None
-    """The option of the saver that was called."""
     clean: bool = True
     """No attempt of it failed, so that nothing of it can still be under way after it has ended."""
 
@@ -125,8 +123,8 @@ class Ledger:
     deletions: list[Deletion] = field(default_factory=list)
     copies: dict[str, Copy] = field(default_factory=dict)
     index_lags: bool = False
-    one_ttl: bool = True
-    """Whether all savers have the same; otherwise what is put may live for longer than its saver's."""
+    ttls: dict[str, set[int | None]] = field(default_factory=dict)
+    """For each thread the options of the savers that stored something in it. It has that of one of them."""
     now: Callable[[], float] = lambda: 0.0
 
     # What was put, and what of it was copied.
@@ -153,7 +151,6 @@ class Ledger:
             ended=copy.ended,
             acknowledged=whole,
             clean=copy.clean,
-            ttl_seconds=copy.ttl_seconds,
         )
 
     def writes_at(self, thread: str, namespace: str, checkpoint_id: str) -> dict[str, Writes]:
@@ -238,22 +235,6 @@ class Ledger:
 
     # What expiry may and must have done.
 
-    def _is_hidden(self, put: Put) -> bool:
-        """Tell whether a newer checkpoint under a shorter ttl may be there, expired.
-
-        It was put at the same time, or by a call that ended before it learned of the longer ttl; or copied with it.
-        """
-        if self.one_ttl:
-            return False
-        if put.thread in self.copies:
-            put = self.puts[self.copies[put.thread].source, put.namespace, put.checkpoint_id]
-        return any(
-            other.began is not None
-            and self.may_have_expired(other)
-            and not (other.acknowledged and put.over_before(other.began))
-            for other in self._newer(put)
-        )
-
     def may_have_expired(self, put: Put) -> bool:
         """Tell whether a checkpoint may count as gone by now."""
         return self._may_expire_by(put, Moment(0, self.now()))
@@ -264,22 +245,18 @@ class Ledger:
         return ends_at is not None and (moment is None or moment.seconds >= ends_at)
 
     def _ends_at(self, record: Record, thread: str, lifetimes: int) -> int | None:
-        """Tell when something of a thread may expire at the soonest: a prune gives what it keeps its own ttl."""
-        prunes = (each for each in self.deletions if each.kind == "prune" and thread in each.threads)
-        return min(
-            (
-                int(each.began.seconds) + lifetimes * each.ttl_seconds
-                for each in (record, *prunes)
-                if each.began is not None and each.ttl_seconds is not None
-            ),
-            default=None,
-        )
+        """Tell when something of a thread may expire at the soonest."""
+        ttls = [each for each in self.ttls.get(thread, ()) if each is not None]
+        if record.began is None or not ttls:
+            return None
+        return int(record.began.seconds) + lifetimes * min(ttls)
 
     def has_expired(self, put: Put, moment: Moment) -> bool:
         """Tell whether a checkpoint counted as gone at some moment."""
-        if put.ttl_seconds is None or put.ended is None or not self.one_ttl:
+        ttls = self.ttls.get(put.thread, {None})
+        if put.ended is None or None in ttls:
             return False
-        return moment.seconds >= put.ended.seconds + put.ttl_seconds
+        return moment.seconds >= put.ended.seconds + max(each for each in ttls if each is not None)
 
     # What a reader may see.
 
@@ -296,7 +273,7 @@ class Ledger:
                         f"{_name(found)} is shown in the place of {put.checkpoint_id}, which expired"
                     )
                 continue
-            if self._gave_way(put) or self._is_hidden(put):
+            if self._gave_way(put):
                 continue
             deleters = [each for each in self.deleters(put) if each.kind != "prune"]
             if not deleters:
@@ -317,9 +294,6 @@ class Ledger:
             if seen.checkpoint["id"] != put.checkpoint_id:
                 raise Violation(f"{put.checkpoint_id} was asked for, and {seen.checkpoint['id']} came")
             return
-        # A copy takes what a list shows.
-        if put.thread in self.copies and self._is_hidden(put):
-            return
         if put.acknowledged_before(began) and not self.deleters(put) and not self.may_have_expired(put):
             raise Violation(f"{put.checkpoint_id} is acknowledged and was not deleted, but is not there")
 
@@ -333,7 +307,7 @@ class Ledger:
         for each in seen:
             self.check_tuple((thread, each.config["configurable"]["checkpoint_ns"]), each, began)
         for put in self.puts_in(thread):
-            if (put.checkpoint_id, put.namespace) not in ids and not self._is_hidden(put):
+            if (put.checkpoint_id, put.namespace) not in ids:
                 self.check_one(put, None, began)
 
     def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: Moment) -> Put:

@@ -16,21 +16,20 @@ from langgraph.checkpoint.dynamodb._operations import (
     draft,
     threads,
 )
-from langgraph.checkpoint.dynamodb._operations.collect import Choice
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
+from langgraph.checkpoint.dynamodb._operations.collect import _Namespace
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.threads import Claim
 from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.protocol import Thread
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
-
-Inventories: TypeAlias = dict[tuple[Table, str], Inventory]
 
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, look = draft.store_needs, threads.look_at_thread
+    store, confirm = draft.store_needs, threads.confirm_epoch
     left: dict[Table, Any] = {}
 
     def store_nothing(table: Table, *draft: Any) -> Op[bool]:
@@ -38,95 +37,102 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return True
 
-    def look_late(table: Table, at: Partition, epoch: bytes | None) -> Op[ThreadEntry | None]:
+    def confirm_late(
+        table: Table, at: Partition, epoch: bytes, ends_at: int | None
+    ) -> Op[ThreadEntry | None]:
         yield from store(table, *left.pop(table))
-        return (yield from look(table, at, epoch))
+        return (yield from confirm(table, at, epoch, ends_at))
 
     patch.setattr(commit, "store_needs", store_nothing)
-    patch.setattr(commit, "look_at_thread", look_late)
+    patch.setattr(commit, "confirm_epoch", confirm_late)
 
 
-def _look_away(table: Table, _at: Partition, epoch: bytes | None) -> Op[ThreadEntry | None]:
+def _confirm_blindly(
+    table: Table, _at: Partition, epoch: bytes, _ends_at: int | None
+) -> Op[ThreadEntry | None]:
     yield from ()
-    return None if epoch is None else ThreadEntry(epoch, table.ttl_seconds)
+    return ThreadEntry(epoch, table.ttl_seconds)
 
 
-def put_does_not_look(patch: pytest.MonkeyPatch) -> None:
-    """A put does not look at the thread's epoch after the commit."""
-    patch.setattr(commit, "look_at_thread", _look_away)
+def put_does_not_confirm(patch: pytest.MonkeyPatch) -> None:
+    """A put does not confirm the thread's epoch after the commit."""
+    patch.setattr(commit, "confirm_epoch", _confirm_blindly)
 
 
-def writes_do_not_look(patch: pytest.MonkeyPatch) -> None:
+def writes_do_not_confirm(patch: pytest.MonkeyPatch) -> None:
     """Nor do writes that need segments."""
-    patch.setattr(commit_writes, "look_at_thread", _look_away)
-
-
-def _read_once(patch: pytest.MonkeyPatch, left_over: Callable[..., Op[Sequence[Inventory]]]) -> None:
-    """Let a deletion take what `left_over` says, before the epoch moves, for what is left after that."""
-    delete, take = collect._delete_checkpoints, take_inventory
-    left: Inventories = {}
-
-    def delete_and_note(table: Table, before: Sequence[Inventory], gone: Choice) -> Op[None]:
-        yield from delete(table, before, gone)
-        for each in (yield from left_over(take, table, before, gone)):
-            left[table, each.at.pk] = each
-
-    def take_noted(table: Table, at: Partition, **options: bool) -> Op[Inventory]:
-        if (table, at.pk) in left:
-            return left.pop((table, at.pk))
-        return (yield from take(table, at, **options))
-
-    patch.setattr(collect, "_delete_checkpoints", delete_and_note)
-    patch.setattr(collect, "take_inventory", take_noted)
+    patch.setattr(commit_writes, "confirm_epoch", _confirm_blindly)
 
 
 def no_reread(patch: pytest.MonkeyPatch) -> None:
     """A deletion trusts what it read at first, and does not read again what is left."""
 
-    def subtract(
-        _take: Any, _table: Table, before: Sequence[Inventory], gone: Choice
-    ) -> Op[Sequence[Inventory]]:
+    def subtract(_table: Table, _claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
+        for each in namespaces:
+            before, gone = each.before, each.gone
+            heads = {name: head for name, head in before.heads.items() if name not in gone}
+            writes = {name: some for name, some in before.writes.items() if name not in gone}
+            each.after = replace(before, heads=heads, writes=writes)
         yield from ()
-        return [
-            replace(
-                each,
-                heads={name: head for name, head in each.heads.items() if name not in gone[each.at.pk]},
-                writes={name: some for name, some in each.writes.items() if name not in gone[each.at.pk]},
-            )
-            for each in before
-        ]
+        return []
 
-    _read_once(patch, subtract)
+    patch.setattr(collect, "_read_again", subtract)
 
 
-def reread_before_the_epoch_moves(patch: pytest.MonkeyPatch) -> None:
-    """A deletion reads again what is left, and gives the thread a new epoch only then."""
+def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
+    """A deletion reads again what is left, and ends the epoch only then."""
+    delete, read_again = collect._delete_checkpoints, collect._read_again
+    since: dict[int, list[Inventory]] = {}
 
-    def read(take: Any, table: Table, before: Sequence[Inventory], _gone: Choice) -> Op[Sequence[Inventory]]:
-        return (yield from gather([take(table, each.at) for each in before]))
+    def delete_and_read(table: Table, namespaces: Sequence[_Namespace]) -> Op[None]:
+        yield from delete(table, namespaces)
+        root = namespaces[0].before.at
+        thread = Thread(b"", False, frozenset(), None, None, None, None)
+        since[id(namespaces)] = yield from read_again(table, Claim(root, b"", thread, 0.0), namespaces)
 
-    _read_once(patch, read)
+    def read_nothing(_table: Table, _claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
+        yield from ()
+        return since.pop(id(namespaces))
+
+    patch.setattr(collect, "_delete_checkpoints", delete_and_read)
+    patch.setattr(collect, "_read_again", read_nothing)
 
 
 def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     """All deletions of a thread take the same claim, so that none keeps another one out."""
     anyone = b"anyone"
-    take, end, settle, release = threads.take_claim, threads.end_epoch, threads.settle, threads.release
+    acquire, end, finalize = threads.acquire_claim, threads.end_epoch, threads.finalize
+    release = threads.release
 
-    def take_any(table: Table, root: Partition, _token: bytes = anyone) -> Op[Claim]:
-        return (yield from take(table, root, anyone))
+    def acquire_any(table: Table, root: Partition, _token: bytes = anyone) -> Op[Claim]:
+        return (yield from acquire(table, root, anyone))
 
     def release_any(table: Table, root: Partition, _token: bytes, **options: bool) -> Op[None]:
         yield from release(table, root, anyone, **options)
 
-    def end_any(table: Table, claim: Claim) -> Op[bytes]:
+    def end_any(table: Table, claim: Claim) -> Op[Thread]:
         # Another deletion may have let go of it.
-        return (yield from end(table, (yield from take_any(table, claim.root))))
+        return (yield from end(table, (yield from acquire_any(table, claim.root))))
 
-    def settle_any(table: Table, claim: Claim, **options: bool) -> Op[None]:
-        yield from settle(table, (yield from take_any(table, claim.root)), **options)
+    def finalize_any(table: Table, claim: Claim, _thread: Thread, **options: bool) -> Op[None]:
+        claim = yield from acquire_any(table, claim.root)
+        yield from finalize(table, claim, claim.thread, **options)
 
-    patch.setattr(collect, "take_claim", take_any)
+    patch.setattr(collect, "acquire_claim", acquire_any)
     patch.setattr(collect, "end_epoch", end_any)
-    patch.setattr(collect, "settle", settle_any)
+    patch.setattr(collect, "finalize", finalize_any)
     patch.setattr(collect, "release", release_any)
+
+
+def nothing_is_restamped(patch: pytest.MonkeyPatch) -> None:
+    """A deletion leaves what it keeps under the epoch that it ended."""
+
+    def leave(_table: Table, _left: object, _thread: Thread) -> Op[None]:
+        yield from ()
+
+    patch.setattr(collect, "_restamp", leave)
+
+
+def previous_epochs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Only what carries the thread's epoch is committed, though a deletion has ended that of the rest and died."""
+    patch.setattr(Thread, "commits", lambda self, epoch: epoch == self.epoch)

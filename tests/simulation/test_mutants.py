@@ -12,9 +12,9 @@ from tests.simulation.mutants import (
     head_first,
     no_exclusion,
     no_reread,
-    put_does_not_look,
-    reread_before_the_epoch_moves,
-    writes_do_not_look,
+    put_does_not_confirm,
+    reread_before_the_epoch_ends,
+    writes_do_not_confirm,
 )
 from tests.simulation.scenarios import race
 from tests.simulation.schedule import Choices, every_schedule
@@ -49,14 +49,14 @@ def _random_races(*names: str) -> Iterator[int]:
 
 CATCHERS: Mapping[Mutation, Runs] = {
     head_first: partial(_crash_points, "put"),
-    put_does_not_look: partial(_races, "fork", "prune"),
-    writes_do_not_look: partial(_races, "inner put", "delete_thread"),
+    put_does_not_confirm: partial(_races, "fork", "prune"),
+    writes_do_not_confirm: partial(_races, "inner put", "delete_thread"),
     no_reread: partial(_races, "fork", "prune"),
-    reread_before_the_epoch_moves: partial(_races, "fork", "prune"),
+    reread_before_the_epoch_ends: partial(_races, "fork", "prune"),
     no_exclusion: partial(_random_races, "fork", "delete_thread", "prune"),
 }
 # One is found by chance, and the others are caught by the same schedules as a third.
-FOUND_LATE = {no_exclusion, no_reread, reread_before_the_epoch_moves}
+FOUND_LATE = {no_exclusion, no_reread, reread_before_the_epoch_ends}
 
 
 @pytest.mark.parametrize(

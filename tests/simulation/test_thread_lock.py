@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on, keep,
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.simulation.ledger import Violation
 from tests.simulation.random_runs import PATIENCE, WEATHERS
 from tests.simulation.schedule import Choices
@@ -128,11 +129,9 @@ def _clocks_do_not_differ(patch: pytest.MonkeyPatch) -> None:
 def _anybody_renews(patch: pytest.MonkeyPatch) -> None:
     original = Table.update
 
-    def update(
-        table: Table, at: Item, expression: str, *, condition: str | None = None, **rest: Any
-    ) -> Op[Any]:
-        condition = None if condition is None else condition.replace("#holder = :holder AND ", "")
-        return original(table, at, expression, condition=condition, **rest)
+    def update(table: Table, at: Item, change: Change, **rest: Any) -> Op[Any]:
+        condition = change.condition.replace("#holder = :holder AND ", "")
+        return original(table, at, change._replace(condition=condition), **rest)
 
     patch.setattr(Table, "update", update)
 

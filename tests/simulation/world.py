@@ -19,7 +19,6 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import _format, _operations
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.threads import lives_shorter
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -146,9 +145,7 @@ class World:
             ttls_seconds=ttls_seconds,
             memories_bytes=memories_bytes,
         )
-        self.ledger = Ledger(
-            index_lags=weather.stale > 0, one_ttl=len(ttls_seconds) == 1, now=self.simulator.clock
-        )
+        self.ledger = Ledger(index_lags=weather.stale > 0, now=self.simulator.clock)
         self.simulator.nobody_waits = self._note_unwatched
         self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
@@ -334,7 +331,7 @@ class World:
     def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
         """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""
         record = self.ledger.puts[writes.thread, writes.namespace, writes.checkpoint_id]
-        record.ttl_seconds = writes.ttl_seconds = process.table.ttl_seconds
+        self._note_ttl(process, record.thread)
         held = [
             (config(*record.place, each), writes.writes, writes.task_id, writes.task_path)
             for each in ("0000", record.checkpoint_id)
@@ -343,12 +340,16 @@ class World:
 
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint, and let its caller use what it gave for something else afterwards."""
-        record.ttl_seconds = process.table.ttl_seconds
+        self._note_ttl(process, record.thread)
         arguments = self._put_arguments(record)
         yield from self.saver(process).put(*arguments)
         _, *used_up = arguments
         for each in used_up:
             each.clear()
+
+    def _note_ttl(self, process: Process, thread: str) -> None:
+        """Note the option of a saver that may give the thread its ttl."""
+        self.ledger.ttls.setdefault(thread, set()).add(process.table.ttl_seconds)
 
     def _put_arguments(self, record: Put) -> tuple[RunnableConfig, Any, Any, ChannelVersions]:
         length = len(record.values["log"])
@@ -375,7 +376,7 @@ class World:
 
     def put_writes(self, process: Process, record: Writes) -> Op[None]:
         """Store a task's writes."""
-        record.ttl_seconds = process.table.ttl_seconds
+        self._note_ttl(process, record.thread)
         at = config(record.thread, record.namespace, record.checkpoint_id)
         yield from self.saver(process).put_writes(at, record.writes, record.task_id, record.task_path)
 
@@ -394,7 +395,7 @@ class World:
             yield from self.repeated(record, partial(self._answer, process, key, record), tries)
 
     def _answer(self, process: Process, key: tuple[str, str, str, str], record: Answer) -> Op[None]:
-        record.ttl_seconds = process.table.ttl_seconds
+        self._note_ttl(process, key[0])
         at, writes = config(*key[:3]), [(RESUME, record.value)]
         yield from self.saver(process).put_writes(at, writes, key[3], "~" + key[3])
 
@@ -416,9 +417,7 @@ class World:
 
     def prune(self, process: Process, thread: str, kept: int = 1, tries: int = 1) -> Flow:
         """Keep only a thread's newest checkpoints."""
-        record = self._deletion(
-            Deletion(kind="prune", threads=[thread], kept=kept, ttl_seconds=process.table.ttl_seconds)
-        )
+        record = self._deletion(Deletion(kind="prune", threads=[thread], kept=kept))
         yield from self.repeated(record, lambda: self.saver(process).prune([thread], kept), tries)
 
     def delete_for_runs(self, process: Process, run_id: str, tries: int = 1) -> Flow:
@@ -439,13 +438,8 @@ class World:
 
     def copy_thread(self, process: Process, source: str, target: str) -> Flow:
         """Copy a thread."""
-        ttl_seconds = process.table.ttl_seconds
-        record = self.ledger.copies.setdefault(
-            target, Copy(source=source, target=target, ttl_seconds=ttl_seconds)
-        )
-        # Of several copies at once, the one that began the thread decides for how long it lives.
-        if lives_shorter(ttl_seconds, record.ttl_seconds):
-            record.ttl_seconds = ttl_seconds
+        self._note_ttl(process, target)
+        record = self.ledger.copies.setdefault(target, Copy(source=source, target=target))
         yield from self.repeated(record, lambda: self.saver(process).copy_thread(source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:

@@ -6,8 +6,9 @@ expression that uses one fails loudly.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -299,10 +300,21 @@ def parse_condition(params: Mapping[str, Any], name: str, placeholders: Placehol
 def parse_projection(params: Mapping[str, Any], placeholders: Placeholders) -> list[Path] | None:
     """Parse a request's ProjectionExpression, if it has one."""
     text = params.get("ProjectionExpression")
-    return None if text is None else Parser(text, placeholders).projection()
+    if text is None:
+        return None
+    return _projection(
+        text, tuple((each, placeholders.name(each)) for each in _tokens(text) if each[0] == "#")
+    )
 
 
-def _tokens(text: str) -> list[str]:
+@functools.lru_cache(maxsize=256)
+def _projection(text: str, names: tuple[tuple[str, str], ...]) -> list[Path]:
+    return Parser(text, Placeholders(dict(names), {})).projection()
+
+
+# The same few expressions come over and over.
+@functools.lru_cache(maxsize=1024)
+def _tokens(text: str) -> Sequence[str]:
     tokens, position, end = [], 0, len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)

@@ -12,7 +12,7 @@ and not noticed: reserved words in expressions, which the engines that the other
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import botocore.session
@@ -104,6 +104,10 @@ class DynamoDBModel:
             if refusal.item is not None:
                 response["Item"] = copied(refusal.item)
             raise ClientError(response, _operation_name(method)) from None
+
+    def load(self, items: Iterable[Item]) -> None:
+        """Hold these items, which `items` returned, and nothing else."""
+        self._table.load(items)
 
     def items(self) -> list[Item]:
         """Return a copy of every item that is there, by key."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -169,6 +169,14 @@ class Table:
         units = _write_units(max(item_bytes(old or {}), item_bytes(new or {})))
         index_units = {name: _index_write_units(view, old, new) for name, view in self.indexes.items()}
         return units, {name: cost for name, cost in index_units.items() if cost}
+
+    def load(self, items: Iterable[Item]) -> None:
+        """Hold these items, in the form of `canonical`, and nothing else."""
+        self.sequence = 0
+        self._partitions = {}
+        for item in items:
+            hash_key, range_key = (sort_key(item[name]) for name in self.primary.key_names)
+            self._partitions.setdefault(hash_key, {})[range_key] = _Record([(0, item)])
 
     def entries(
         self, view: View, hash_value: AttributeValue, reads: Reads, *, consistent: bool, descending: bool

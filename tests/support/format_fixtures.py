@@ -113,7 +113,7 @@ def path_of(version: int, name: str) -> Path:
     return FOLDER / f"format-{version}" / f"{name}.json"
 
 
-def read_items(version: int, name: str) -> list[dict[str, Any]]:
+def read_items(name: str, version: int = FORMAT_VERSION) -> list[dict[str, Any]]:
     """Read a thread's items, as the low-level client takes them."""
 
     def revive(attribute: dict[str, Any]) -> dict[str, Any]:

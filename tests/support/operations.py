@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 
 Side: TypeAlias = Literal["sync", "async"]
@@ -28,24 +28,46 @@ WITH_CONFIG: dict[str, Callable[[RunnableConfig], tuple[Any, ...]]] = {
     "put": _put_arguments,
     "put_writes": lambda config: (config, [("channel", 1)], "task"),
 }
-# Every operation that makes a request, with all of its arguments.
-OPERATIONS: dict[str, tuple[Any, ...]] = {
-    **{name: arguments(thread_config(checkpoint_id="0")) for name, arguments in WITH_CONFIG.items()},
-    "delete_thread": ("thread-1",),
-    "delete_for_runs": (["run-1"],),
-    "prune": (["thread-1"],),
-    "copy_thread": ("thread-1", "copy"),
-}
 
 
-def ask(side: Side, saver: DynamoDBSaver, method: str, *args: Any, **options: Any) -> Any:
+def operations_on(thread_id: str, copy: str) -> dict[str, tuple[Any, ...]]:
+    """Return every operation that makes a request, with all of its arguments, in an order that each can be made in."""
+    config = thread_config(thread_id, checkpoint_id="0")
+    return {
+        **{name: arguments(config) for name, arguments in WITH_CONFIG.items()},
+        "copy_thread": (thread_id, copy),
+        "prune": ([thread_id],),
+        "delete_for_runs": (["run-1"],),
+        "delete_thread": (thread_id,),
+    }
+
+
+OPERATIONS = operations_on("thread-1", "copy")
+
+
+def ask(side: Side, saver: BaseCheckpointSaver[Any], method: str, *args: Any, **options: Any) -> Any:
     """Call a method of the saver, or its async one on an event loop of its own, and read a list to its end."""
-    if side == "sync":
-        answer = getattr(saver, method)(*args, **options)
-        return list(answer) if method == "list" else answer
+    if side == "async":
+        return asyncio.run(_aask(saver, method, *args, **options))
+    answer = getattr(saver, method)(*args, **options)
+    return list(answer) if method == "list" else answer
 
-    async def ask() -> Any:
-        answer = getattr(saver, f"a{method}")(*args, **options)
-        return [each async for each in answer] if method == "list" else await answer
 
-    return asyncio.run(ask())
+async def _aask(saver: BaseCheckpointSaver[Any], method: str, *args: Any, **options: Any) -> Any:
+    answer = getattr(saver, f"a{method}")(*args, **options)
+    return [each async for each in answer] if method == "list" else await answer
+
+
+def ask_all(side: Side, saver: BaseCheckpointSaver[Any], thread_id: str) -> None:
+    """Make every operation on a thread, in turn; the async ones on one event loop of its own."""
+    if side == "async":
+        asyncio.run(aask_all(saver, thread_id))
+        return
+    for method, args in operations_on(thread_id, f"{thread_id}-copy").items():
+        ask(side, saver, method, *args)
+
+
+async def aask_all(saver: BaseCheckpointSaver[Any], thread_id: str) -> None:
+    """Make every operation on a thread by its async method, in turn."""
+    for method, args in operations_on(thread_id, f"{thread_id}-copy").items():
+        await _aask(saver, method, *args)

@@ -21,11 +21,12 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Work
 from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.dynamodb_model import DynamoDBModel
 
@@ -202,6 +203,14 @@ class Process:
         """Copy the thread."""
         return copy_thread(self.table, CODEC, THREAD, target)
 
+    def read(self, checkpoint_id: str | None = None, *, namespace: str = "") -> Op[CheckpointTuple | None]:
+        """Read a checkpoint, or the newest one."""
+        return get_tuple(self.table, CODEC, thread_config(THREAD, namespace, checkpoint_id))
+
+    def listed(self) -> Stream[CheckpointTuple]:
+        """List the thread's checkpoints."""
+        return list_checkpoints(self.table, CODEC, thread_config(THREAD), None, None, None)
+
     def get(
         self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""
     ) -> CheckpointTuple | None:
@@ -239,8 +248,8 @@ def commits(checkpoint_id: str) -> Callable[[Call], bool]:
     )
 
 
-def looks(call: Call) -> bool:
-    """Whether a request looks at the thread."""
+def confirms(call: Call) -> bool:
+    """Whether a request confirms at the thread."""
     return call.method == "get_item" and call.params["Key"]["SK"] == {"S": "T"}
 
 
@@ -254,6 +263,11 @@ def changes_thread(word: str) -> Callable[[Call], bool]:
 def updates(begins: str) -> Callable[[Call], bool]:
     """Whether a request updates an item whose sort key begins so."""
     return lambda call: call.method == "update_item" and call.params["Key"]["SK"]["S"].startswith(begins)
+
+
+def deletes_item(begins: str) -> Callable[[Call], bool]:
+    """Whether a request deletes one item, whose sort key begins so."""
+    return lambda call: call.method == "delete_item" and call.params["Key"]["SK"]["S"].startswith(begins)
 
 
 def removes_thread(call: Call) -> bool:

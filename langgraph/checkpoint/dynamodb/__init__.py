@@ -16,14 +16,15 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
     ThreadLockLostError,
 )
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.dynamodb.config import (
         CheckpointerConfig,
         acreate_checkpointer,
         create_checkpointer,
+        open_checkpointer,
     )
+    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 __all__ = [
     "CheckpointCorruptionError",
@@ -39,9 +40,18 @@ __all__ = [
     "ThreadLockLostError",
     "acreate_checkpointer",
     "create_checkpointer",
+    "open_checkpointer",
 ]
 
-_FROM_CONFIG = ("CheckpointerConfig", "acreate_checkpointer", "create_checkpointer")
+# What is loaded when it is first asked for: the command line prints its version and its documents without a saver, and
+# who makes a saver needs nothing of the configuration.
+_LATER = {
+    "CheckpointerConfig": "config",
+    "DynamoDBSaver": "saver",
+    "acreate_checkpointer": "config",
+    "create_checkpointer": "config",
+    "open_checkpointer": "config",
+}
 
 
 def _checkpointer_of_agent_server() -> Any:
@@ -57,8 +67,8 @@ globals()["server:checkpointer"] = _checkpointer_of_agent_server
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Load the room `config` when it is first asked for: who makes a saver needs none of it."""
-        if name in _FROM_CONFIG:
-            return getattr(import_module(f"{__name__}.config"), name)
+        """Load the saver, or the room `config`."""
+        if name in _LATER:
+            return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

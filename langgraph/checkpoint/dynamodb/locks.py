@@ -1,12 +1,14 @@
 """The locks that `DynamoDBSaver.thread_lock` and `athread_lock` give: held in the background while their block runs.
 
-They own when a hold is renewed and what its loss does to the block. What a hold is, is the operation's to say.
+They own when a hold is renewed and what its loss does to the block. What a hold is, is the operation's to say. Each
+block has a hold of its own, which belongs to the process that took it: a forked child neither has nor touches it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -15,10 +17,10 @@ from typing import Any
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, keep, let_go, take
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, another, keep, let_go, take
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import ThreadLockLostError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +37,45 @@ class _Lock:
         self._wait_seconds = wait_seconds
         self._held_until = 0.0
         self._lost: ThreadLockLostError | None = None
+        self._process = os.getpid()
+        # Locked from before a block until after it.
+        self._in_use = threading.Lock()
 
     @property
     def held(self) -> bool:
         """Whether the thread is held as far as this process knows, without asking."""
-        return self._lost is None and self._table.clock() < self._held_until
+        return self._is_ours and self._lost is None and self._table.clock() < self._held_until
+
+    @contextmanager
+    def _beginning(self) -> Iterator[Op[float]]:
+        """Give what takes a hold for one block; without the hold there is no block."""
+        if not self._in_use.acquire(blocking=False):
+            msg = (
+                f"this lock of thread {self._hold.root.thread_id!r} is in a block that has not ended; for another block"
+                " take another lock"
+            )
+            raise CheckpointerInputError(msg)
+        self._hold, self._lost, self._process = another(self._table, self._hold), None, os.getpid()
+        try:
+            yield take(self._table, self._hold, self._wait_seconds)
+        except BaseException:
+            self._held_until = 0.0
+            self._in_use.release()
+            raise
+
+    def _kept(self) -> Op[float]:
+        """What makes sure that the hold is still had, and renews it."""
+        if not self._is_ours:
+            msg = (
+                f"thread {self._hold.root.thread_id!r} is held by the process that forked this one, {self._process},"
+                " and not by this one; take a lock here for what is done here"
+            )
+            raise ThreadLockLostError(msg)
+        return keep(self._table, self._hold)
+
+    @property
+    def _is_ours(self) -> bool:
+        return self._process == os.getpid()
 
     @property
     def _renewal_seconds(self) -> float:
@@ -74,6 +110,9 @@ class _Lock:
         except Exception as error:  # noqa: BLE001 - as it says.
             message = "The lock of thread %r could not be let go, and runs out by itself: %s"
             logger.warning(message, self._hold.root.thread_id, error)
+        finally:
+            self._held_until = 0.0
+            self._in_use.release()
 
 
 class ThreadLock(_Lock):
@@ -83,8 +122,6 @@ class ThreadLock(_Lock):
         """Take what runs an operation."""
         super().__init__(table, hold, wait_seconds)
         self._run = run
-        self._ended = threading.Event()
-        self._keeper = threading.Thread(target=self._renew, name="langgraph-dynamodb-lock", daemon=True)
 
     def __enter__(self) -> Self:
         """Take the lock.
@@ -92,8 +129,16 @@ class ThreadLock(_Lock):
         Raises:
             ThreadBusyError: It was not free in time.
         """
-        self._held_until = self._run(take(self._table, self._hold, self._wait_seconds))
-        self._keeper.start()
+        with self._beginning() as taking:
+            self._held_until = self._run(taking)
+            self._ended = threading.Event()
+            self._keeper = threading.Thread(target=self._renew, name="langgraph-dynamodb-lock", daemon=True)
+            try:
+                self._keeper.start()
+            except RuntimeError:
+                # The process may have no more threads.
+                self._run(let_go(self._table, self._hold))
+                raise
         return self
 
     def check(self) -> None:
@@ -103,7 +148,7 @@ class ThreadLock(_Lock):
             ThreadLockLostError: It is not.
         """
         with self._noticing():
-            self._held_until = self._run(keep(self._table, self._hold))
+            self._held_until = self._run(self._kept())
 
     def __exit__(
         self,
@@ -116,13 +161,17 @@ class ThreadLock(_Lock):
         Raises:
             ThreadLockLostError: It was lost while the block ran, and the block has ended without an error.
         """
-        self._ended.set()
-        self._keeper.join()
-        with self._ending(exc_value):
-            if not self.held:
-                # It may be that nobody else wanted it.
-                self.check()
-            self._run(let_go(self._table, self._hold))
+        try:
+            if self._is_ours:
+                self._ended.set()
+                self._keeper.join()
+        finally:
+            # Whoever is interrupted lets go too.
+            with self._ending(exc_value):
+                if not self.held:
+                    # It may be that nobody else wanted it.
+                    self.check()
+                self._run(let_go(self._table, self._hold))
 
     def _renew(self) -> None:
         while self._lost is None and not self._ended.wait(self._renewal_seconds):
@@ -146,7 +195,6 @@ class AsyncThreadLock(_Lock):
         """Take what runs an operation."""
         super().__init__(table, hold, wait_seconds)
         self._run = run
-        self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Take the lock.
@@ -154,8 +202,9 @@ class AsyncThreadLock(_Lock):
         Raises:
             ThreadBusyError: It was not free in time.
         """
-        self._held_until = await self._run(take(self._table, self._hold, self._wait_seconds))
-        self._keeper = asyncio.create_task(self._renew())
+        with self._beginning() as taking:
+            self._held_until = await self._run(taking)
+            self._keeper = asyncio.create_task(self._renew())
         return self
 
     async def check(self) -> None:
@@ -165,7 +214,7 @@ class AsyncThreadLock(_Lock):
             ThreadLockLostError: It is not.
         """
         with self._noticing():
-            self._held_until = await self._run(keep(self._table, self._hold))
+            self._held_until = await self._run(self._kept())
 
     async def __aexit__(
         self,
@@ -178,14 +227,17 @@ class AsyncThreadLock(_Lock):
         Raises:
             ThreadLockLostError: It was lost while the block ran, and the block has ended without an error.
         """
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait([self._keeper])
-        with self._ending(exc_value):
-            if not self.held:
-                # It may be that nobody else wanted it.
-                await self.check()
-            await self._run(let_go(self._table, self._hold))
+        try:
+            if self._is_ours:
+                self._keeper.cancel()
+                await asyncio.wait([self._keeper])
+        finally:
+            # Whoever is cancelled lets go too.
+            with self._ending(exc_value):
+                if not self.held:
+                    # It may be that nobody else wanted it.
+                    await self.check()
+                await self._run(let_go(self._table, self._hold))
 
     async def _renew(self) -> None:
         while self._lost is None:

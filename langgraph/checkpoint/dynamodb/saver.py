@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from typing_extensions import Self
+from typing_extensions import Never, Self
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
@@ -41,6 +41,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_serde,
     check_table_name,
     check_whole_number,
+    refuse_unknown,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.locks import AsyncThreadLock, ThreadLock
@@ -90,7 +91,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given. `EncryptedSerializer` and
             serializers of your own work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored; None keeps
-            checkpoints for ever. A thread in which a longer ttl was used, or none, keeps that until it is pruned. A
+            checkpoints for ever. A thread keeps the ttl of its first put; `langgraph-dynamodb set-ttl` changes it. A
             namespace whose newest checkpoint has expired shows no older one in its place.
         consistent_read: Whether checkpoints are found by strongly consistent reads. Eventually consistent ones
             cost half, but the next message of a conversation may then not see the last one.
@@ -108,10 +109,12 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         checkpoint_bytes_max: Bound on what a checkpoint's values, or its pending writes, take up together, serialized,
             in bytes. What is larger is refused, to be stored as to be read: a few small items can name gigabytes.
         cache_bytes: Bound on the memory for what is remembered of recent checkpoints and of their segments, in bytes.
-            What is remembered saves reads and never changes a result.
+            What is remembered saves reads. It changes a result only where a checkpoint was put again with other values,
+            which LangGraph does not do; see `put`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
+        TypeError: An option is unknown; the message names the one to use, also for those of langgraph-checkpoint-aws.
     """
 
     def __init__(
@@ -134,8 +137,11 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         bound_to: str | None = None,
         checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
         cache_bytes: int = CACHE_BYTES,
+        **unknown: Never,
     ) -> None:
         """Check the options; no request is made and no client is opened before the first call."""
+        if unknown:
+            refuse_unknown(unknown, list(DynamoDBSaver.__init__.__kwdefaults__ or ()))
         check_table_name(table_name)
         check_reach(
             region_name=region_name,
@@ -351,6 +357,10 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Store a checkpoint; when this returns it is whole, whatever else happens to its thread meanwhile.
 
+        Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
+        children inherit what their own process knows of it: the first values where it remembers them (`cache_bytes`),
+        the later ones where it does not.
+
         Args:
             config: `configurable` with `thread_id`, `checkpoint_ns`, and the parent's `checkpoint_id` if any.
             checkpoint: The checkpoint, of any size.
@@ -516,6 +526,7 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
 
         Raises:
             CheckpointerInputError: Both are the same thread, or an id is one that DynamoDB cannot take.
+            CheckpointNotFoundError: The source has no checkpoint.
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
@@ -535,12 +546,10 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
         call started from. A thread that is damaged or busy does not keep the others from being served; of several,
         the error is like the first and names all.
 
-        A saver with `ttl_seconds` gives what it keeps that ttl, counted from now, where it would live for longer.
-
         Args:
             thread_ids: The threads.
             strategy: `keep_latest` keeps the newest checkpoint of each namespace, `keep_last` the newest
-                `keep_last` of them, `delete` none.
+                `keep_last` of them, `delete` none. `delete_all`, which the Agent Server says, is `delete`.
             keep_last: How many checkpoints of each namespace `keep_last` keeps.
 
         Raises:
@@ -576,7 +585,8 @@ class DynamoDBSaver(BaseCheckpointSaver[Any]):
             wait: Seconds to wait for it, at most.
 
         Returns:
-            A context manager that is entered once.
+            A context manager, for one block at a time. A block's hold belongs to the process that entered it: a child
+            that it forks has none, and is told by `check()` and when it leaves the block.
 
         Raises:
             CheckpointerInputError: `thread_id` is no id, or `ttl` or `wait` no such number. On entering:

@@ -5,15 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, DeltaChannelHistory
 
 from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer
 from langgraph.checkpoint.dynamodb.config.places import Environment
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+
+logger = logging.getLogger(__name__)
+
+_ADAPTER_MODULE = "langgraph_api._checkpointer._adapter"
+_ADAPTER = "_CustomCheckpointerAdapter"
 
 
 @asynccontextmanager
@@ -33,4 +41,47 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
                 " take `checkpointer` out of langgraph.json for the server's own"
             )
             raise CheckpointerConfigurationError(msg)
+        _hand_on_delta_channels()
         yield saver
+
+
+def _hand_on_delta_channels() -> None:
+    """Let the server's adapter ask the saver for delta channels.
+
+    The adapter lacks these methods (langgraph-api 0.16), and what it inherits reads one ancestor after the other. Where
+    one is gone, it gives what is left of the channel without an error.
+    """
+    module = sys.modules.get(_ADAPTER_MODULE)
+    if module is None:
+        return
+    adapter: Any = getattr(module, _ADAPTER, None)
+    if adapter is None:
+        logger.warning(
+            "this release of the Agent Server has no %s; if it wraps the checkpointer in another class, it may read"
+            " delta channels slowly, and without an error where a part of one is gone",
+            _ADAPTER,
+        )
+        return
+    for method in (_get_delta_channel_history, _aget_delta_channel_history):
+        name = method.__name__.removeprefix("_")
+        # A release that has its own keeps it.
+        if getattr(adapter, name) is getattr(BaseCheckpointSaver, name):
+            setattr(adapter, name, method)
+
+
+def _get_delta_channel_history(
+    adapter: Any, *, config: RunnableConfig, channels: Sequence[str]
+) -> Mapping[str, DeltaChannelHistory]:
+    found: Mapping[str, DeltaChannelHistory] = adapter._inner.get_delta_channel_history(
+        config=config, channels=channels
+    )
+    return found
+
+
+async def _aget_delta_channel_history(
+    adapter: Any, *, config: RunnableConfig, channels: Sequence[str]
+) -> Mapping[str, DeltaChannelHistory]:
+    found: Mapping[str, DeltaChannelHistory] = await adapter._inner.aget_delta_channel_history(
+        config=config, channels=channels
+    )
+    return found

@@ -22,13 +22,14 @@ SERIALIZERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("serializer", ["plain", pytest.param("encrypted", marks=pytest.mark.search)])
+@pytest.mark.parametrize("prefix", ["", pytest.param("acme/", marks=pytest.mark.search)])
 @pytest.mark.parametrize("side", ["async", pytest.param("sync", marks=pytest.mark.search)])
 async def test_conformance_is_full(
-    make_remote: Callable[..., HttpCheckpointSaver], side: str, serializer: str
+    make_remote: Callable[..., HttpCheckpointSaver], side: str, serializer: str, prefix: str
 ) -> None:
     @checkpointer_test(name="HttpCheckpointSaver")
     async def saver_under_test() -> AsyncIterator[BaseCheckpointSaver[Any]]:
-        saver = make_remote(serde=SERIALIZERS[serializer]())
+        saver = make_remote(serde=SERIALIZERS[serializer](), thread_prefix=prefix)
         yield saver if side == "async" else SyncAsAsync(saver)
 
     await check_conformance(saver_under_test)

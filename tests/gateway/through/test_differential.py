@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, operations
 from tests.gateway.through.conftest import NO_CERTIFICATES
 from tests.saver.test_differential import SyncSide, compare, same
 
@@ -34,7 +34,11 @@ def test_random_operations_equal_in_memory(
     serve: Callable[..., str],
     event_loop_for_machine: asyncio.AbstractEventLoop,
     variant: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Lists have several pages.
+    monkeypatch.setattr(operations, "_PAGE_FIRST", 2)
+    monkeypatch.setattr(operations, "_PAGE_MAX", 2)
     options = VARIANTS[variant]
     url = serve()
 

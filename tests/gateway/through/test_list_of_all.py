@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -39,6 +40,22 @@ async def test_a_list_of_all_threads_is_whole(
     assert len([*remote.list(None, filter={"of": 1}, limit=7)]) == 7
     assert len([*remote.list(None, filter={"of": 1})]) == 8
     assert len([*remote.list(None, limit=11)]) == 11
+
+
+def test_a_list_goes_on_in_another_process_that_has_another_key_of_cursors(
+    make_saver: Callable[..., DynamoDBSaver], make_remote: Callable[..., HttpCheckpointSaver], serve: Any
+) -> None:
+    saver, remote = make_saver(), make_remote()
+    for number in range(40):
+        for namespace in ("", "inner"):
+            saver.put(thread_config("t", namespace), checkpoint_of(f"{number:02}", {}), {}, {})
+    listed, found = remote.list({"configurable": {"thread_id": "t"}}), []
+    urls = itertools.cycle([serve(), remote._transport._url])
+    for each in listed:
+        found.append(each)
+        remote._transport._url = next(urls)
+    assert _names(found) == _names(saver.list({"configurable": {"thread_id": "t"}}))
+    assert len(found) == 80
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Both run on a DynamoDB in memory, with nothing in between, and a test may change
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -14,20 +15,23 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
     CheckpointerConfigurationError,
+    CheckpointerError,
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.gateway import operations as service
 from langgraph.checkpoint.dynamodb.http import access, operations
 from langgraph.checkpoint.dynamodb.http.operations import Gateway
+from tests.gateway.through import remote
 from tests.gateway.through.remote import OPTIONS, answered, asking
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import THREAD, Stage
+from tests.support.stage import THREAD, Stage, commits
 
 T = TypeVar("T")
 
@@ -58,7 +62,11 @@ class Pair:
 
     def _asked(self, call: Call) -> Op[Any]:
         self.asked.append(call)
-        answer = yield from answered(self._table(), call)
+        try:
+            answer = yield from answered(self._table(), call)
+        except CheckpointerError as error:
+            # The client's operation is told, as by the transport.
+            return error
         return self.change(call, answer)
 
     def _table(self) -> Table:
@@ -138,49 +146,6 @@ def test_writes_that_were_held_back_are_stored_where_their_checkpoint_is() -> No
     assert pair.stage.items("C#never") == {}
 
 
-def _held(pair: Pair, *writes: tuple[str, str]) -> dict[str, Any]:
-    """One request for what the client stored by several, of a pair whose table it leaves as it was."""
-    other = Pair()
-    other.put("1", {"x": "a"})
-    other.asked.clear()
-    other.put_with_writes("2", *writes)
-    sent = {
-        name: [dict(each.params) for each in other.asked if each.method == name]
-        for name in ("put", "put-writes")
-    }
-    for each in (*sent["put"], *sent["put-writes"]):
-        for name in ("thread", "epoch"):
-            each.pop(name, None)
-    assert len(sent["put-writes"]) == len(writes)
-    pair.put("1", {"x": "a"})
-    return {"put": sent["put"][0], "writes": sent["put-writes"]}
-
-
-def test_one_request_stores_a_checkpoint_and_writes() -> None:
-    pair = Pair()
-    request = _held(pair, ("1", "first"), ("2", "second"))
-    elsewhere = {**request["writes"][0], "checkpoint_id": "never"}
-    answer = pair.ask("put-with-writes", {**request, "writes": [*request["writes"], elsewhere]})
-    assert [each["stored"] for each in answer["writes"]] == [True, True]
-    assert answer["put"]["counts"]
-    assert pair.values() == {"x": "2"}
-    assert pair.pending("1") == [("first", "x", "of 1")]
-    assert pair.stage.items("C#never") == {}
-
-
-def test_one_request_stores_no_checkpoint_before_its_writes_are() -> None:
-    """The task has something already, which its client has to merge."""
-    pair = Pair()
-    request = _held(pair, ("1", "first"))
-    pair.run(
-        operations.store_writes(pair.gateway, SERDE, thread_config(THREAD, "", "1"), [("y", 1)], "first", "")
-    )
-    answer = pair.ask("put-with-writes", request)
-    assert answer["put"] is None
-    assert not answer["writes"][0]["stored"]
-    assert pair.values() == {"x": "a"}
-
-
 # Lists
 
 
@@ -221,6 +186,114 @@ def test_a_list_reads_a_checkpoint_again_whose_segments_were_not_there() -> None
     assert missing == []
 
 
+NAMESPACES = ("", "inner", "other")
+PLACE = ("checkpoint_id", "checkpoint_ns")
+
+
+def _with_equal_ids(pair: Pair) -> None:
+    """Store checkpoints, some of whose ids several namespaces have."""
+    for number in range(6):
+        for namespace in NAMESPACES[: 1 + number % 3]:
+            pair.put(str(number), {"x": number}, ns=namespace)
+
+
+def _places(pair: Pair, wanted: Any, before: Any = None, limit: int | None = None) -> list[tuple[str, str]]:
+    """What a client lists: ids and namespaces."""
+    listing = operations.list_checkpoints(pair.gateway, SERDE, wanted, None, before, limit)
+    return [
+        (each.checkpoint["id"], each.config["configurable"]["checkpoint_ns"])
+        for each in pair.run(collected(listing))
+    ]
+
+
+LISTS: dict[str, dict[str, Any]] = {
+    "a thread": {"wanted": {"configurable": {"thread_id": THREAD}}},
+    "a namespace": {"wanted": thread_config(THREAD, "inner")},
+    "a checkpoint": {"wanted": {"configurable": {"thread_id": THREAD, "checkpoint_id": "5"}}},
+    "what is before": {
+        "wanted": {"configurable": {"thread_id": THREAD}},
+        "before": thread_config(THREAD, "", "4"),
+    },
+    "some": {"wanted": {"configurable": {"thread_id": THREAD}}, "limit": 8},
+}
+
+
+def _refusing(pair: Pair, refuses: Callable[[int], bool]) -> None:
+    """Let the service refuse cursors, by their number."""
+    cursors: list[str] = []
+
+    def change(call: Call, answer: Any) -> Any:
+        if call.method != "list" or call.params["cursor"] is None:
+            return answer
+        cursors.append(call.params["cursor"])
+        return CheckpointerInputError("cursor is refused") if refuses(len(cursors)) else answer
+
+    pair.change = change
+
+
+@pytest.mark.parametrize("refused", ["never", "always", "each second", "each third"])
+@pytest.mark.parametrize("first", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_gives_every_checkpoint_once_wherever_its_pages_end(
+    monkeypatch: pytest.MonkeyPatch, name: str, first: int, refused: str
+) -> None:
+    monkeypatch.setattr(operations, "_PAGE_FIRST", first)
+    monkeypatch.setattr(operations, "_PAGE_MAX", first)
+    pair = Pair()
+    _with_equal_ids(pair)
+    direct = [
+        (str(number), namespace)
+        for number in reversed(range(6))
+        for namespace in NAMESPACES[: 1 + number % 3]
+    ]
+    expected = {
+        "a thread": direct,
+        "a namespace": [each for each in direct if each[1] == "inner"],
+        "a checkpoint": [each for each in direct if each[0] == "5"],
+        "what is before": [each for each in direct if each[0] < "4"],
+        "some": direct[:8],
+    }[name]
+    every = {"never": 99, "always": 1, "each second": 2, "each third": 3}[refused]
+    _refusing(pair, lambda number: number % every == 0)
+    assert _places(pair, **LISTS[name]) == expected
+
+
+def test_a_list_that_begins_anew_gives_nothing_that_came_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came since is newer than what was given, so it is not behind it."""
+    monkeypatch.setattr(operations, "_PAGE_FIRST", 2)
+    pair = Pair()
+    for checkpoint_id in ("1", "3", "7"):
+        pair.put(checkpoint_id, {"x": checkpoint_id})
+
+    def refuse(number: int) -> bool:
+        Pair(pair.stage).put("5", {"x": "5"})
+        return number == 1
+
+    _refusing(pair, refuse)
+    assert _places(pair, LISTS["a thread"]["wanted"]) == [("7", ""), ("3", ""), ("1", "")]
+
+
+def test_a_list_whose_cursors_are_refused_where_it_does_not_get_on_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operations, "_PAGE_FIRST", 1)
+    pair = Pair()
+    _with_equal_ids(pair)
+    _refusing(pair, lambda _: True)
+    change = pair.change
+
+    def shorten(call: Call, answer: Any) -> Any:
+        """Send one checkpoint at a time, as where each fills an answer."""
+        answer = change(call, answer)
+        if call.method != "list" or isinstance(answer, Exception):
+            return answer
+        return [answer[0], {"cursor": json.dumps([answer[0][name] for name in PLACE])}]
+
+    pair.change = shorten
+    with pytest.raises(CheckpointerInputError, match="cursor is refused"):
+        pair.listed()
+
+
 def test_a_list_of_all_threads_goes_on_where_the_last_answer_ended() -> None:
     pair = Pair()
     for number in range(3):
@@ -251,17 +324,57 @@ def test_a_checkpoint_whose_segments_go_again_and_again_is_an_error() -> None:
         other.values()
 
 
+def test_what_does_not_count_is_not_read_from_memory() -> None:
+    """A deletion took what a checkpoint names; this client remembers that from the parent."""
+    pair = Pair()
+    pair.put("1", {"x": noise(50_000)})
+    # The second one seals the end of the value, so the third one has no segment of its own.
+    for checkpoint_id, client in (("2", pair), ("3", Pair(pair.stage))):
+        checkpoint = checkpoint_of(checkpoint_id, {"x": noise(50_000), "y": 1})
+        at = thread_config(THREAD, "", str(int(checkpoint_id) - 1))
+        client.run(operations.store(client.gateway, SERDE, at, checkpoint, METADATA, {"y": 1}))
+    pair.stage.change(pair.stage.items("T")["T"], epoch={"B": b"another epoch"})
+    segments = pair.stage.items("S#").values()
+    assert segments
+    for segment in segments:
+        pair.stage.remove(segment)
+    assert Pair(pair.stage).values("3") is None
+    assert pair.values("3") is None
+
+
+def test_what_a_client_holds_is_not_used_for_what_was_stored_again() -> None:
+    """A put that dies before it confirms leaves a head; a deletion has taken what it reuses, which is remembered."""
+    pair = Pair()
+    values = {"x": noise(50_000), "y": 1}
+    # The second one seals the end of the value, so the third one has no segment of its own.
+    for checkpoint_id, parent in (("1", None), ("2", "1"), ("3", "2")):
+        pair.put(checkpoint_id, values, parent)
+    other = pair.stage.process()
+    pair.stage.run(other.prune(3))
+    # The client remembers 3 under the first epoch, and what it shares with 2 under the second one.
+    assert pair.values("2") == values
+    dying = pair.stage.begin(other.put("3", values, "2", ["y"]))
+    dying.until(commits("3"))
+    pair.stage.run(pair.stage.process().delete_thread())
+    dying.perform()
+    assert pair.values("3") is None
+
+
 def _with_a_delta_channel(pair: Pair, count: int) -> None:
     """Store a way of checkpoints, whose channel is rebuilt from the writes at each."""
     for number in range(count):
-        at = thread_config(THREAD, "", str(number - 1) if number else None)
-        metadata: Any = {**METADATA, "counters_since_delta_snapshot": {"log": (number, 0)}}
-        values = {"x": number} if number else {"x": number, "log": _DeltaSnapshot([noise(50_000)])}
-        checkpoint = checkpoint_of(str(number), values)
-        pair.run(operations.store(pair.gateway, SERDE, at, checkpoint, metadata, dict.fromkeys(values, 1)))
-        config = thread_config(THREAD, "", str(number))
-        write = [("log", [noise(20_000, number)])]
-        pair.run(operations.store_writes(pair.gateway, SERDE, config, write, "task", ""))
+        _step(pair, number)
+
+
+def _step(pair: Pair, number: int) -> None:
+    at = thread_config(THREAD, "", str(number - 1) if number else None)
+    metadata: Any = {**METADATA, "counters_since_delta_snapshot": {"log": (number, 0)}}
+    values = {"x": number} if number else {"x": number, "log": _DeltaSnapshot([noise(50_000)])}
+    checkpoint = checkpoint_of(str(number), values)
+    pair.run(operations.store(pair.gateway, SERDE, at, checkpoint, metadata, dict.fromkeys(values, 1)))
+    config = thread_config(THREAD, "", str(number))
+    write = [("log", [noise(20_000, number)])]
+    pair.run(operations.store_writes(pair.gateway, SERDE, config, write, "task", ""))
 
 
 def _history(pair: Pair, checkpoint_id: str) -> list[Any]:
@@ -287,26 +400,25 @@ def test_a_way_back_that_goes_while_it_is_read_is_an_error() -> None:
         _history(other, "2")
 
 
+def test_a_way_back_through_what_has_expired_is_an_error() -> None:
+    """DynamoDB has not removed it yet, and may at any moment."""
+    pair = Pair(ttl_seconds=1000)
+    _with_a_delta_channel(pair, 2)
+    pair.stage.now += 2001
+    _step(pair, 2)
+    with pytest.raises(CheckpointNotFoundError, match="is not in the table any more"):
+        _history(pair, "2")
+
+
 # What the service is told
 
 
-def test_a_put_says_what_became_of_it_though_the_thread_lives_longer_each_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The thread's item, which this service has never seen, says another ttl than the service has."""
-    monkeypatch.setattr(service, "ATTEMPTS_MAX", 1)
-    pair = Pair()
-    pair.put("1", {"x": "a"})
-    other = Pair(pair.stage, ttl_seconds=1000)
-    other.put("2", {"x": "b"})
-    assert other.asked[-1].method == "put"
-    assert pair.values() == {"x": "b"}
-
-
-def test_a_service_whose_ttl_is_longer_asks_what_is_reused() -> None:
+def test_a_service_whose_clock_is_ahead_asks_what_is_reused() -> None:
+    """What the client takes for far from its expiry has to be extended by the service's clock."""
     pair = Pair(ttl_seconds=1000)
     pair.put("1", {"x": noise(50_000)})
-    pair.ttl_seconds = 100_000
+    pair.gateway.table.__dict__["clock"] = lambda: pair.stage.now - 1500
+    pair.stage.now += 2500
     at = thread_config(THREAD, "", "1")
     checkpoint = checkpoint_of("2", {"x": noise(50_000), "y": 1})
     pair.run(operations.store(pair.gateway, SERDE, at, checkpoint, METADATA, {"y": 1}))
@@ -314,7 +426,7 @@ def test_a_service_whose_ttl_is_longer_asks_what_is_reused() -> None:
         False,
         True,
     ]
-    pair.stage.now += 50_000
+    pair.stage.now += 999
     assert pair.values() == {"x": noise(50_000), "y": 1}
 
 
@@ -340,3 +452,69 @@ def test_what_a_later_client_sealed_is_refused_with_what_to_do() -> None:
     with pytest.raises(CheckpointerInputError, match="update langgraph-dynamodb in the service"):
         pair.ask("put", later)
     assert items.binary(pair.stage.items("C#")["C#1#"], items.BODY) == body
+
+
+def test_a_copy_takes_as_many_requests_as_it_needs_and_shows_nothing_before_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
+    pair = Pair()
+    for number in range(4):
+        pair.put(str(number), {"noise": noise(20_000, number)})
+    seen: list[bool] = []
+
+    def look(call: Call, answer: Any) -> Any:
+        if call.method == "copy-thread":
+            seen.append(pair.stage.process().get(thread="copy") is not None)
+        return answer
+
+    pair.change = look
+    pair.run(operations.copy_thread(pair.gateway, SERDE, THREAD, "copy"))
+    assert seen == [False, False, False, False, True]
+    for number in range(4):
+        assert pair.stage.process().values(str(number), thread="copy") == {"noise": noise(20_000, number)}
+
+
+def test_a_client_cannot_say_that_a_copy_begins_later_to_have_it_live_longer() -> None:
+    pair = Pair(ttl_seconds=1000)
+    pair.put("1", {"x": 1})
+    copy = {"source_thread_id": THREAD, "target_thread_id": "copy"}
+    progress = pair.ask("copy-thread", copy)["progress"]
+    anew = {"namespace": None, "below": None, "hidden": None, "began_at": 2**50}
+    pair.ask("copy-thread", {**copy, "progress": {**progress, **anew}})
+    assert items.ends_at(pair.stage.items("C#", "copy")["C#1#"]) == pair.stage.now + 1000
+
+
+@pytest.mark.parametrize("part_seconds", [0.0, 60.0])
+@pytest.mark.parametrize("damaged", [(), ("0",), ("1", "3"), ("0", "1", "2", "3", "4")])
+def test_a_prune_takes_as_many_requests_as_it_needs(
+    damaged: tuple[str, ...], part_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each prunes one thread, or what it has time for; one that cannot be pruned keeps no other from it."""
+    monkeypatch.setattr(remote, "PART_SECONDS", part_seconds)
+    monkeypatch.setattr(operations, "_PRUNED_AT_ONCE", 3)
+    pair = Pair()
+    threads = [str(number) for number in range(5)]
+    for number in (1, 2):
+        pair.put(str(number), {"x": number})
+    for thread in threads:
+        pair.run(operations.copy_thread(pair.gateway, SERDE, THREAD, thread))
+        if thread in damaged:
+            pair.stage.change(pair.stage.items("C#", thread)["C#2#"], v=None)
+    prune = operations.prune(pair.gateway, threads, "keep_latest", None)
+    if damaged:
+        with pytest.raises(CheckpointCorruptionError) as caught:
+            pair.run(prune)
+        named = f"{len(damaged)} were left out, all others served: "
+        assert named in str(caught.value) or len(damaged) == 1
+    else:
+        pair.run(prune)
+    left = [thread for thread in threads if len(pair.stage.items("C#", thread)) == 2]
+    assert left == list(damaged)
+
+
+def test_a_prune_of_nothing_is_no_request() -> None:
+    pair = Pair()
+    pair.run(operations.prune(pair.gateway, [], "keep_latest", None))
+    assert pair.asked == []
+    assert pair.ask("prune", {"thread_ids": []}) == {"left": []}

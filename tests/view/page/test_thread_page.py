@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Page, expect
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import Conversation
 from tests.view import story
-from tests.view.page.conftest import Visit
+from tests.view.page.conftest import SCREENSHOTS, Visit
 
 pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.asyncio(loop_scope="session")]
 
@@ -382,3 +382,30 @@ async def test_it_can_be_used_at_1024_pixels(visit: Visit) -> None:
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for name in ("State", "What changed", "Pending", "Cost"):
         await expect(page.get_by_role("tab", name=name)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_it_can_be_used_on_a_phone(visit: Visit, scheme: str) -> None:
+    page = await visit(width=420, scheme=scheme)
+    title = page.get_by_role("heading", level=1)
+    await expect(title).to_contain_text(story.JOURNEY)
+    await expect(title).to_be_in_viewport(ratio=1)
+    await choose(page, "newest", tab="State")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    await page.screenshot(path=SCREENSHOTS / f"phone-{scheme}.png", full_page=True)
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # The summary, and then what is chosen of it; each as wide as the screen.
+    boxes = [await page.locator(each).bounding_box() for each in (".summary", ".inspector")]
+    above, below = [box for box in boxes if box is not None]
+    assert above["y"] + above["height"] <= below["y"]
+    assert above["width"] == below["width"] == 420
+    for name in ("State", "What changed", "Pending", "Cost"):
+        await choose(page, "newest", tab=name)
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    await search(page, story.WRONG)
+    findings = page.locator(".findings")
+    await expect(findings).to_be_visible()
+    box = await findings.bounding_box()
+    assert box is not None
+    assert box["width"] == 420
+    await page.screenshot(path=SCREENSHOTS / f"phone-search-{scheme}.png", full_page=True)

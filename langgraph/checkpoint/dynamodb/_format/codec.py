@@ -19,6 +19,7 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias
 
+import ormsgpack
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -53,7 +54,6 @@ _UNBOUND, _BOUND = 1, 2
 _BINDING_BYTES = 16
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
-_ZSTD_DICTIONARY = zstd.ZstdDict(DICTIONARY, is_raw=True)
 # No segment holds more before compression; an item may name very many of them.
 _SEGMENT_RAW_BYTES_MAX = 64 * 1024
 # A checkpoint without its values is plain data, so that LangGraph's serializer need not build any type for it.
@@ -66,6 +66,14 @@ _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW
 
 Ids: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
 """The segments that hold an attribute's own content, and those that the content refers to."""
+
+
+class UnreadableError(CheckpointerConfigurationError):
+    """An item is intact, but is not for this saver: it has another key, another serializer or a smaller bound."""
+
+
+class EncryptedError(UnreadableError):
+    """An item is encrypted, and the saver has no cipher."""
 
 
 class Codec:
@@ -87,7 +95,7 @@ class Codec:
         Args:
             serde: The serializer.
             bound_to: The table that encrypted units are for.
-            allow_unencrypted: Whether a codec with a cipher opens units that are not encrypted, or not bound.
+            allow_unencrypted: Whether a codec with a cipher opens units that are not encrypted.
             bytes_max: How much a checkpoint's values, or its writes, may take up together.
         """
         self._serde = serde
@@ -122,7 +130,7 @@ class Codec:
                 f"{name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error}); give the"
                 " saver the serde that the thread was written with"
             )
-            raise CheckpointerConfigurationError(msg) from error
+            raise UnreadableError(msg) from error
 
     def check_size(self, size_bytes: int, item: Item) -> None:
         """Refuse what would take up more memory than a checkpoint may, before it does: to store it as to read it."""
@@ -132,7 +140,7 @@ class Codec:
                 " it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state;"
                 " otherwise it is damaged, and is to be restored from a backup or point-in-time recovery"
             )
-            raise CheckpointerConfigurationError(msg)
+            raise UnreadableError(msg)
 
     def seal(self, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Compress where that helps, encrypt where the serializer does, and add a checksum for the item.
@@ -152,16 +160,20 @@ class Codec:
     def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Undo `seal` for bytes of the item, verifying them."""
         header, payload = _verified(sealed, item)
-        version, compression, name_bytes = _ENVELOPE.unpack_from(header)
+        version, compression, _ = _ENVELOPE.unpack_from(header)
         if version == _UNBOUND:
             self._check_allowed(item)
-        if name_bytes:
-            payload = self._decrypt(header[_ENVELOPE.size :].decode(errors="backslashreplace"), payload, item)
-        if version == _BOUND:
+        else:
+            cipher_name = header[_ENVELOPE.size :].decode(errors="backslashreplace")
+            payload = self._decrypt(cipher_name, payload, item)
             binding, payload = payload[:_BINDING_BYTES], payload[_BINDING_BYTES:]
             if not compare_digest(binding, self._binding(compression, item, name, ids)):
                 raise self._elsewhere(item, name)
         return _decompress(compression, payload, item)
+
+    def unpack(self, raw: bytes) -> Any:
+        """Give the rows that the content of an attribute consists of."""
+        return ormsgpack.unpackb(raw)
 
     def vouch(self, item: Item, name: str, ids: Ids) -> bytes:
         """What stands in an attribute whose content is in segments: with a cipher, that it is in these."""
@@ -190,9 +202,9 @@ class Codec:
         msg = (
             f"{name_of(item)} is not encrypted, or not for its place, and the saver has a cipher: somebody without the"
             " key may have written it. If the thread was stored before the cipher was, move it with a saver that has"
-            " allow_unencrypted=True (docs/operations.md); otherwise restore the item from a backup"
+            " allow_unencrypted=True (`langgraph-dynamodb docs operations`); otherwise restore the item from a backup"
         )
-        raise CheckpointerConfigurationError(msg)
+        raise UnreadableError(msg)
 
     def _elsewhere(self, item: Item, name: str) -> CheckpointCorruptionError:
         return CheckpointCorruptionError(
@@ -208,7 +220,7 @@ class Codec:
                 f"{name_of(item)} is encrypted with {cipher_name!r}, and the saver has no cipher; give it the"
                 " EncryptedSerializer that the thread was written with"
             )
-            raise CheckpointerConfigurationError(msg)
+            raise EncryptedError(msg)
         try:
             return self._cipher.decrypt(cipher_name, payload)
         except Exception as error:
@@ -216,7 +228,7 @@ class Codec:
                 f"{name_of(item)} is intact but cannot be decrypted with the saver's key ({error}); give the saver"
                 " the key that the thread was written with"
             )
-            raise CheckpointerConfigurationError(msg) from error
+            raise UnreadableError(msg) from error
 
 
 def seal_plain(raw: bytes, sk: str) -> bytes:
@@ -251,7 +263,7 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     version, _, name_bytes = _ENVELOPE.unpack_from(sealed)
     if version > _BOUND:
         raise newer_format(item, version, _BOUND)
-    if version < _UNBOUND or (version == _BOUND and not name_bytes):
+    if version < _UNBOUND or (version == _BOUND) != bool(name_bytes):
         raise damaged(item, "no release seals its data so")
     end = _ENVELOPE.size + name_bytes
     header, payload = sealed[:end], sealed[end + CHECKSUM_BYTES :]
@@ -260,8 +272,13 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     return header, payload
 
 
+def _dictionary() -> zstd.ZstdDict:
+    """The dictionary, for one use: it has a lock, which a fork would copy while another thread holds it."""
+    return zstd.ZstdDict(DICTIONARY, is_raw=True)
+
+
 def _compress(raw: bytes) -> tuple[int, bytes]:
-    compressed = zstd.compress(raw, _ZSTD_LEVEL, zstd_dict=_ZSTD_DICTIONARY)
+    compressed = zstd.compress(raw, _ZSTD_LEVEL, zstd_dict=_dictionary())
     return (_ZSTD, compressed) if len(compressed) < len(raw) else (_STORED, raw)
 
 
@@ -272,7 +289,7 @@ def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
         raise damaged(item, f"its compression {compression} is unknown")
     bytes_max = _SEGMENT_RAW_BYTES_MAX if sort_key(item).startswith(SEGMENTS) else RAW_BYTES_MAX
     try:
-        decompressor = zstd.ZstdDecompressor(_ZSTD_DICTIONARY, _ZSTD_OPTIONS)
+        decompressor = zstd.ZstdDecompressor(_dictionary(), _ZSTD_OPTIONS)
         raw = decompressor.decompress(payload, bytes_max + 1)
     except zstd.ZstdError as error:
         raise damaged(item, f"it cannot be decompressed ({error})") from error

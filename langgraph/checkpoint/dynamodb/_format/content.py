@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import product
 from typing import Any, TypeVar, cast
 
 import ormsgpack
 from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain, parse_metadata
+from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
@@ -53,9 +52,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     codec.check_size(sum(len(contents.get(each, b"")) for each in refs), item)
 
     def body(data: Any) -> Body:
-        # The first format had no sources.
-        known = [*data, {}] if type(data) is list and len(data) == 4 else data
-        kind, serialized, rows, metadata_digest, sources = _row(known, str, bytes, list, bytes, dict)
+        kind, serialized, rows, metadata_digest, sources = _row(data, str, bytes, list, bytes, dict)
         if metadata_digest != _metadata_digest(item):
             msg = "its metadata is not what it was stored with"
             raise ValueError(msg)
@@ -72,7 +69,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         _object(checkpoint.get("channel_versions", {}))
         return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
 
-    return _parse(item, _raw(codec, item, items.BODY, part, contents), body)
+    return _parse(codec, item, _raw(codec, item, items.BODY, part, contents), body)
 
 
 def _metadata_digest(item: Item) -> bytes:
@@ -100,7 +97,7 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
         kind, serialized = _row(data, str, bytes)
         return cast("CheckpointMetadata", _object(codec.loads(kind, serialized, item)))
 
-    return _parse(item, _raw(codec, item, items.SEALED_METADATA, part, contents), load)
+    return _parse(codec, item, _raw(codec, item, items.SEALED_METADATA, part, contents), load)
 
 
 def delta_counters(metadata: CheckpointMetadata) -> set[str]:
@@ -145,7 +142,16 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
     def load(data: Any) -> list[Write]:
         return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
 
-    return _parse(item, _raw(codec, item, name, part, contents), load)
+    return _parse(codec, item, _raw(codec, item, name, part, contents), load)
+
+
+def writes_of(codec: Codec, item: Item, contents: Contents) -> list[tuple[tuple[str, str, int], Write]]:
+    """Read all writes of a task, each with what it is ordered by among those of all tasks."""
+    return [
+        (writes_sort_key(write.task_path, items.task_id_of(item), write.index), write)
+        for name in (items.WRITES, *items.SPECIAL_WRITES.values())
+        for write in read_writes(codec, item, name, contents)
+    ]
 
 
 def pending_writes(
@@ -157,37 +163,17 @@ def pending_writes(
     """The writes of a checkpoint's tasks as LangGraph wants them, in the order in which a run applies them."""
     found = []
     size = 0
-    for item, name in product(writes_items, (items.WRITES, *items.SPECIAL_WRITES.values())):
-        writes = read_writes(codec, item, name, contents)
-        size += sum(len(write.data) for write in writes)
+    for item in writes_items:
+        writes = writes_of(codec, item, contents)
+        size += sum(len(write.data) for _, write in writes)
         codec.check_size(size, item)
         found += [
-            (writes_sort_key(write.task_path, items.task_id_of(item), write.index), item, write)
-            for write in writes
-            if channels is None or write.channel in channels
+            (order, item, write) for order, write in writes if channels is None or write.channel in channels
         ]
     found.sort(key=lambda each: each[0])
     return [
         (order[1], write.channel, codec.loads(write.kind, write.data, item)) for order, item, write in found
     ]
-
-
-Roster = Mapping[str, bytes]
-"""Checkpoint ids to the digests of their heads."""
-
-
-def pack_roster(roster: Roster) -> bytes:
-    """Serialize the heads that count though they have an earlier epoch than their thread."""
-    return _pack(sorted(roster.items()))
-
-
-def read_roster(item: Item) -> Roster:
-    """Read a roster, which is readable without a key."""
-
-    def load(data: Any) -> Roster:
-        return dict(_row(row, str, bytes) for row in data)
-
-    return _parse(item, open_plain(items.binary(item, items.HEADS), item), load)
 
 
 def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
@@ -240,10 +226,9 @@ def _object(data: Any) -> dict[str, Any]:
     return data
 
 
-def _parse(item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
+def _parse(codec: Codec, item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
     """Read unpacked content; anything that does not have the shape it was written in is damage."""
     try:
-        data = ormsgpack.unpackb(raw)
-        return read(data)
+        return read(codec.unpack(raw))
     except (ValueError, TypeError) as error:
         raise items.damaged(item, f"its content is not what was written ({error})") from error

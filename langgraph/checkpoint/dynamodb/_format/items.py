@@ -1,13 +1,12 @@
 """Keys and item shapes: the only module that names an attribute or builds a key.
 
-Seven kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
+Six kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
 and the escape itself never come from data, and escaped text sorts as the text does.
 
     checkpoint head   PK esc(thread)#esc(namespace)   SK C#esc(checkpoint)#
     pending writes    PK the same                     SK C#esc(checkpoint)#W#esc(task)
     segment           PK the same                     SK S#<id in hexadecimal>
-    roster            PK the same                     SK R
-    namespace entry   PK esc(thread)#                 SK N#esc(namespace)
+    namespace marker  PK esc(thread)#                 SK N#esc(namespace)
     thread item       PK esc(thread)#                 SK T
     lock              PK esc(thread)#                 SK L
 """
@@ -24,7 +23,11 @@ from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.limits import (
+    PARTITION_KEY_BYTES_MAX,
+    SORT_KEY_BYTES_MAX,
+    TTL_SECONDS_MAX,
+)
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -35,8 +38,8 @@ from langgraph.checkpoint.dynamodb.errors import (
 Item: TypeAlias = dict[str, dict[str, Any]]
 """A DynamoDB item in the low-level client's form: attribute name to typed value."""
 
-# Of heads, and of parts. The second version of a head says in plain attributes what prunes need to know.
-FORMAT_VERSION = 2
+# Of heads, and of parts.
+FORMAT_VERSION = 1
 _PART_VERSION = 1
 
 FORMAT = "v"
@@ -48,12 +51,15 @@ SEALED_METADATA = "sealed_metadata"
 BODY = "body"
 EPOCH = "epoch"
 PREVIOUS = "previous"
-IDLE = "idle"
+PENDING = "pending"
+COPY = "copy"
+WHOLE = "whole"
 TTL_SECONDS = "ttl_seconds"
-ENTERED = "entered"
+REGISTERED = "registered"
 READABLE_UNTIL = "readable_until"
+# That of a head which nobody may see, not even as an ancestor: the newest of a copy that is not whole yet.
+HIDDEN = {"N": "0"}
 CREATED_AT = "created_at"
-HEADS = "heads"
 ORDER = "order"
 DATA = "data"
 WRITES = "writes"
@@ -66,7 +72,6 @@ HELD_UNTIL = "held_until"
 CHECKPOINTS = "C#"
 AFTER_CHECKPOINTS = "C$"
 NAMESPACES = "N#"
-ROSTER = "R"
 SEGMENTS = "S#"
 THREAD = "T"
 LOCK = "L"
@@ -79,7 +84,7 @@ _ESCAPED = re.compile("%([0-9A-F]{2})")
 # What escaping gives, so that no two keys read back as the same ids.
 _ESCAPED_TEXT = r"([^\0-%]*(?:%(?:[01][0-9A-F]|2[0-5])[^\0-%]*)*)"
 _CHECKPOINT_KEY = re.compile(rf"{CHECKPOINTS}{_ESCAPED_TEXT}#(?:W#{_ESCAPED_TEXT})?")
-# The root's namespace has no entry.
+# The root's namespace has no marker.
 _NAMESPACE_KEY = re.compile(rf"{NAMESPACES}(?!$){_ESCAPED_TEXT}")
 _SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * _SEGMENT_ID_BYTES}}})")
 
@@ -142,6 +147,11 @@ def checkpoint_prefix(checkpoint_id: str) -> str:
     return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
 
 
+def after_checkpoint(checkpoint_id: str) -> str:
+    """The sort key directly after every item of a checkpoint; no item has it."""
+    return f"{checkpoint_prefix(checkpoint_id)[:-1]}$"
+
+
 def is_checkpoint_id(text: str) -> bool:
     """Whether there can be a checkpoint with this id."""
     try:
@@ -163,13 +173,18 @@ def segment_sk(segment_id: bytes) -> str:
 
 
 def namespace_sk(namespace: str) -> str:
-    """The sort key of a namespace entry."""
+    """The sort key of a namespace marker."""
     return NAMESPACES + _escape(namespace, "checkpoint_ns")
 
 
 def key(pk: str, sk: str) -> Item:
     """A primary key."""
     return {PARTITION_KEY: {"S": pk}, SORT_KEY: {"S": sk}}
+
+
+def key_of(item: Item) -> Item:
+    """Return an item's primary key."""
+    return key(partition_key(item), sort_key(item))
 
 
 def sort_key(item: Item) -> str:
@@ -183,7 +198,7 @@ def partition_key(item: Item) -> str:
 
 
 def namespace_of(item: Item) -> str:
-    """The namespace that a namespace entry names."""
+    """The namespace that a marker names."""
     return _unescape(_matched(_NAMESPACE_KEY, item)[1])
 
 
@@ -283,24 +298,11 @@ def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
 
 
 def epoch_name(name: str) -> str:
-    """The attribute that says under which epoch a part was stored: a task's writes may come under different ones."""
+    """Return the attribute that says under which epoch a part was stored: a task's writes may have different ones."""
     return EPOCH if name in (BODY, SEALED_METADATA) else f"{name}_epoch"
 
 
 EPOCHS = tuple(dict.fromkeys(map(epoch_name, PARTS)))
-
-
-def epoch_of(item: Item, name: str) -> dict[str, Any] | None:
-    """The epoch under which a part of an item was stored; writes from before have one for all of theirs."""
-    return item.get(epoch_name(name), item.get(EPOCH))
-
-
-def head_digest(head: Item) -> bytes:
-    """What tells a head apart from one that takes its place; its parent and its epoch may change."""
-    parts = (head.get(name, {}).get("B", b"") for name in (BODY, SEALED_METADATA))
-    return blake2b(
-        b"".join(len(each).to_bytes(4, "big") + bytes(each) for each in parts), digest_size=8
-    ).digest()
 
 
 def named_ids(some: Iterable[Item]) -> set[bytes]:
@@ -316,16 +318,29 @@ def own_ids(some: Iterable[Item]) -> set[bytes]:
 # Items
 
 
-def with_expiry(item: Item, expires_at: int | None) -> Item:
+def with_expiry(item: Item, at: int | None) -> Item:
     """Add the time, in epoch seconds, from which the item counts as gone."""
-    return item if expires_at is None else {**item, TTL_ATTRIBUTE: {"N": str(expires_at)}}
+    return item if at is None else {**item, TTL_ATTRIBUTE: {"N": str(at)}}
 
 
-def kept_for_descendants(head: Item, expires_at: int | None) -> Item:
+def kept_for_descendants(head: Item, until: int | None) -> Item:
     """Let a head count as gone when it did, but stay in the table for longer: later ones are rebuilt from it."""
-    if expires_at is None or TTL_ATTRIBUTE not in head:
+    if until is None or TTL_ATTRIBUTE not in head:
         return head
-    return {READABLE_UNTIL: head[TTL_ATTRIBUTE], **head, TTL_ATTRIBUTE: {"N": str(expires_at)}}
+    return {READABLE_UNTIL: head[TTL_ATTRIBUTE], **head, TTL_ATTRIBUTE: {"N": str(until)}}
+
+
+def ttl_of(item: Item) -> int | None:
+    """Return the ttl that a thread item or a head names, in seconds; `None` where it has none."""
+    ttl_seconds = number(item, TTL_SECONDS) or None
+    if ttl_seconds is not None and not 0 < ttl_seconds <= TTL_SECONDS_MAX:
+        raise damaged(item, f"its attribute {TTL_SECONDS} is not a number in range")
+    return ttl_seconds
+
+
+def with_ttl(head: Item, ttl_seconds: int | None) -> Item:
+    """Add the thread's ttl, so that a process that has read the head need not ask for it."""
+    return head if ttl_seconds is None else {**head, TTL_SECONDS: {"N": str(ttl_seconds)}}
 
 
 def head_item(
@@ -346,32 +361,20 @@ def head_item(
     }
 
 
-def thread_item(at: Partition, epoch: bytes, ttl_seconds: int | None, expires_at: int | None) -> Item:
-    """Build the item of a thread whose first epoch begins."""
-    item: Item = {**key(at.root, THREAD), EPOCH: {"B": epoch}}
-    if ttl_seconds is not None:
-        item[TTL_SECONDS] = {"N": str(ttl_seconds)}
-    return with_expiry(item, expires_at)
+def segment_item(at: Partition, segment_id: bytes, data: bytes) -> Item:
+    """Build a segment, still without the times that it gets when it is stored."""
+    return {**key(at.pk, segment_sk(segment_id)), DATA: {"B": data}}
 
 
-def roster_item(at: Partition, data: bytes, expires_at: int | None) -> Item:
-    """Build a roster: the heads of a namespace that count though they have an earlier epoch than the thread."""
-    return with_expiry({**key(at.pk, ROSTER), HEADS: {"B": data}}, expires_at)
+def created(item: Item, now: float) -> Item:
+    """Add the time, in epoch seconds, at which an item is stored."""
+    return {**item, CREATED_AT: {"N": str(int(now))}}
 
 
-def segment_item(at: Partition, segment_id: bytes, data: bytes, now: float) -> Item:
-    """Build a segment."""
-    return {
-        **key(at.pk, segment_sk(segment_id)),
-        DATA: {"B": data},
-        CREATED_AT: {"N": str(int(now))},
-    }
-
-
-def namespace_item(at: Partition, rng: random.Random, expires_at: int | None) -> Item:
-    """Build a namespace entry; `entered` tells a deletion whether somebody has written it again since."""
-    item = {**key(at.root, namespace_sk(at.namespace)), ENTERED: {"B": rng.randbytes(8)}}
-    return with_expiry(item, expires_at)
+def namespace_item(at: Partition, rng: random.Random, until: int | None) -> Item:
+    """Build a namespace marker; `registered` tells a deletion whether the namespace was registered again since."""
+    item = {**key(at.root, namespace_sk(at.namespace)), REGISTERED: {"B": rng.randbytes(8)}}
+    return with_expiry(item, until)
 
 
 def indexable_run_id(metadata: Any) -> str | None:
@@ -413,6 +416,11 @@ def binary(item: Item, name: str) -> bytes:
     return bytes(value)
 
 
+def expires_at(item: Item) -> int | None:
+    """Return when DynamoDB may remove an item, in epoch seconds; `None` for never."""
+    return number(item, TTL_ATTRIBUTE)
+
+
 def ends_at(item: Item) -> int | None:
     """When an item counts as gone, in epoch seconds, even if it is still there; None for never."""
     return number(item, READABLE_UNTIL if READABLE_UNTIL in item else TTL_ATTRIBUTE)
@@ -420,7 +428,7 @@ def ends_at(item: Item) -> int | None:
 
 def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
     """Whether an item counts as gone, even if DynamoDB has not removed it yet: to who reads it, or as an ancestor."""
-    end = number(item, TTL_ATTRIBUTE) if as_ancestor else ends_at(item)
+    end = expires_at(item) if as_ancestor and item.get(READABLE_UNTIL) != HIDDEN else ends_at(item)
     return end is not None and end <= now
 
 

@@ -22,9 +22,8 @@ PREAMBLE_BYTES = 16
 # The end of a value that has not filled a segment is sealed once a step leaves the channel untouched.
 IDLE_TAIL_BYTES_MAX = 512
 
-# With a ttl, a head lives for one, writes for two and segments for three, counted from when they are stored or
-# renewed. So an item that names an older segment has to renew it once per ttl, and not each time.
-SEGMENT_LIFETIMES = 3
+# A thousand years: no arithmetic with it leaves what DynamoDB's numbers hold.
+TTL_SECONDS_MAX = 1000 * 366 * 24 * 3600
 
 # Beyond these stored sizes, a part of an item moves to segments. An item holds at most one body and one
 # sealed metadata, or one group of writes and four special ones: far below DynamoDB's 400 KB in all.
@@ -72,6 +71,8 @@ ORPHAN_SECONDS = 3600
 UPLOAD_SECONDS_MAX = 900
 # A deletion's claim on its thread; a process that dies keeps others out for this long.
 CLAIM_SECONDS = 120
+# A deletion restamps so many items side by side.
+RESTAMPS_AT_ONCE = 256
 LOCK_TTL_SECONDS_MIN = 1
 # Who takes over a thread's lock waits for so much longer than it was held, for clocks that differ by as much.
 LOCK_SKEW_SECONDS = 5
@@ -79,9 +80,6 @@ LOCK_SKEW_SECONDS = 5
 LOCK_KEPT_SECONDS = 3600
 # An async operation that is cancelled has this long to let go of what it holds.
 ENDING_SECONDS_MAX = 10.0
-
-# How many older checkpoints of a namespace a deletion vouches for; a roster of so many has some 100 KB.
-ROSTER_HEADS_MAX = 4096
 
 # Serialisation of more than this leaves the event loop for a thread.
 THREADED_WORK_BYTES = 64 * 1024

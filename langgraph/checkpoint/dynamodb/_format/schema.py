@@ -12,6 +12,8 @@ RUN_INDEX = "run_id-index"
 
 # What prints the template of such a table, wherever the package is installed.
 TEMPLATE_COMMAND = "python -m langgraph.checkpoint.dynamodb template"
+# What prints the documents, likewise; the name of one follows.
+DOCS_COMMAND = "langgraph-dynamodb docs"
 
 
 def table_schema(table_name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import NamedTuple
 
 from langgraph.checkpoint.dynamodb._format.items import segment_sk, unpack_ids
@@ -174,6 +174,13 @@ def new_id(rng: random.Random, *, index: bool = False) -> bytes:
     """An id that is never used again: 63 random bits, and one that says whether it is an index segment's."""
     data = bytearray(rng.randbytes(8))
     data[0] = data[0] & 0xFE | index
+    return bytes(data)
+
+
+def derived_id(seed: bytes, segment_id: bytes) -> bytes:
+    """The id of a segment's copy, as good as random: the same for a seed, and another one for another seed."""
+    data = bytearray(blake2b(segment_id, key=seed, digest_size=8).digest())
+    data[0] = data[0] & 0xFE | is_index(segment_id)
     return bytes(data)
 
 

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._operations.commit_writes import Outcome, Tas
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import History
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
@@ -49,15 +49,14 @@ class Access(Protocol):
 
     def commit(
         self,
-        table: Table,
         head: Head,
-        epoch: bytes | None,
+        thread: ThreadEntry | None,
         started_at: float,
         store_writes: Callable[[], Op[Any]] | None,
     ) -> Op[Committed]:
         """Store a head and what it names; the arguments are those of `commit`."""
 
-    def commit_writes(self, writes: TaskWrites, epoch: bytes | None) -> Op[Outcome]:
+    def commit_writes(self, writes: TaskWrites, thread: ThreadEntry | None) -> Op[Outcome]:
         """Store parts of a task's writes and what they name; the arguments are those of `commit_writes`."""
 
 
@@ -92,15 +91,14 @@ class DirectAccess:
 
     def commit(
         self,
-        table: Table,
         head: Head,
-        epoch: bytes | None,
+        thread: ThreadEntry | None,
         started_at: float,
         store_writes: Callable[[], Op[Any]] | None,
     ) -> Op[Committed]:
         """Write to the table."""
-        return (yield from commit(table, head, epoch, started_at, store_writes))
+        return (yield from commit(self.table, head, thread, started_at, store_writes))
 
-    def commit_writes(self, writes: TaskWrites, epoch: bytes | None) -> Op[Outcome]:
+    def commit_writes(self, writes: TaskWrites, thread: ThreadEntry | None) -> Op[Outcome]:
         """Write to the table."""
-        return (yield from commit_writes(self.table, self.codec, writes, epoch))
+        return (yield from commit_writes(self.table, self.codec, writes, thread))

@@ -93,7 +93,6 @@ class Account:
 _KINDS = {
     items.SEGMENTS: "segments",
     items.NAMESPACES: "namespace entries",
-    items.ROSTER: "rosters",
     items.LOCK: "locks",
     items.THREAD: "thread items",
 }

@@ -1,6 +1,6 @@
-"""Storing parts of a task's writes: what needs the table, and no serializer.
+"""Commit parts of a task's writes: what needs the table, and no serializer.
 
-One UpdateItem sets them, under the condition that the task has what whoever made them knew of.
+One UpdateItem sets them, under the condition that the task has what whoever composed them knew of.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
-from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_LIFETIMES, UPLOAD_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.draft import Needs, store_needs
-from langgraph.checkpoint.dynamodb._operations.inventory import as_read
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Segments,
@@ -23,206 +24,157 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     read_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import (
-    lives_shorter,
-    look_at_thread,
-    renew,
-    renew_segments,
-    take_epoch,
+    confirm_epoch,
+    extend,
+    extend_segments,
+    find_epoch,
+    read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way
+from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
 
 @dataclass(frozen=True)
 class TaskWrites:
-    """Parts of a task's writes that are ready to be stored."""
+    """Parts of a task's writes that are composed."""
 
     at: Partition
-    # The sort key of the task's item.
     sk: str
+    """The sort key of the task's item."""
     parts: Mapping[str, Part]
-    # What the parts name: new segments, and what is known of all.
     needs: Needs
-    # The table with the ttl that they are to have: at least that of the thread, and of what the task has already.
-    lasts: Table
-    # When the item may expire, taken before its segments were given their expiry; empty without a ttl.
-    expiries: Item
-    # Of two calls with special writes the later one has the higher; None where there are none.
+    """What the parts name: new segments, and what is known of all."""
     order: int | None = None
-    # What the task had when it was last read, whether the parts are to take its place, or go beside it.
+    """Of two calls with special writes the later one has the higher; `None` where there are none."""
     old: Item = field(default_factory=dict)
+    """What the task had when it was last read."""
     replaces: bool = False
+    """Whether the parts take the place of what the task had, or go beside it."""
+
+    @property
+    def key(self) -> Item:
+        """The primary key of the task's item."""
+        return items.key(self.at.pk, self.sk)
 
 
 @dataclass(frozen=True)
 class Found:
     """What a task has already, with which writes have to be merged."""
 
-    # Empty where it had something, which has gone.
     item: Item
-    # Whether it has gone, or counts as gone.
+    """Empty where it had something, which has gone."""
     is_gone: bool = False
-    ends_at: int | None = None
-    # The segments of its regular writes; None where these never counted.
+    """Whether it has gone, or counts as gone."""
     contents: Mapping[bytes, bytes] | None = None
-    # Whether no deletion can be about to remove what its regular writes need.
+    """The segments of its regular writes; `None` where these were never committed."""
     is_safe: bool = True
+    """Whether no deletion can be about to remove what its regular writes need."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of storing parts of a task's writes."""
+    """The outcome of storing parts of a task's writes."""
 
     stored: bool
-    # That of the thread, as far as it is known.
-    epoch: bytes | None
+    thread: ThreadEntry | None
+    """The thread as far as it is known; `None` where it has to be asked for."""
     found: Found | None = None
 
 
-def commit_writes(table: Table, codec: Codec, writes: TaskWrites, epoch: bytes | None) -> Op[Outcome]:
+def commit_writes(table: Table, codec: Codec, writes: TaskWrites, thread: ThreadEntry | None) -> Op[Outcome]:
     """Store what parts of a task's writes name, and then the parts.
 
     Args:
         table: The table.
-        codec: What the segments of writes that are there already are opened with.
+        codec: Opens the segments of writes that are there already.
         writes: The parts.
-        epoch: The epoch under which what they reuse is safe, or that of the thread as far as it is known.
+        thread: The thread under whose epoch what they reuse is safe. `None`: they reuse nothing, and the thread is not
+            known.
+
+    Raises:
+        UnlistedExpiryError: See `store_needs`.
     """
-    at, lasts = writes.at, writes.lasts
-    # Whether they depend on more than their item: on segments, or on their namespace's entry.
-    needs_look = bool(writes.needs.chunks or at.namespace)
-    if needs_look:
-        epoch = epoch or (yield from take_epoch(table, at)).epoch
-        # Writes may come before the first checkpoint of their namespace.
-        if not (yield from store_needs(lasts, at, writes.needs, epoch, lasts.expires_at(2))):
-            return Outcome(stored=False, epoch=None)
-    found = yield from _store_parts(table, writes, epoch)
+    at = writes.at
+    if thread is None:
+        thread = yield from find_epoch(table, at)
+    # Whether they depend on more than their item: on segments, or on their namespace's marker.
+    must_confirm = bool(writes.needs.chunks or at.namespace)
+    expiry = Expiry.after(thread.ttl_seconds, table.clock())
+    # Writes may come before the first checkpoint of their namespace.
+    if must_confirm and not (yield from store_needs(table, at, writes.needs, thread, expiry, expiry.item)):
+        return Outcome(stored=False, thread=None)
+    found = yield from _store_parts(table, writes, thread, expiry)
     if found is not None:
-        return (yield from _meet(table, codec, writes, found, epoch))
-    if not needs_look:
-        return Outcome(stored=True, epoch=epoch)
-    thread = yield from look_at_thread(table, at, epoch)
-    if thread is None or thread.epoch != epoch:
+        return (yield from _meet(table, codec, writes, found, thread, expiry))
+    if not must_confirm:
+        return Outcome(stored=True, thread=thread)
+    seen = yield from confirm_epoch(table, at, thread.epoch, expiry.item)
+    if seen is None or not protocol.is_reusable(thread.epoch, seen.epoch):
         # A deletion came between: it may have removed what they name before the update named it.
-        return Outcome(stored=False, epoch=None if thread is None else thread.epoch)
+        return Outcome(stored=False, thread=seen)
     table.memory.remember_segments(at.pk, thread.epoch, writes.needs.stored())
-    return Outcome(stored=True, epoch=epoch)
+    return Outcome(stored=True, thread=thread)
 
 
-def expiries_of(table: Table) -> Item:
-    """When a writes item with these writes is to expire: at the soonest, if it is new, and with its segments."""
-    lifetimes = {":least": 1, ":expiry": 2, ":most": SEGMENT_LIFETIMES}
-    if table.ttl_seconds is None:
-        return {}
-    return {name: {"N": str(table.expires_at(count))} for name, count in lifetimes.items()}
-
-
-def _store_parts(table: Table, writes: TaskWrites, epoch: bytes | None) -> Op[Item | None]:
+def _store_parts(table: Table, writes: TaskWrites, thread: ThreadEntry, expiry: Expiry) -> Op[Item | None]:
     """Set parts of a task's writes.
 
     Returns:
         The task's item instead, if its regular writes are not those of `writes.old`, its special ones came later, or it
-        goes before these writes may, or after their segments.
+        expires too soon.
     """
-    key, expiries = items.key(writes.at.pk, writes.sk), writes.expiries
     if not writes.parts:
-        return (yield from _keep(table, key, writes.old))
-    attributes: Item = {items.CREATED_AT: {"N": str(int(table.clock()))}}
+        return (yield from _touch(table, writes))
+    attributes = items.created({}, table.clock())
     for name, part in writes.parts.items():
         attributes[name] = part.attribute(writes.sk)
-        if part.ids and epoch is not None:
-            attributes[items.epoch_name(name)] = {"B": epoch}
+        if part.ids:
+            attributes[items.epoch_name(name)] = {"B": thread.epoch}
     if writes.order is not None:
         attributes[items.ORDER] = {"N": str(writes.order)}
     if not writes.replaces:
-        return (yield from _update_item(table, key, attributes, writes.old, expiries))
-    if expiries:
-        attributes[TTL_ATTRIBUTE] = expiries[":expiry"]
+        change = protocol.set_writes(
+            attributes, writes.old, least=expiry.head, expires_at=expiry.item, order=writes.order
+        )
+        return (yield from table.try_update(writes.key, change))
     told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in writes.old]
-    condition, names, values = as_read(writes.old, told)
-    put = table.send(
-        "put_item",
-        Item={**key, **attributes},
-        ConditionExpression=condition,
-        ExpressionAttributeNames=names,
-        ExpressionAttributeValues=values,
-        ReturnValuesOnConditionCheckFailure="ALL_OLD",
-    )
-    return (yield from in_the_way(put))
+    condition, names, values = protocol.unchanged(writes.old, told)
+    item = items.with_expiry({**writes.key, **attributes}, expiry.item)
+    return (yield from table.try_put(item, protocol.Change("", condition, names, values)))
 
 
-def _keep(table: Table, key: Item, old: Item) -> Op[Item | None]:
+def _touch(table: Table, writes: TaskWrites) -> Op[Item | None]:
     """Let writes that are there already not pass for abandoned; return an empty item where they have gone."""
-    now = int(table.clock())
-    if (items.number(old, items.CREATED_AT) or 0) > now - UPLOAD_SECONDS_MAX:
+    now = table.clock()
+    if (items.number(writes.old, items.CREATED_AT) or 0) > int(now) - UPLOAD_SECONDS_MAX:
         return None
-    update = table.update(
-        key,
-        "SET #created = :created",
-        condition="attribute_exists(#pk)",
-        names={"#created": items.CREATED_AT, "#pk": PARTITION_KEY},
-        values={":created": {"N": str(now)}},
-    )
-    return (yield from in_the_way(update))
+    return (yield from table.try_update(writes.key, protocol.touch_writes(now)))
 
 
-def _update_item(table: Table, key: Item, attributes: Item, old: Item, expiries: Item) -> Op[Item | None]:
-    """Set attributes of a task's item; return the item instead where it does not allow that."""
-    names = {f"#a{position}": name for position, name in enumerate(attributes)}
-    values = {f":a{position}": value for position, value in enumerate(attributes.values())}
-    sets = [f"#a{position} = :a{position}" for position in range(len(attributes))]
-    names["#expiry"] = TTL_ATTRIBUTE
-    conditions = ["attribute_not_exists(#expiry)"]
-    if expiries:
-        # The first call's expiry stays, as long as it fits.
-        sets.append("#expiry = if_not_exists(#expiry, :expiry)")
-        names["#created"] = items.CREATED_AT
-        values |= expiries
-        conditions = ["(attribute_not_exists(#created) OR #expiry BETWEEN :least AND :most)"]
-    if items.WRITES in attributes:
-        names["#writes"] = items.WRITES
-        conditions.append("#writes = :old" if items.WRITES in old else "attribute_not_exists(#writes)")
-        values |= {":old": old[items.WRITES]} if items.WRITES in old else {}
-    if items.ORDER in attributes:
-        names["#order"] = items.ORDER
-        values[":order"] = attributes[items.ORDER]
-        conditions.append("(attribute_not_exists(#order) OR #order < :order)")
-    update = table.update(
-        key,
-        "SET " + ", ".join(sets),
-        condition=" AND ".join(conditions),
-        names=names,
-        values=values,
-        ReturnValuesOnConditionCheckFailure="ALL_OLD",
-    )
-    return (yield from in_the_way(update))
-
-
-def _meet(table: Table, codec: Codec, writes: TaskWrites, found: Item, epoch: bytes | None) -> Op[Outcome]:
+def _meet(
+    table: Table, codec: Codec, writes: TaskWrites, found: Item, thread: ThreadEntry, expiry: Expiry
+) -> Op[Outcome]:
     """Read what the task has already, as far as the parts have to be merged with it."""
     if not found or items.is_expired(found, table.clock()):
         # What it had has gone or counts as gone, and its segments may be.
-        return Outcome(stored=False, epoch=epoch, found=Found(found, is_gone=True))
-    ends_at = yield from _outlive(writes.lasts, writes.at, found)
+        return Outcome(stored=False, thread=thread, found=Found(found, is_gone=True))
+    yield from _extend_found(table, writes, found, expiry)
     if items.WRITES not in writes.parts:
-        return Outcome(stored=False, epoch=epoch, found=Found(found, ends_at=ends_at))
+        return Outcome(stored=False, thread=thread, found=Found(found))
     contents = yield from _contents(table, codec, writes.at, found)
     part = items.parse_part(found, items.WRITES)
-    is_safe = part is None or not part.own
-    if not is_safe:
-        # A deletion may still be about to remove what they need, unless they are of the thread's epoch.
-        thread = yield from look_at_thread(table, writes.at, epoch)
-        epoch = None if thread is None else thread.epoch
-        is_safe = epoch is not None and items.epoch_of(found, items.WRITES) == {"B": epoch}
-    return Outcome(
-        stored=False,
-        epoch=epoch,
-        found=Found(found, ends_at=ends_at, contents=contents, is_safe=is_safe),
-    )
+    if part is None or not part.own:
+        return Outcome(stored=False, thread=thread, found=Found(found, contents=contents))
+    # A deletion may still be about to remove what they need.
+    seen = yield from read_thread(table, writes.at)
+    is_safe = seen is not None and seen.confirms(protocol.epoch_of(found, items.WRITES))
+    known = None if seen is None or seen.is_pending else ThreadEntry(seen.epoch, seen.ttl_seconds)
+    return Outcome(stored=False, thread=known, found=Found(found, contents=contents, is_safe=is_safe))
 
 
 def _contents(table: Table, codec: Codec, at: Partition, found: Item) -> Op[Mapping[bytes, bytes] | None]:
-    """The segments of the regular writes that a task has already."""
+    """Read the segments of the regular writes that a task has already."""
     part = items.parse_part(found, items.WRITES)
     if part is None:
         return {}
@@ -238,17 +190,13 @@ def _contents(table: Table, codec: Codec, at: Partition, found: Item) -> Op[Mapp
     return known.contents
 
 
-def _outlive(table: Table, at: Partition, found: Item) -> Op[int | None]:
-    """Let what the task has live as long as what is added, and return until when it does."""
-    ends_at = items.number(found, TTL_ATTRIBUTE)
-    if lives_shorter(ends_at, table.expires_at()):
-        known, named = Segments(), items.named_ids([found])
-        yield from read_segments(table, None, at.pk, named, known)
-        yield from renew_segments(
-            table, at, reach(named, known.contents), table.expires_at(SEGMENT_LIFETIMES)
-        )
-        # What has expired by now is replaced: its segments may have gone before they were renewed.
-        if not items.is_expired(found, table.clock()):
-            ends_at = table.expires_at(2)
-            yield from renew(table, items.key(at.pk, items.sort_key(found)), ends_at)
-    return ends_at
+def _extend_found(table: Table, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
+    """Let what the task has live as long as what is added."""
+    if not expires_before(items.expires_at(found), expiry.head):
+        return
+    known, named = Segments(), items.named_ids([found])
+    yield from read_segments(table, None, writes.at.pk, named, known)
+    yield from extend_segments(table, writes.at, reach(named, known.contents), expiry.segment)
+    # What has expired by now is replaced: its segments may have gone before they were extended.
+    if not items.is_expired(found, table.clock()):
+        yield from extend(table, writes.key, expiry.item)

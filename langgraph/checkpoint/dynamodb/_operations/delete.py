@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import started_from
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, first_metadata, rebuilt_from
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
@@ -76,7 +74,7 @@ def prune_thread(table: Table, thread_id: str, count: int, is_old: Age = is_of_a
     def choose(before: Sequence[Inventory]) -> Choice:
         return choose_old(before, count, is_old)
 
-    yield from collect(table, checked_id(thread_id, "thread_id"), choose, adopt=True)
+    yield from collect(table, checked_id(thread_id, "thread_id"), choose)
 
 
 def checked_count(strategy: str, keep_last: int | None) -> int:
@@ -88,7 +86,8 @@ def checked_count(strategy: str, keep_last: int | None) -> int:
             )
             raise CheckpointerInputError(msg)
         return keep_last
-    counts = {"keep_latest": 1, "delete": 0}
+    # LangGraph's Agent Server says "delete_all".
+    counts = {"keep_latest": 1, "delete": 0, "delete_all": 0}
     if strategy not in counts:
         msg = (
             f"strategy {strategy!r} is unknown; use 'keep_latest', 'delete', or 'keep_last' with keep_last=N"
@@ -107,7 +106,7 @@ def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_
         for each in before
     }
     root = before[0]
-    chosen: Choice = {}
+    chosen: dict[str, set[str]] = {}
     for inventory in before:
         keep = kept[inventory.at.pk]
         started = _started_from(inventory, keep)
@@ -118,35 +117,24 @@ def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_
 
 
 def _newest(inventory: Inventory, count: int) -> set[str]:
-    """The newest checkpoints, so many that count, and all above and between them, whose puts may be under way.
-
-    Where fewer count, as in threads of which an earlier release deleted something, whole ones do as well.
-    """
-    certain = sorted(inventory.counted, reverse=True)[:count]
-    if len(certain) < count:
-        whole = filter(inventory.is_whole, sorted(inventory.heads, reverse=True))
-        certain += islice(whole, count)
-    return {each for each in inventory.heads if each >= min(certain, default="")}
+    """Return the newest committed checkpoints, and all above and between them, whose puts may be under way."""
+    newest = sorted(inventory.committed, reverse=True)[:count]
+    return {each for each in inventory.heads if each >= min(newest, default="")}
 
 
 def _started_from(inventory: Inventory, keep: set[str]) -> str | None:
-    """The root checkpoint that a namespace of one subgraph call started from; such a namespace goes with it.
+    """Return the root checkpoint that a namespace of one subgraph call started from; the namespace goes with it.
 
     The rule is that of LangGraph's own Postgres saver.
     """
-    if not keep:
-        return None
-    head = inventory.heads[max(keep)]
-    if items.number(head, items.FORMAT) != 1:
-        return items.text(head, items.STARTED_FROM)
-    return started_from(inventory.at, first_metadata(head) or {})
+    return items.text(inventory.heads[max(keep)], items.STARTED_FROM) if keep else None
 
 
 def _ancestors(inventory: Inventory, keep: set[str]) -> set[str]:
     """The checkpoints that the delta channels of others are rebuilt from, and those on the way."""
     passed: set[tuple[str, str]] = set()
     for each in sorted(keep):
-        oldest = rebuilt_from(inventory.heads[each])
+        oldest = items.text(inventory.heads[each], items.REBUILT_FROM)
         on_the_way: str | None = each
         while oldest is not None and on_the_way in inventory.heads and (on_the_way, oldest) not in passed:
             passed.add((on_the_way, oldest))

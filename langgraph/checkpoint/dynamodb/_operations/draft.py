@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     HEAD_IDS_MAX,
@@ -14,7 +15,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
     PREAMBLE_BYTES,
     RAW_BYTES_MAX,
-    SEGMENT_LIFETIMES,
 )
 from langgraph.checkpoint.dynamodb._format.segments import (
     Chunk,
@@ -26,8 +26,8 @@ from langgraph.checkpoint.dynamodb._format.segments import (
     piece,
     split,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import enter_namespace, lives_shorter, renew_segments
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry, StoredSegment
+from langgraph.checkpoint.dynamodb._operations.threads import ensure_registered, extend_segments
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, StoredSegment, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
@@ -149,11 +149,9 @@ class Draft(Needs):
             segment_id = new_id(self._table.rng, index=index)
             if index or self._table.share_equal_pieces:
                 self._ids[known] = segment_id
-            expires_at = self._table.expires_at(SEGMENT_LIFETIMES)
             sealed = seal_segment(self._codec, self._at, segment_id, content.content)
-            item = items.segment_item(self._at, segment_id, sealed, self._table.clock())
-            self.segments[segment_id] = items.with_expiry(item, expires_at)
-            self.chunks[segment_id] = Chunk.of(content, expires_at)
+            self.segments[segment_id] = items.segment_item(self._at, segment_id, sealed)
+            self.chunks[segment_id] = Chunk.of(content, None)
         elif segment_id not in self.chunks:
             self.chunks[segment_id] = self._known[segment_id]
         return segment_id
@@ -167,23 +165,40 @@ def seal_segment(codec: Codec, at: Partition, segment_id: bytes, content: bytes)
     return codec.seal(content, items.key(at.pk, sk), items.DATA)
 
 
-def store_needs(table: Table, at: Partition, needs: Needs, epoch: bytes, ends_at: int | None) -> Op[bool]:
-    """Write what an item will name, before the item; False where a reused segment has gone.
+class UnlistedExpiryError(Exception):
+    """A segment has to live longer, and whoever names it has not said which one: the gateway's client lists few."""
+
+
+def store_needs(
+    table: Table, at: Partition, needs: Needs, thread: ThreadEntry, expiry: Expiry, ends_at: int | None
+) -> Op[bool]:
+    """Write what an item will name, before the item.
 
     Args:
         table: The table.
         at: The namespace of the item.
-        needs: What it will name.
-        epoch: The epoch of the thread under which this is safe.
-        ends_at: When the item expires, or None. Reused segments that would expire before are renewed.
+        needs: What it will name. The expiries of its segments are updated.
+        thread: The thread, under whose epoch this is safe.
+        expiry: The expiries of what is stored now.
+        ends_at: When the item expires, in epoch seconds. Reused segments that would expire before are extended.
+
+    Returns:
+        Whether all of it is there. A reused segment may have gone.
+
+    Raises:
+        UnlistedExpiryError: Nothing was written.
     """
-    yield from enter_namespace(table, at, epoch)
-    yield from table.batch_write(puts=needs.segments.values())
-    short = {each: chunk for each, chunk in needs.chunks.items() if lives_shorter(chunk.expires_at, ends_at)}
-    # An expiry is taken before the request that sets it: a process may stand still between the two.
-    expires_at = table.expires_at(SEGMENT_LIFETIMES)
-    if (yield from renew_segments(table, at, short, expires_at)):
+    if expires_before(needs.others_until, ends_at):
+        raise UnlistedExpiryError
+    yield from ensure_registered(table, at, thread, expiry)
+    now = table.clock()
+    new = [items.with_expiry(items.created(each, now), expiry.segment) for each in needs.segments.values()]
+    yield from table.batch_write(puts=new)
+    for each in needs.segments:
+        needs.chunks[each].expires_at = expiry.segment
+    short = {each for each, chunk in needs.chunks.items() if expires_before(chunk.expires_at, ends_at)}
+    if (yield from extend_segments(table, at, short, expiry.segment)):
         return False
-    for chunk in short.values():
-        chunk.expires_at = expires_at
+    for each in short:
+        needs.chunks[each].expires_at = expiry.segment
     return True

@@ -15,7 +15,6 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -42,10 +41,9 @@ def entry_of(group: Group, body: Body, known: Segments) -> Entry:
         values=body.values,
         chunks=known.chunks,
         sources=body.sources,
+        ttl_seconds=items.ttl_of(group.head),
         # With a ttl, that of the ancestors is not known without reading them; a put that needs to know does.
-        lifetime=Lifetime(
-            items.ends_at(group.head), None if items.number(group.head, TTL_ATTRIBUTE) is None else 0
-        ),
+        lifetime=Lifetime(items.ends_at(group.head), None if items.expires_at(group.head) is None else 0),
         counts=known.counts,
     )
 

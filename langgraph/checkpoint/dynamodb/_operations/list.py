@@ -75,9 +75,14 @@ def select(
     before: str | None,
     limit: int | None,
     decode: Callable[[Partition, Codec, Group, Segments], T],
+    after: tuple[str, str] | None = None,
 ) -> Stream[T]:
-    """Give what `decode` makes of the checkpoints that match, newest first."""
-    selection = _Selection(table, codec, metadata_filter, before, limit, decode)
+    """Give what `decode` makes of the checkpoints that match, newest first.
+
+    `after` is the id and the namespace of the last checkpoint that an earlier list of this thread gave: the list goes
+    on behind it.
+    """
+    selection = _Selection(table, codec, metadata_filter, before, limit, decode, after)
     if config is None:
         return selection.of_table()
     at, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -97,12 +102,14 @@ class _Selection(Generic[T]):
         before: str | None,
         limit: int | None,
         decode: Callable[[Partition, Codec, Group, Segments], T],
+        after: tuple[str, str] | None,
     ) -> None:
         self._decode = decode
         self._table = table
         self._codec = codec
         self._filter = metadata_filter
         self._before = before
+        self._after = after
         self._left = limit
         self._segments: dict[str, Segments] = {}
 
@@ -154,23 +161,14 @@ class _Selection(Generic[T]):
             yield from self._emit([
                 (at, group)
                 for at, group in zip(within, found, strict=True)
-                if group is not None and (self._before is None or group.checkpoint_id < self._before)
+                if group is not None and self._is_wanted(at, group.checkpoint_id)
             ])  # fmt: skip
             return
         first_page = _PAGE_ITEMS_UNLIMITED
         if self._left is not None:
             first_page = min(PAGE_ITEMS_MAX, max(PAGE_ITEMS_FIRST, 2 * self._left))
-        merge = _Merge([
-            History(
-                self._table,
-                at,
-                below=self._before,
-                first_page=first_page,
-                consistent=self._table.consistent_read,
-            )
-            for at in within
-        ])  # fmt: skip
-        is_empty = self._before is None
+        merge = _Merge([self._history(at, first_page) for at in within])
+        is_empty = self._before is None and self._after is None
         while not self._complete:
             groups = yield from merge.next_groups()
             if not groups:
@@ -179,6 +177,29 @@ class _Selection(Generic[T]):
             yield from self._emit(groups)
         if is_empty:
             yield from look_for_other_savers(self._table, within[0])
+
+    def _history(self, at: Partition, first_page: int) -> History:
+        below, includes_below = self._start(at)
+        return History(
+            self._table,
+            at,
+            below=below,
+            includes_below=includes_below,
+            first_page=first_page,
+            consistent=self._table.consistent_read,
+        )
+
+    def _is_wanted(self, at: Partition, checkpoint_id: str) -> bool:
+        below, includes_below = self._start(at)
+        return below is None or checkpoint_id < below or (includes_below and checkpoint_id == below)
+
+    def _start(self, at: Partition) -> tuple[str | None, bool]:
+        """Return the id below which a namespace's part of the list starts, and whether it starts at that id."""
+        if self._after is None:
+            return self._before, False
+        checkpoint_id, namespace = self._after
+        # Checkpoints with one id are listed in the order of their namespaces.
+        return checkpoint_id, at.namespace > namespace
 
     def _emit(self, groups: Sequence[tuple[Partition, Group]]) -> Stream[T]:
         """Hand on the checkpoints that match, reading the segments of several at once."""
@@ -284,11 +305,11 @@ class _Merge:
 
 
 def heads_of_table(**part: int) -> Pages:
-    """A scan of the table, or of the part that is given, for the partition keys of heads and writes."""
+    """A scan of the table, or of the part that is given, for the keys of heads and writes."""
     return Pages({
         **part,
         "FilterExpression": "begins_with(#sk, :checkpoints)",
-        "ProjectionExpression": "#pk",
+        "ProjectionExpression": "#pk, #sk",
         "ExpressionAttributeNames": {"#pk": PARTITION_KEY, "#sk": SORT_KEY},
         "ExpressionAttributeValues": {":checkpoints": {"S": items.CHECKPOINTS}},
     })  # fmt: skip

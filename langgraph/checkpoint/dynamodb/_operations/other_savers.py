@@ -14,6 +14,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.schema import (
+    DOCS_COMMAND,
     PARTITION_KEY,
     RUN_ID,
     RUN_INDEX,
@@ -41,10 +42,10 @@ def look_for_other_savers(table: Table, at: Partition | None) -> Op[None]:
     Raises:
         CheckpointerConfigurationError: Another saver has checkpoints there.
     """
-    if table.memory.is_shared is False:
+    if table.memory.facts.is_shared is False:
         return
     looks = {} if at is None else _of_others(at)
-    if table.memory.is_shared is None:
+    if table.memory.facts.is_shared is None:
         looks[_INDEX] = Query(
             _NO_RUN, consistent=False, first_page=1, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
         )
@@ -53,21 +54,22 @@ def look_for_other_savers(table: Table, at: Partition | None) -> Op[None]:
     outcomes = yield [Call("query", {"TableName": table.name, **each.params()}) for each in looks.values()]
     found = dict(zip(looks, outcomes, strict=True))
     if _says_no_index(found.pop(_INDEX, None)):
-        table.memory.is_shared = True
+        table.memory.facts.is_shared = True
         _warn_once(table)
     for saver, outcome in found.items():
         # A tenant's policy allows the keys of its own threads only; the table is of our template then.
         stored = [] if error_code(outcome) == _DENIED else table.checked(outcome)["Items"]
         if stored:
-            table.memory.is_shared = True
+            table.memory.facts.is_shared = True
             msg = (
                 f"table {table.name} holds checkpoints of {saver} ({items.name_of(stored[0])}), which this saver does"
                 " not read, and none of its own there: the conversation would begin anew. Give this saver a table of"
-                f" its own, whose template `{TEMPLATE_COMMAND}` prints; its README says how to move threads"
+                f" its own, whose template `{TEMPLATE_COMMAND}` prints, and move the"
+                f" threads: `{DOCS_COMMAND} migrating`"
             )
             raise CheckpointerConfigurationError(msg)
     # Others may be looking at the same time, and have found more.
-    table.memory.is_shared = table.memory.is_shared or False
+    table.memory.facts.is_shared = table.memory.facts.is_shared or False
 
 
 def _of_others(at: Partition) -> dict[str, Query]:

@@ -44,14 +44,11 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.draft import Draft
 from langgraph.checkpoint.dynamodb._operations.reads import config_of
-from langgraph.checkpoint.dynamodb._operations.threads import (
-    lasting,
-    outliving,
-)
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry
+from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 
 @dataclass(frozen=True)
@@ -99,11 +96,12 @@ class _Composed:
     def entry(self, request: Request, committed: Committed) -> Entry:
         """What is to be remembered of the checkpoint once it counts."""
         return Entry(
-            committed.epoch,
+            committed.under.epoch,
             request.versions,
             self.values,
             self.head.needs.chunks,
             self.sources,
+            committed.under.ttl_seconds,
             committed.lifetime,
         )
 
@@ -163,19 +161,17 @@ def store(access: Access, request: Request) -> Op[RunnableConfig]:
     if parent is None and request.parent_id is not None:
         parent = yield from access.entry(at, request.parent_id)
         parent = parent or (yield from _newest_parts(access, at))
-    remembered = parent or thread
-    epoch = None if remembered is None else remembered.epoch
-    if epoch is None:
+    if parent is not None:
+        # What it holds is safe under its own epoch.
+        thread = ThreadEntry(parent.epoch, parent.ttl_seconds)
+    if thread is None:
         yield from access.look_for_other_savers(at)
     for _ in range(ATTEMPTS_MAX):
-        lasts = lasting(table, thread)
-        committed = yield from _attempt(access, lasts, request, parent, epoch)
-        thread, epoch = committed.thread, committed.epoch
-        if not committed.counts:
-            epoch = None if thread is None else thread.epoch
-            request, parent = yield from _read_again(access, request)
-        elif lasting(table, thread) == lasts:
+        committed = yield from _attempt(access, request, parent, thread)
+        if committed.is_confirmed:
             return config_of(at, checkpoint_id)
+        thread = committed.thread
+        request, parent = yield from _read_again(access, request)
     msg = (
         f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -207,17 +203,18 @@ def _read_again(access: Access, request: Request) -> Op[tuple[Request, Entry | N
 
 
 def _attempt(
-    access: Access, table: Table, request: Request, parent: Entry | None, epoch: bytes | None
+    access: Access, request: Request, parent: Entry | None, thread: ThreadEntry | None
 ) -> Op[Committed]:
-    """Store the checkpoint under an epoch, or under the thread's if that is not known."""
-    started_at = table.clock()
+    """Store the checkpoint under a thread's epoch, or that which the thread has if it is not known."""
+    memory, started_at = access.table.memory, access.table.clock()
+    epoch = None if thread is None else thread.epoch
     # What cannot be serialized fails here, before anything is stored.
-    compose = partial(_compose, table, access.codec, request, parent, epoch)
+    compose = partial(_compose, access.table, access.codec, request, parent, epoch)
     composed = yield from work(compose, _size(request, parent))
-    committed = yield from access.commit(table, composed.head, epoch, started_at, request.store_writes)
-    if committed.counts:
+    committed = yield from access.commit(composed.head, thread, started_at, request.store_writes)
+    if committed.is_confirmed:
         entry = composed.entry(request, committed)
-        table.memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
+        memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
     return committed
 
 
@@ -231,12 +228,10 @@ def _size(request: Request, parent: Entry | None) -> int:
 def _compose(
     table: Table, codec: Codec, request: Request, parent: Entry | None, epoch: bytes | None
 ) -> _Composed:
-    """Make the head, still without its epoch, and what it depends on; reuse what is safe under the epoch."""
-    base = parent if parent is not None and parent.epoch == epoch else None
+    """Compose the head and what it depends on; reuse what is safe under the epoch."""
+    base = parent if parent is not None and is_reusable(parent.epoch, epoch) else None
     sk = items.checkpoint_prefix(request.checkpoint_id)
-    # The ttl of a longer-lived parent is not that of the thread: clocks differ, and it would grow with each checkpoint.
-    outlives = table if parent is None else outliving(table, parent.lifetime.ends_at)
-    draft = Draft(outlives, codec, request.at, sk, base)
+    draft = Draft(table, codec, request.at, sk, base)
     values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
     metadata = _metadata(draft, sk, request.metadata)
     sources = _sources(request, parent, values)
@@ -254,14 +249,8 @@ def _compose(
         metadata=metadata,
         body=body,
     )
-    head = Head.expiring(
-        outlives,
-        request.at,
-        item,
-        draft,
-        has_delta_channels=bool(request.delta_channels),
-        parent=None if parent is None else parent.lifetime,
-    )
+    parent_lifetime = None if parent is None else parent.lifetime
+    head = Head(request.at, item, draft, bool(request.delta_channels), parent_lifetime)
     return _Composed(head, values, sources)
 
 

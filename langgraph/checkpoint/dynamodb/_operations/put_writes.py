@@ -25,13 +25,13 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._operations.access import Access, DirectAccess
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
-from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites, expiries_of
+from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites
 from langgraph.checkpoint.dynamodb._operations.draft import Draft
-from langgraph.checkpoint.dynamodb._operations.threads import lasting, outliving
 from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 Serialized: TypeAlias = tuple[dict[int, Write], dict[int, Write]]
 """What one call stores: regular writes and special ones, by their index."""
@@ -81,23 +81,22 @@ def store(
     sk = items.writes_sk(checkpoint_id, task_id)
     call = _Call(serialized, int(table.clock() * 1000), old or {})
     head, thread = table.memory.checkpoint(at.pk, checkpoint_id), table.memory.thread(at.root)
-    # With which it is stored: as long as anything in the thread lives, and as what the task has already.
-    lasts = lasting(table, thread)
-    epoch = yield from _known_epoch(access, at, thread or head)
+    if thread is None and head is not None:
+        thread = ThreadEntry(head.epoch, head.ttl_seconds)
+    if thread is None:
+        yield from access.look_for_other_savers(at)
     for _ in range(MERGE_ATTEMPTS_MAX):
-        # What may take the place of acknowledged writes is not to need what a deletion may be removing.
+        # What may take the place of acknowledged writes must not need what a deletion may be removing.
         reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
-        base = _safe(head, epoch) if reuses else None
-        draft = Draft(lasts, codec, at, sk, base)
-        # Taken before the segments', which so live as long, however late the update comes.
-        expiries = expiries_of(lasts)
+        base = _safe(head, thread) if reuses else None
+        draft = Draft(table, codec, at, sk, base)
         parts = yield from work(partial(_parts, draft, call, base), call.size_bytes)
         order = call.order if call.special else None
-        writes = TaskWrites(at, sk, parts, draft, lasts, expiries, order, call.old, call.replaces)
-        outcome = yield from access.commit_writes(writes, epoch)
+        writes = TaskWrites(at, sk, parts, draft, order, call.old, call.replaces)
+        outcome = yield from access.commit_writes(writes, thread)
         if outcome.stored:
             return
-        epoch = outcome.epoch
+        thread = outcome.thread
         if outcome.found is None:
             # Written again: a deletion may have removed what they name.
             call.begin({})
@@ -105,21 +104,12 @@ def store(
             call.begin(outcome.found.item)
         else:
             # The task has writes already: add to them what they lack.
-            lasts = outliving(lasts, outcome.found.ends_at)
             _merge(codec, call, parts, outcome.found)
     msg = (
         f"writes of task {task_id!r} of thread {at.thread_id!r} could not be stored: other calls for the same task"
         f" interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
     raise ThreadBusyError(msg)
-
-
-def _known_epoch(access: Access, at: Partition, remembered: ThreadEntry | Entry | None) -> Op[bytes | None]:
-    """The thread's epoch as far as this process knows it; a thread that it does not know may be another saver's."""
-    if remembered is not None:
-        return remembered.epoch
-    yield from access.look_for_other_savers(at)
-    return None
 
 
 class _Call:
@@ -157,12 +147,14 @@ def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -
     return regular, special
 
 
-def _safe(head: Entry | None, epoch: bytes | None) -> Entry | None:
-    """The checkpoint that the writes belong to, if it is remembered and its segments are safe under the epoch.
+def _safe(head: Entry | None, thread: ThreadEntry | None) -> Entry | None:
+    """Return the checkpoint that the writes belong to, if its segments are safe under the thread's epoch.
 
     Tasks often write again most of what they were given, and may name it then: it stays as long as the checkpoint.
     """
-    return head if head is not None and head.epoch == epoch else None
+    if head is None or thread is None or not is_reusable(head.epoch, thread.epoch):
+        return None
+    return head
 
 
 def _parts(draft: Draft, call: _Call, base: Entry | None) -> dict[str, Part]:

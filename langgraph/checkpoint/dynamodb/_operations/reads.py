@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb._runtime.memory import StoredSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, both, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed, is_reusable
 
 
 class ChangedMeanwhileError(Exception):
@@ -107,22 +108,26 @@ class History:
         at: Partition,
         *,
         below: str | None = None,
+        includes_below: bool = False,
         first_page: int | None = PAGE_ITEMS_FIRST,
         consistent: bool = True,
         as_ancestors: bool = False,
     ) -> None:
         """Start at the newest checkpoint, or at the newest one with a smaller id than `below`.
 
+        `includes_below` starts at `below` itself.
         `as_ancestors` gives those too that are only kept because later ones are rebuilt from them.
         """
         self.at = at
         self._table = table
         self._as_ancestors = as_ancestors
-        self._below = below
+        self._excluded = None if includes_below else below
         # A namespace without its newest checkpoint is none at all, even where older ones have not expired yet.
         self._newest_unseen = below is None
         self._writes: list[Item] = []
-        until = items.AFTER_CHECKPOINTS if below is None else items.checkpoint_prefix(below)
+        until = items.AFTER_CHECKPOINTS
+        if below is not None:
+            until = items.after_checkpoint(below) if includes_below else items.checkpoint_prefix(below)
         self._query = Query(
             at.pk,
             between=(items.CHECKPOINTS, until),
@@ -162,7 +167,7 @@ class History:
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
         self._writes = []
         self._newest_unseen = False
-        if checkpoint_id == self._below:
+        if checkpoint_id == self._excluded:
             return []
         group = _live(self._table, head, writes, as_ancestor=self._as_ancestors)
         return [] if group is None else [group]
@@ -347,8 +352,8 @@ def _read_segments_of(table: Table, codec: Codec, group: Group, known: Segments)
     reading = read_segments(table, codec, pk, group.ids(), known)
     if known.counts or not known.from_memory:
         return (yield from reading)
-    missing, thread = yield from both(reading, table.get(items.parse_partition(pk).root, items.THREAD))
-    known.counts = thread is not None and thread.get(items.EPOCH) == group.head[items.EPOCH]
+    missing, item = yield from both(reading, table.get(items.parse_partition(pk).root, items.THREAD))
+    known.counts = item is not None and is_reusable(epoch, Thread.parse(item).epoch)
     if known.counts:
         return missing
     known.from_memory = False
@@ -360,7 +365,7 @@ def _read_segments_of(table: Table, codec: Codec, group: Group, known: Segments)
 def _is_known_to_count(table: Table, group: Group, epoch: bytes) -> bool:
     """Whether this process has seen that a checkpoint counts, as it is now."""
     entry = table.memory.checkpoint(items.partition_key(group.head), group.checkpoint_id)
-    return entry is not None and entry.counts and entry.epoch == epoch
+    return entry is not None and entry.counts and is_reusable(entry.epoch, epoch)
 
 
 def lost_parts(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[set[str]]:
@@ -391,13 +396,9 @@ def judge(table: Table, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[N
     if items.is_expired(again, table.clock(), as_ancestor=True):
         # It was there when the reader began, which then stood still; what it names may have expired too.
         raise ChangedMeanwhileError
-    thread = yield from table.get(at.root, items.THREAD)
-    missing = [
-        each
-        for name, ids in lost.items()
-        if thread is not None and thread.get(items.EPOCH) == items.epoch_of(again, name)
-        for each in ids
-    ]
+    thread_item = yield from table.get(at.root, items.THREAD)
+    thread = None if thread_item is None else Thread.parse(thread_item)
+    missing = [each for name, ids in lost.items() if is_committed(again, name, thread) for each in ids]
     if not missing:
         return
     segments = ", ".join(items.segment_sk(each) for each in missing[:3])

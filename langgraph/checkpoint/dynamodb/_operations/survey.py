@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, take_inventory
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
 from langgraph.checkpoint.dynamodb._operations.reads import History, Segments, read_segments
-from langgraph.checkpoint.dynamodb._operations.threads import epochs_of, namespaces
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
@@ -48,6 +48,8 @@ class ScannedPage:
 
     thread_ids: Sequence[str]
     scanned_items: int
+    newest: Mapping[str, str]
+    """By thread, the greatest sort key that the round gave of its root: keys are in the order of checkpoint ids."""
 
 
 @dataclass
@@ -85,13 +87,20 @@ def scan_threads(table: Table) -> Stream[ScannedPage]:
     while parts:
         responses = yield from table.scan_pages(parts)
         parts = [each for each in parts if not each.done]
-        new = _threads_of(item for each in responses for item in each["Items"])
-        yield Emit(
-            ScannedPage(
-                [each for each in new if each not in seen], sum(each["ScannedCount"] for each in responses)
-            )
-        )
+        found = [item for each in responses for item in each["Items"]]
+        new = _threads_of(found)
+        scanned_items = sum(each["ScannedCount"] for each in responses)
+        yield Emit(ScannedPage([each for each in new if each not in seen], scanned_items, _newest_of(found)))
         seen.update(new)
+
+
+def _newest_of(found: Iterable[Item]) -> dict[str, str]:
+    newest: dict[str, str] = {}
+    for item in found:
+        at = items.parse_partition(items.partition_key(item))
+        if not at.namespace:
+            newest[at.thread_id] = max(items.sort_key(item), newest.get(at.thread_id, ""))
+    return newest
 
 
 def threads_of_run(table: Table, run_id: str) -> Op[list[str]]:
@@ -104,6 +113,18 @@ def threads_of_run(table: Table, run_id: str) -> Op[list[str]]:
 
 def _threads_of(found: Iterable[Item]) -> list[str]:
     return list(dict.fromkeys(items.parse_partition(items.partition_key(item)).thread_id for item in found))
+
+
+def is_stored(table: Table, thread_id: str) -> Op[bool]:
+    """Whether the table has anything of a thread but its epoch and its lock, which outlive a deletion."""
+    root = items.partition(checked_id(thread_id, "thread_id"))
+    kinds = (items.CHECKPOINTS, items.NAMESPACES, items.SEGMENTS)
+    found = yield from gather([table.query_page(_first(root, each)) for each in kinds])
+    return any(found)
+
+
+def _first(at: Partition, prefix: str) -> Query:
+    return Query(at.pk, prefix=prefix, first_page=1, attributes=(PARTITION_KEY,))
 
 
 def overview(table: Table, thread_id: str) -> Op[Overview]:
@@ -156,10 +177,10 @@ def measure_thread(table: Table, thread_id: str) -> Op[list[Inventory]]:
     """What each namespace of a thread has, measured, and which of its checkpoints count; the root's first."""
     root = items.partition(checked_id(thread_id, "thread_id"))
     within = yield from namespaces(table, root)
-    thread = yield from table.get(root.pk, items.THREAD)
+    thread = yield from read_thread(table, root)
     inventories = yield from gather([take_inventory(table, at, measured=True) for at in within])
     for each in inventories:
-        each.count(epochs_of(thread or {}))
+        each.mark_committed(thread)
     return inventories
 
 

@@ -10,7 +10,7 @@ one. Times are those of the holder's own clock; whoever takes over waits for lon
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
@@ -22,9 +22,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._runtime.options import check_seconds
-from langgraph.checkpoint.dynamodb._runtime.requests import Table, in_the_way, unless_condition_failed
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError, ThreadLockLostError
+from langgraph.checkpoint.dynamodb.protocol import Change
 
 _NAMES = {"#holder": items.HOLDER, "#until": items.HELD_UNTIL}
 # Nobody has it, or whoever had it has not renewed it.
@@ -49,7 +50,13 @@ def hold_on(table: Table, thread_id: str, ttl: float, wait: float) -> Hold:
     """A hold on a thread that is not had yet, or `CheckpointerInputError`."""
     check_seconds("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
     check_seconds("wait", wait, at_least=0)
-    return Hold(items.partition(checked_id(thread_id, "thread_id")), ttl, table.rng.randbytes(8))
+    root = items.partition(checked_id(thread_id, "thread_id"))
+    return another(table, Hold(root, ttl, b""))
+
+
+def another(table: Table, hold: Hold) -> Hold:
+    """Another hold on the same thread for as long, with a token of its own."""
+    return replace(hold, token=table.rng.randbytes(8))
 
 
 def take(table: Table, hold: Hold, wait_seconds: float) -> Op[float]:
@@ -127,23 +134,19 @@ def _hold(
 ) -> Op[tuple[float, Item | None]]:
     """Hold from now on if a condition holds; return until when, and the item that the condition failed on."""
     held_until = int((now + hold.ttl_seconds) * 1000)
-    other = yield from in_the_way(
-        table.update(
-            hold.key,
-            "SET #holder = :holder, #until = :until, #expiry = :expiry",
-            condition=condition,
-            names={**_NAMES, "#expiry": TTL_ATTRIBUTE},
-            values={
-                **values,
-                ":holder": {"B": hold.token},
-                ":until": {"N": str(held_until)},
-                # Long after anybody may count it as held, whatever clock DynamoDB has.
-                ":expiry": {"N": str(held_until // 1000 + LOCK_KEPT_SECONDS)},
-            },
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            delay_seconds=delay_seconds,
-        )
+    change = Change(
+        "SET #holder = :holder, #until = :until, #expiry = :expiry",
+        condition,
+        {**_NAMES, "#expiry": TTL_ATTRIBUTE},
+        {
+            **values,
+            ":holder": {"B": hold.token},
+            ":until": {"N": str(held_until)},
+            # Long after anybody may count it as held, whatever clock DynamoDB has.
+            ":expiry": {"N": str(held_until // 1000 + LOCK_KEPT_SECONDS)},
+        },
     )
+    other = yield from table.try_update(hold.key, change, delay_seconds=delay_seconds)
     if other is not None and other.get(items.HOLDER) == {"B": hold.token}:
         # This very request was carried out and its answer lost, or one that was made later came before it.
         return (items.number(other, items.HELD_UNTIL) or 0) / 1000, None
@@ -151,18 +154,26 @@ def _hold(
 
 
 def let_go(table: Table, hold: Hold) -> Op[None]:
-    """Let go of a thread, unless somebody else has taken it."""
-    update = table.update(
-        hold.key,
-        "REMOVE #holder, #until",
-        condition="#holder = :holder",
-        names=_NAMES,
-        values={":holder": {"B": hold.token}},
+    """Let go of a thread, unless somebody else has taken it; an interruption waits for that."""
+    try:
+        yield from _let_go(table, hold)
+    except (GeneratorExit, Exception):
+        raise
+    except BaseException:
+        # The request may not have been sent, and the thread would be held for another ttl.
+        with suppress(Exception):
+            yield from _let_go(table, hold)
+        raise
+
+
+def _let_go(table: Table, hold: Hold) -> Op[None]:
+    values = {":holder": {"B": hold.token}}
+    yield from table.try_update(
+        hold.key, Change("REMOVE #holder, #until", "#holder = :holder", _NAMES, values)
     )
-    yield from unless_condition_failed(update)
 
 
 def remove_free(table: Table, lock: Item) -> Op[None]:
     """Remove what holds have left of a thread, unless it is held."""
-    key = items.key(items.partition_key(lock), items.sort_key(lock))
-    yield from table.delete_if(key, _IS_FREE, _NAMES, _dead(table.clock()))
+    change = Change("", _IS_FREE, _NAMES, _dead(table.clock()))
+    yield from table.try_delete(items.key_of(lock), change)

@@ -12,6 +12,9 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
 )
 
+OF_ONE_THREAD = (CheckpointCorruptionError, CheckpointFormatError, ThreadBusyError)
+"""What is wrong with one thread and keeps no other from being served."""
+
 
 class Unserved:
     """Collects what concerns one thread alone: damage, or another deletion. Whatever else fails ends the call."""
@@ -25,7 +28,7 @@ class Unserved:
         """Serve one thread or namespace, or note under its name why not."""
         try:
             yield
-        except (CheckpointCorruptionError, CheckpointFormatError, ThreadBusyError) as error:
+        except OF_ONE_THREAD as error:
             self._errors[name] = error
 
     def raise_first(self) -> None:

@@ -10,22 +10,22 @@ age, as deletions do, and it is a deletion that removes it: one that takes no ch
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata, read_writes
+from langgraph.checkpoint.dynamodb._format.expiry import later
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.collect import Choice, abandoned_writes, collect, long_ago
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, rebuilt_from
+from langgraph.checkpoint.dynamodb._operations.collect import Choice, abandoned_writes, collect
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     Group,
@@ -36,18 +36,18 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 )
 from langgraph.checkpoint.dynamodb._operations.survey import SCAN_SEGMENTS
 from langgraph.checkpoint.dynamodb._operations.threads import (
-    entered,
-    epochs_of,
-    lives_shorter,
-    namespace_entries,
+    marked_namespace,
+    namespace_markers,
+    read_thread,
+    register_namespace,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
-    CheckpointerConfigurationError,
     CheckpointFormatError,
 )
+from langgraph.checkpoint.dynamodb.protocol import Thread, is_orphan
 
 # How many flaws of a thread are said in words; all are counted.
 _FLAWS_SHOWN = 20
@@ -69,6 +69,10 @@ class Verification:
     """How many things cannot be read, or not be found."""
     messages: list[str] = field(default_factory=list)
     """The first of them, in words."""
+    unreadable: int = 0
+    """Segments and checkpoints whose checksums are right, but which the saver's key or serializer does not open."""
+    why_unreadable: str | None = None
+    """What the first of them says."""
     unknown_namespaces: list[str] = field(default_factory=list)
     """Namespaces that the thread does not know of, so that no deletion would find them."""
     orphans: int = 0
@@ -92,8 +96,13 @@ class Verification:
     """Whether a deletion of the thread is under way, or has died within two minutes."""
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the table has anything of the thread but its epoch and its lock, which outlive a deletion."""
+        return bool(self.namespaces or self.empty_namespaces or self.flaws)
+
+    @property
     def is_sound(self) -> bool:
-        """Whether everything can be read and found."""
+        """Whether nothing is wrong with what can be opened."""
         return not self.flaws and not self.unknown_namespaces
 
     @property
@@ -107,12 +116,19 @@ class Verification:
         if message not in self.messages and len(self.messages) < _FLAWS_SHOWN:
             self.messages.append(message)
 
+    def unread(self, error: UnreadableError) -> None:
+        """Count what the saver does not open; with the wrong key that is everything, so it is said once."""
+        self.unreadable += 1
+        self.why_unreadable = self.why_unreadable or str(error)
+
     @contextmanager
     def noting(self) -> Iterator[None]:
         """Count what is wrong with one item or checkpoint; the others are to be checked as well."""
         try:
             yield
-        except (CheckpointCorruptionError, CheckpointFormatError, CheckpointerConfigurationError) as error:
+        except UnreadableError as error:
+            self.unread(error)
+        except (CheckpointCorruptionError, CheckpointFormatError) as error:
             self.flaw(str(error))
 
 
@@ -149,17 +165,18 @@ def verify_thread(
         What there is, and what is wrong with it; damage is not raised.
     """
     root, found = items.partition(checked_id(thread_id, "thread_id")), Verification(thread_id)
-    thread = yield from table.get(root.pk, items.THREAD)
+    thread: Thread | None = None
+    with found.noting():
+        thread = yield from read_thread(table, root)
     known = {root.pk: root}
-    for entry in (yield from namespace_entries(table, root)):
+    for marker in (yield from namespace_markers(table, root)):
         with found.noting():
-            at = entered(root, entry)
+            at = marked_namespace(root, marker)
             known[at.pk] = at
     unknown = [items.parse_partition(pk) for pk in sorted(set(scanned) - known.keys())]
-    claimed_until = items.number(thread or {}, items.CLAIMED_UNTIL)
-    found.claimed = claimed_until is not None and claimed_until > table.clock()
+    found.claimed = thread is not None and (thread.claimed_until or 0) > table.clock()
     for at in (*known.values(), *unknown):
-        inventory = yield from _verify_namespace(table, codec, at, epochs_of(thread or {}), found)
+        inventory = yield from _verify_namespace(table, codec, at, thread, found)
         if inventory.checkpoint_ids or inventory.segments:
             found.namespaces += 1
             found.unknown_namespaces += [at.namespace] if at in unknown else []
@@ -183,29 +200,25 @@ def repair_thread(table: Table, verified: Verification) -> Op[None]:
         return {each.at.pk: set() for each in before}
 
     for namespace in verified.unknown_namespaces:
-        yield from _enter(table, items.partition(verified.thread_id, namespace))
+        yield from _register(table, items.partition(verified.thread_id, namespace))
     yield from collect(table, verified.thread_id, nothing)
 
 
-def _enter(table: Table, at: Partition) -> Op[None]:
-    """Let the thread know of a namespace, for as long as there is something in it."""
+def _register(table: Table, at: Partition) -> Op[None]:
+    """Register a namespace for as long as there is something in it."""
     stored = yield from table.query_all(Query(at.pk, attributes=(TTL_ATTRIBUTE,)))
     last: int | None = 0
     for item in stored:
-        expires_at = items.number(item, TTL_ATTRIBUTE)
-        last = expires_at if lives_shorter(last, expires_at) else last
+        last = later(last, items.expires_at(item))
     if stored:
-        entry = items.namespace_item(at, table.rng, last)
-        yield from table.set_attributes(
-            entry, "attribute_not_exists(#entered)", {"#entered": items.ENTERED}, {}
-        )
+        yield from register_namespace(table, at, last)
 
 
 # One namespace
 
 
 def _verify_namespace(
-    table: Table, codec: Codec, at: Partition, epochs: AbstractSet[bytes], found: Verification
+    table: Table, codec: Codec, at: Partition, thread: Thread | None, found: Verification
 ) -> Op[Inventory]:
     inventory = Inventory(at)
     query = Query(at.pk, consistent=False)
@@ -226,7 +239,7 @@ def _verify_namespace(
             whole = yield from _whole(table, codec, group, inventory, known)
             if whole is None:
                 passed_over.add(checkpoint_id)
-            elif (yield from _is_first(table, codec, whole, known)):
+            elif (yield from _is_first(table, codec, whole, known, found)):
                 firsts.add(checkpoint_id)
     found.passed_over += len(passed_over)
     live = {
@@ -235,8 +248,8 @@ def _verify_namespace(
         if not items.is_expired(head, table.clock(), as_ancestor=True)
     }
     with found.noting():
-        inventory.count(epochs)
-        found.uncounted += len(live.keys() - inventory.counted - passed_over)
+        inventory.mark_committed(thread)
+        found.uncounted += len(live.keys() - inventory.committed - passed_over)
     with found.noting():
         _check_ways_back(live, firsts, found)
     with found.noting():
@@ -253,9 +266,14 @@ def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Ve
         with found.noting():
             if items.sort_key(item).startswith(items.SEGMENTS):
                 segment_id = items.segment_id_of(item)
-                content = open_segment(codec, item)
-                if is_index(segment_id):
-                    inventory.indexes.contents[segment_id] = content
+                try:
+                    content = open_segment(codec, item)
+                except UnreadableError as error:
+                    # It is there and whole. Index segments are never encrypted.
+                    found.unread(error)
+                else:
+                    if is_index(segment_id):
+                        inventory.indexes.contents[segment_id] = content
                 inventory.sizes[items.sort_key(item)] = size
                 del item[items.DATA]
             inventory.add(item)
@@ -273,12 +291,16 @@ def _whole(
     return group
 
 
-def _is_first(table: Table, codec: Codec, group: Group, known: Segments) -> Op[bool]:
-    """Read what a checkpoint's items hold, and say whether it is of a run that found nothing stored."""
+def _is_first(table: Table, codec: Codec, group: Group, known: Segments, found: Verification) -> Op[bool]:
+    """Read what a checkpoint's items hold, and say whether it may be of a run that found nothing stored."""
     pk = items.partition_key(group.head)
-    if (yield from read_segments(table, codec, pk, group.own_ids(), known)):
-        raise ChangedMeanwhileError
-    return (yield from work(partial(_decoded_is_first, codec, group, known), group.sealed_bytes()))
+    try:
+        if (yield from read_segments(table, codec, pk, group.own_ids(), known)):
+            raise ChangedMeanwhileError
+        return (yield from work(partial(_decoded_is_first, codec, group, known), group.sealed_bytes()))
+    except UnreadableError as error:
+        found.unread(error)
+        return True
 
 
 def _decoded_is_first(codec: Codec, group: Group, known: Segments) -> bool:
@@ -307,7 +329,7 @@ def _missing_ancestor(
     live: Mapping[str, Item], name: str, firsts: Collection[str], whole: set[tuple[str, str]]
 ) -> str | None:
     """What is not there of the way back from a checkpoint; `whole` is what was found to be."""
-    oldest, on_the_way = rebuilt_from(live[name]), name
+    oldest, on_the_way = items.text(live[name], items.REBUILT_FROM), name
     passed = set[tuple[str, str]]()
     while oldest is not None and on_the_way != oldest and (on_the_way, oldest) not in passed | whole:
         passed.add((on_the_way, oldest))
@@ -324,12 +346,13 @@ def _missing_ancestor(
 def _count_leftovers(table: Table, inventory: Inventory, found: Verification) -> None:
     """Count what nothing names, apart by its age."""
     without_head = inventory.writes.keys() - inventory.heads.keys()
-    left = abandoned_writes(table, inventory)
+    now = table.clock()
+    left = abandoned_writes(inventory, now)
     found.tasks += sum(map(len, inventory.writes.values()))
     found.abandoned += sum(len(inventory.writes[each]) for each in left)
     found.recent += sum(len(inventory.writes[each]) for each in without_head - left)
     unnamed = inventory.segments.keys() - inventory.named(inventory.checkpoint_ids)
-    old = long_ago(table, {each: inventory.segments[each] for each in unnamed})
+    old = {each for each in unnamed if is_orphan(inventory.segments[each], now)}
     found.orphans += len(old)
     found.orphan_bytes += sum(inventory.sizes[items.segment_sk(each)] for each in old)
     found.recent += len(unnamed - old)

@@ -15,14 +15,14 @@ import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
-from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
+from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
 logger = logging.getLogger(__name__)
@@ -78,6 +78,8 @@ class Clients:
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
+        # aioboto3 brings it as well.
+        self._has_library = importlib.util.find_spec("aiobotocore") is not None
         start_in_every_process(self)
 
     def start(self) -> None:
@@ -134,7 +136,7 @@ class Clients:
         # Another thread may close it at any moment.
         client = self._client
         if client is None:
-            with self._making:
+            with self._making, without_forks():
                 client = self._client
                 if client is None:
                     client = self._client = self._made_session().client(_SERVICE, **self._options.arguments())
@@ -191,7 +193,7 @@ class Clients:
         if holder is not None:
             await holder.close()
 
-    @cached_property
+    @property
     def _is_native(self) -> bool:
         """Whether there is an async client; otherwise requests run on the blocking client in threads.
 
@@ -204,8 +206,7 @@ class Clients:
         if options.client is not None or options.session is not None:
             _say_once("DynamoDBSaver was given a boto3 client or session and no async_session")
             return False
-        # aioboto3 brings it as well.
-        if importlib.util.find_spec("aiobotocore") is None:
+        if not self._has_library:
             _say_once("neither aiobotocore nor aioboto3 is installed")
             return False
         return True
@@ -222,12 +223,16 @@ class Clients:
         async def entered() -> Any:
             return await context.__aenter__()
 
+        def opened() -> Any:
+            with without_forks():
+                return run_apart(entered())
+
         # It opens its connections later, on the loop of its first request.
-        client = await asyncio.to_thread(asyncio.run, entered(), debug=False)
+        client = await asyncio.to_thread(opened)
         return client, partial(context.__aexit__, None, None, None)
 
     def _made_native_client(self) -> Any:
-        with self._making:
+        with self._making, without_forks():
             if self._native_client is None:
                 from langgraph.checkpoint.dynamodb._runtime import native  # noqa: PLC0415 - optional.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
+
 THROTTLED = frozenset(
     {
         "ProvisionedThroughputExceededException",
@@ -84,7 +86,7 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
     if any(each in str(error) for each in _KEY_REFUSED):
         return (
             f"the KMS key of table {table_name} cannot be used ({error}); enable the key, or let its policy and the"
-            " role's allow kms:Decrypt through DynamoDB; see docs/bad-days.md"
+            f" role's allow kms:Decrypt through DynamoDB; see `{DOCS_COMMAND} bad-days`"
         )
     if code in _DENIED:
         action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
@@ -127,7 +129,7 @@ def outage_remedy(table_name: str, error: Exception) -> str:
         remedies = dict.fromkeys(_throttle_remedy(reason) for reason, _ in reasons) or [_THROTTLE_REMEDY]
         return (
             f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({error}); {'; '.join(remedies)}; see"
-            " docs/bad-days.md"
+            f" `{DOCS_COMMAND} bad-days`"
         )
     if error_code(error):
         return f"DynamoDB fails for table {table_name} ({error}); see AWS's health dashboard for the region"

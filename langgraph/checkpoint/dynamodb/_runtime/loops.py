@@ -11,7 +11,20 @@ import atexit
 import os
 import weakref
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from contextlib import closing
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread without an event loop. nest_asyncio's `asyncio.run` would leave its loop open.
+
+    It may be slow, which nobody has to hear of: no other event loop waits for it.
+    """
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.set_debug(False)
+        return loop.run_until_complete(coroutine)
 
 
 class Closable(Protocol):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Entry:
     chunks: Mapping[bytes, Chunk]
     # The ancestors that delta channels are rebuilt from, the oldest first; "" is the very first checkpoint.
     sources: Mapping[str, str]
+    # The thread's, which the epoch implies.
+    ttl_seconds: int | None = None
     lifetime: Lifetime = Lifetime()
     # Whether it was seen while its thread had this epoch; then nothing can take its segments as long as it is there.
     counts: bool = True
@@ -57,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ThreadEntry:
-    """What a process knows of a thread: its epoch, the longest ttl in it, and until when its namespaces are entered."""
+    """What a process knows of a thread: its epoch, its ttl, and until when its namespaces are registered."""
 
     epoch: bytes
     ttl_seconds: int | None
@@ -89,13 +92,22 @@ _SegmentKey: TypeAlias = tuple[str, bytes, bytes]
 _Key: TypeAlias = tuple[str, str] | str | _SegmentKey
 
 
+@dataclass
+class Facts:
+    """What a process has found out of a table once and for all."""
+
+    is_shared: bool | None = None
+    """Whether the table may hold another saver's threads; `None` until somebody has looked."""
+    has_told_of_ttl: bool = False
+    """Whether the log says that a thread has another ttl than the saver."""
+
+
 class Memory:
     """Recently used segments and entries of checkpoints and threads, up to a size; safe to use from several threads."""
 
-    def __init__(self, bytes_max: int) -> None:
-        """Take the bound on the estimated size of all entries."""
-        self.is_shared: bool | None = None
-        """Whether the table may hold another saver's threads; None until somebody has looked."""
+    def __init__(self, bytes_max: int, facts: Facts | None = None) -> None:
+        """Take the bound on the estimated size of all entries, and what is known of the table."""
+        self.facts = facts or Facts()
         self._bytes_max = bytes_max
         start_in_every_process(self)
 
@@ -122,15 +134,20 @@ class Memory:
     def remember_thread(self, root: str, epoch: bytes, ttl_seconds: int | None) -> ThreadEntry:
         """Keep a thread's epoch and ttl; what was known under others is forgotten."""
         entry = self.thread(root)
-        if entry is None or (entry.epoch, entry.ttl_seconds) != (epoch, ttl_seconds):
+        if entry is None or not is_reusable(entry.epoch, epoch):
             entry = ThreadEntry(epoch, ttl_seconds)
             self._set({root: entry})
         return entry
 
+    def namespaces(self, root: str, epoch: bytes) -> Mapping[str, int | None]:
+        """Return until when a thread's namespaces are registered, as far as it is known under its epoch."""
+        known = self.thread(root)
+        return known.namespaces if known is not None and is_reusable(known.epoch, epoch) else {}
+
     def remember_namespace(
         self, root: str, known: ThreadEntry, namespace: str, expires_at: int | None
     ) -> None:
-        """Keep that a thread's namespace is entered, and until when."""
+        """Keep that a thread's namespace is registered, and until when."""
         entry = self.remember_thread(root, known.epoch, known.ttl_seconds)
         self._set({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
 

@@ -17,6 +17,8 @@ from aiobotocore.session import get_session
 from botocore.credentials import RefreshableCredentials
 from botocore.httpsession import create_urllib3_context, get_cert_path
 
+from langgraph.checkpoint.dynamodb._runtime.loops import run_apart
+
 
 def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> Any:
     """Make a client that may be used on every event loop. Blocks: call it in a thread.
@@ -36,8 +38,7 @@ def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> A
     async def opened() -> Any:
         return await make.__aenter__()
 
-    # It is slow, which nobody has to hear of: no event loop waits for it.
-    return asyncio.run(opened(), debug=False)
+    return run_apart(opened())
 
 
 def _config(given: Any) -> Any:

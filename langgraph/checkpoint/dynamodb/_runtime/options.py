@@ -6,8 +6,10 @@ the library is loaded.
 
 from __future__ import annotations
 
+import difflib
 import math
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -41,6 +43,27 @@ def check_flag(name: str, value: Any) -> None:
     """Refuse what is neither True nor False: the text "false" would count as true."""
     if type(value) is not bool:
         _refuse(name, value, "give True or False")
+
+
+OTHER_NAMES = {
+    "boto_config": "it is client_config here",
+    "enable_checkpoint_compression": "leave it out: everything is compressed",
+    "s3_offload_config": "leave it out: the table takes a checkpoint of any size",
+}
+"""Options of langgraph-checkpoint-aws's saver, whose class has the same name, and what to give here."""
+
+
+def refuse_unknown(options: Mapping[str, object], known: Sequence[str]) -> None:
+    """Refuse options that there are not, each with the one that is meant.
+
+    Raises:
+        TypeError: As Python does for an unexpected keyword argument.
+    """
+    for name in options:
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        msg = f"DynamoDBSaver has no option {name}; {OTHER_NAMES.get(name, meant)}"
+        raise TypeError(msg)
 
 
 def check_serde(value: Any) -> None:

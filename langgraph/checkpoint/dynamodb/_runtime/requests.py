@@ -31,6 +31,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import (
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.protocol import Change
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -49,10 +50,6 @@ class Table:
     clock: Callable[[], float] = time.time
     rng: random.Random = field(default_factory=random.SystemRandom)
 
-    def expires_at(self, lifetimes: int = 1) -> int | None:
-        """The expiry of an item written now that lives for this many times the ttl."""
-        return None if self.ttl_seconds is None else int(self.clock()) + lifetimes * self.ttl_seconds
-
     def send(self, method: str, *, delay_seconds: float = 0.0, **params: Any) -> Op[Any]:
         """Make one request and return its response; raise what it failed with."""
         outcomes = yield (Call(method, {"TableName": self.name, **params}, delay_seconds),)
@@ -64,76 +61,28 @@ class Table:
         item: Item | None = response.get("Item")
         return item
 
-    def update(
-        self,
-        at: Item,
-        expression: str,
-        *,
-        condition: str | None = None,
-        names: Mapping[str, str],
-        values: Mapping[str, Any],
-        **params: Any,
-    ) -> Op[Any]:
-        """Update one item by expressions, whose placeholders the caller gives."""
-        if condition is not None:
-            params["ConditionExpression"] = condition
-        if values:
-            params["ExpressionAttributeValues"] = values
-        return (
-            yield from self.send(
-                "update_item",
-                Key=at,
-                UpdateExpression=expression,
-                ExpressionAttributeNames=names,
-                **params,
-            )
-        )
+    def update(self, at: Item, change: Change, **params: Any) -> Op[Any]:
+        """Change the item with a key and return the response; raise where the change's condition does not hold."""
+        params = {"UpdateExpression": change.expression, **_condition(change), **params}
+        return (yield from self.send("update_item", Key=at, **params))
 
-    def update_if(
-        self, item: Item, expression: str, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
-    ) -> Op[None]:
-        """Change an item that was read, unless a condition does not hold any more."""
-        at = key(partition_key(item), sort_key(item))
-        update = self.update(at, expression, condition=condition, names=names, values=values)
-        yield from unless_condition_failed(update)
-
-    def set_attributes(
-        self,
-        item: Item,
-        condition: str,
-        names: Mapping[str, str],
-        values: Mapping[str, Any],
-        *,
-        removed: Sequence[str] = (),
-    ) -> Op[Item | None]:
-        """Give an item all attributes of another one if a condition holds: deletions may update items, and put none.
+    def try_update(self, at: Item, change: Change, **params: Any) -> Op[Item | None]:
+        """Change the item with a key if the change's condition holds.
 
         Returns:
-            None, or the item that the condition failed on; empty where there was none.
+            `None` where it was changed, otherwise the item that the condition failed on; empty where there is none.
         """
-        attributes = {name: value for name, value in item.items() if name not in (PARTITION_KEY, SORT_KEY)}
-        sets = [f"#s{position} = :s{position}" for position in range(len(attributes))]
-        removes = [f"#r{position}" for position in range(len(removed))]
-        update = self.update(
-            key(partition_key(item), sort_key(item)),
-            "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else ""),
-            condition=condition,
-            names={
-                **names,
-                **{f"#s{position}": name for position, name in enumerate(attributes)},
-                **{f"#r{position}": name for position, name in enumerate(removed)},
-            },
-            values={**values, **{f":s{position}": each for position, each in enumerate(attributes.values())}},
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-        )
-        return (yield from in_the_way(update))
+        return (yield from conflicting_item(self.update(at, change, **_OLD_ITEM, **params)))
 
-    def delete_if(
-        self, at: Item, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
-    ) -> Op[bool]:
-        """Delete an item if a condition holds, and say whether it did."""
-        request = self.send("delete_item", Key=at, **_conditions(condition, names, values))
-        return (yield from unless_condition_failed(request)) is not None
+    def try_put(self, item: Item, change: Change) -> Op[Item | None]:
+        """Put an item if the change's condition holds; see `try_update`."""
+        request = self.send("put_item", Item=item, **_condition(change), **_OLD_ITEM)
+        return (yield from conflicting_item(request))
+
+    def try_delete(self, at: Item, change: Change) -> Op[Item | None]:
+        """Delete the item with a key if the change's condition holds; see `try_update`."""
+        request = self.send("delete_item", Key=at, **_condition(change), **_OLD_ITEM)
+        return (yield from conflicting_item(request))
 
     def query_all(self, query: Query) -> Op[list[Item]]:
         """Read a query to its end."""
@@ -231,14 +180,22 @@ class Table:
         raise error
 
 
-def _conditions(condition: str, names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
-    # DynamoDB refuses an empty map of values.
-    some_values = {"ExpressionAttributeValues": values} if values else {}
-    return {"ConditionExpression": condition, "ExpressionAttributeNames": names, **some_values}
+# Returned by the request itself, so that a failed condition needs no second one.
+_OLD_ITEM: Mapping[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def unless_condition_failed(request: Op[Any]) -> Op[Any]:
-    """The response of a conditional request; None where its condition did not hold."""
+def _condition(change: Change) -> dict[str, Any]:
+    # DynamoDB refuses empty conditions, and maps of names or values.
+    params = {
+        "ConditionExpression": change.condition,
+        "ExpressionAttributeNames": change.names,
+        "ExpressionAttributeValues": change.values,
+    }
+    return {name: value for name, value in params.items() if value}
+
+
+def none_if_condition_failed(request: Op[Any]) -> Op[Any]:
+    """Return the response of a conditional request; `None` where its condition did not hold."""
     try:
         return (yield from request)
     except Exception as error:
@@ -247,11 +204,11 @@ def unless_condition_failed(request: Op[Any]) -> Op[Any]:
         return None
 
 
-def in_the_way(request: Op[Any]) -> Op[Item | None]:
-    """Make a conditional request that is to return the old item; None where it was carried out.
+def conflicting_item(request: Op[Any]) -> Op[Item | None]:
+    """Make a conditional request that asks for the old item; return `None` where it was carried out.
 
     Returns:
-        The item that the condition failed on; empty where there was none.
+        The item that the condition failed on; empty where there is none.
     """
     try:
         yield from request

@@ -18,11 +18,20 @@ from langgraph.checkpoint.dynamodb.cli.files import export, import_
 from langgraph.checkpoint.dynamodb.cli.gateway import gateway
 from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
-from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, Exit
 from langgraph.checkpoint.dynamodb.cli.prune import prune
 from langgraph.checkpoint.dynamodb.cli.restore import restore
+from langgraph.checkpoint.dynamodb.cli.set_ttl import set_ttl
 from langgraph.checkpoint.dynamodb.cli.setup import setup
-from langgraph.checkpoint.dynamodb.cli.shipped import DEPLOY, SCHEMA_HELP, TEMPLATE_HELP, schema, template
+from langgraph.checkpoint.dynamodb.cli.shipped import (
+    DEPLOY,
+    DOCS_HELP,
+    SCHEMA_HELP,
+    TEMPLATE_HELP,
+    document,
+    schema,
+    template,
+)
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
 from langgraph.checkpoint.dynamodb.cli.verify import verify
@@ -76,18 +85,32 @@ for each in (
     import_,
     copy,
     restore,
+    set_ttl,
     prune,
     delete,
     gateway,
 ):
     # A word of Python has a line behind it.
-    app.command(each.__name__.rstrip("_"))(command(each))
+    app.command(each.__name__.rstrip("_").replace("_", "-"))(command(each))
 app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))
 
 
 @app.command("template", help=TEMPLATE_HELP, epilog=_as_it_is(DEPLOY))
 def _template() -> None:
     sys.stdout.write(template())
+
+
+@app.command("docs", help=DOCS_HELP)
+def _docs(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The document, such as bad-days; otherwise the list.")
+    ] = None,
+) -> None:
+    try:
+        sys.stdout.write(document(name))
+    except LookupError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(Exit.USAGE) from error
 
 
 @app.command("schema", help=SCHEMA_HELP)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, PendingWrite
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
+from langgraph.checkpoint.serde.types import ERROR
 
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
 from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.plain import asked, interrupts_in
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 
@@ -62,26 +62,13 @@ def values_of(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
 
 
 def interrupts_of(found: CheckpointTuple) -> list[tuple[str, Any]]:
-    """What tasks ask a human, by task; those that have been answered and went on are not among them."""
-    writes = found.pending_writes or []
-    done = {task for task, channel, _ in writes if channel not in WRITES_IDX_MAP}
-    return [
-        (task, each)
-        for task, channel, value in writes
-        if channel == INTERRUPT and task not in done
-        for each in (value if isinstance(value, (list, tuple)) else [value])
-    ]
+    """What tasks ask a human, by task."""
+    return interrupts_in(found.pending_writes or [])
 
 
 def errors_of(found: CheckpointTuple) -> list[PendingWrite]:
     """What tasks failed with."""
     return [write for write in found.pending_writes or [] if write[1] == ERROR]
-
-
-def asked(interrupt: Any) -> Any:
-    """What an interrupt asks, without LangGraph's wrapping."""
-    is_wrapped = isinstance(interrupt, Stored) and isinstance(interrupt.content, Mapping)
-    return interrupt.content.get("value") if is_wrapped else interrupt
 
 
 def checkpoint_json(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit, explained
 from langgraph.checkpoint.dynamodb.cli.output import Output
@@ -94,7 +95,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             end = explained(error, desk.table_name)
             if end is None:
                 raise
-            desk.output.error(str(end))
+            is_missing = error_code(error.__cause__ or error) == "ResourceNotFoundException"
+            desk.output.error(f"{end}; looked in {desk.where}" if is_missing else str(end))
             raise typer.Exit(end.code) from error
 
     hints = get_type_hints(function, include_extras=True) | get_type_hints(_shared, include_extras=True)

@@ -10,7 +10,15 @@ from langgraph.checkpoint.dynamodb._operations.accounts import Account, account_
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
-from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.many import (
+    Done,
+    From,
+    Parallel,
+    check_exists,
+    chosen,
+    conclude,
+    serve,
+)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
@@ -63,6 +71,7 @@ def _say_what_would_be(desk: Desk, pairs: dict[str, tuple[str, str]], parallel: 
     accounts: list[Account] = []
 
     def one(pair: str) -> None:
+        check_exists(desk, pairs[pair][0])
         accounts.append(account_of(desk.run(measure_thread(desk.table, pairs[pair][0]))))
 
     served = serve(desk, "measuring threads", list(pairs), one, parallel=parallel)

@@ -15,8 +15,8 @@ from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
 from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
-from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, serve
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, check_all_served, check_exists, serve
+from langgraph.checkpoint.dynamodb.cli.output import dollars
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
@@ -51,16 +51,22 @@ def cost(
     measured: list[tuple[Account, Pruned]] = []
 
     def one(thread_id: str) -> None:
+        if thread_ids:
+            check_exists(desk, thread_id)
         inventories = desk.run(measure_thread(desk.table, thread_id))
         measured.append((account_of(inventories), pruned(inventories, keep_last, is_of_any_age)))
 
     served = serve(desk, "measuring threads", given, one, parallel=parallel)
     account, saved = Account.sum_of(each for each, _ in measured), Pruned.sum_of(each for _, each in measured)
-    if thread_ids and not account.steps and not served.failed:
-        msg = f"there is no checkpoint in {', '.join(map(repr, thread_ids))}; `threads` lists what there is"
-        raise CommandError(Exit.NOT_FOUND, msg)
     if desk.output.as_json:
-        desk.output.json({**_as_json(account, saved), "threads": len(served.done), "failed": served.failed})
+        desk.output.json(
+            {
+                **_as_json(account, saved),
+                "threads": len(served.done),
+                "absent": list(served.absent),
+                "failed": served.failed,
+            }
+        )
     else:
         _print_items(desk, account)
         _print_steps(desk, account, steps)
@@ -79,9 +85,9 @@ def _say_what_is_wrong(desk: Desk, account: Account, served: Served) -> None:
         desk.output.note(
             f"{segments} that checkpoints name cannot be found; `verify` says whether that is damage"
         )
-    if served.failed:
-        wrong = [f"{thread_id} could not be read: {error}" for thread_id, error in served.failed.items()]
-        raise CommandError(Exit.PROBLEMS, "; ".join(wrong))
+    for thread_id, error in served.left.items():
+        desk.output.note(f"{thread_id} could not be read: {error}")
+    check_all_served(served)
 
 
 def _print_items(desk: Desk, account: Account) -> None:
@@ -96,7 +102,7 @@ def _print_items(desk: Desk, account: Account) -> None:
 
 
 def _row(each: Sum) -> Sequence[object]:
-    return each.items, sized(each.bytes), f"{each.month_dollars:,.6f}"
+    return each.items, sized(each.bytes), dollars(each.month_dollars, 6)
 
 
 def _summed(each: Sum) -> str:
@@ -107,13 +113,14 @@ def _print_steps(desk: Desk, account: Account, count: int) -> None:
     if not account.steps:
         return
     desk.output.text()
-    header = ("step", "namespace", "write units", "$ to write", "read units", "$ to read")
+    # Narrow enough for half a screen.
+    header = ("step", "write\nunits", "$ to\nwrite", "read\nunits", "$ to\nread")
     rows: list[Sequence[object]] = [
-        (each.checkpoint_id, each.namespace, *_priced(each.write_units, each.read_units))
+        (f"{each.checkpoint_id} {each.namespace}".rstrip(), *_priced(each.write_units, each.read_units))
         for each in account.steps[:count]
     ]
     written, read = _means(account)
-    rows.append((f"mean of {len(account.steps):,}", "", *_priced(written, read)))
+    rows.append((f"mean of {len(account.steps):,}", *_priced(written, read)))
     desk.output.table(header, rows)
 
 
@@ -125,9 +132,9 @@ def _means(account: Account) -> tuple[float, float]:
 def _priced(written: float, read: float) -> Sequence[object]:
     return (
         float(written),
-        f"{written * WRITE_UNIT_DOLLARS:.8f}",
+        dollars(written * WRITE_UNIT_DOLLARS, 8),
         float(read),
-        f"{read * READ_UNIT_DOLLARS:.8f}",
+        dollars(read * READ_UNIT_DOLLARS, 8),
     )
 
 

@@ -9,9 +9,11 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from langgraph.checkpoint.dynamodb._format.items import key
 from langgraph.checkpoint.dynamodb._format.looking import looking
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
 from langgraph.checkpoint.dynamodb._operations.survey import Extent, extent
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -69,10 +71,36 @@ class Desk:
 
     @cached_property
     def saver(self) -> DynamoDBSaver:
-        """The saver that changes threads, as an agent's is configured."""
+        """The saver that changes threads, as an agent's is configured; its endpoint has answered."""
+        self._check_endpoint()
+        return self.configured_saver
+
+    @cached_property
+    def configured_saver(self) -> DynamoDBSaver:
+        """The same saver, whether or not its endpoint answers."""
         saver = open_saver(self._config)
         self._opened.append(saver)
         return saver
+
+    def _check_endpoint(self) -> None:
+        """Ask the endpoint for anything at all, once: the saver's attempts would go on for a minute.
+
+        Raises:
+            Exception: What botocore raises where nobody answers.
+        """
+        at = key("langgraph-dynamodb#", "?")
+        try:
+            self.client.get_item(TableName=self.options.table_name, Key=at)
+        except Exception as error:
+            # An error that is an answer is for the command, which knows what it asks for.
+            if is_transient(error) and not error_code(error):
+                raise
+
+    @property
+    def where(self) -> str:
+        """Where a command looked, once it has a client."""
+        meta = self.client.meta
+        return f"region {meta.region_name}, at {meta.endpoint_url}"
 
     @cached_property
     def onlooker(self) -> DynamoDBSaver:
@@ -89,13 +117,13 @@ class Desk:
     @property
     def client(self) -> DynamoDBClient:
         """The client that the saver sends its requests with; it sends each of them once."""
-        client: DynamoDBClient = self.saver._clients._blocking_client()
+        client: DynamoDBClient = self.configured_saver._clients._blocking_client()
         return client
 
     @property
     def session(self) -> boto3.Session:
         """The session that clients of other services come from."""
-        session: boto3.Session = self.saver._clients._made_session()
+        session: boto3.Session = self.configured_saver._clients._made_session()
         return session
 
     def run(self, operation: Op[T]) -> T:

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb.cli.checkpoints import found_checkpoint, id_of, parent_of, values_of
 from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import as_json, brief, cut
+from langgraph.checkpoint.dynamodb.cli.values import brief, cut
 
 _CUT = 200
 

@@ -15,7 +15,7 @@ import typer
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import (
     Exported,
     FileStore,
@@ -76,7 +76,7 @@ def _say_what_was_written(desk: Desk, exported: Exported, file: Path) -> None:
         desk.output.json({**vars(exported), "file": str(file)})
         return
     desk.output.text(
-        f"exported: {exported.checkpoints:,} checkpoints with {exported.writes:,} pending writes,"
+        f"exported: {counted(exported.checkpoints, 'checkpoint')} with {counted(exported.writes, 'pending write')},"
         f" {sized(exported.bytes)}, to {file}"
     )
 
@@ -103,10 +103,11 @@ def import_(
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
         if dry_run:
-            desk.output.text(f"would store: {count:,} checkpoints of thread {own_id!r}")
+            desk.output.text(f"would store: {counted(count, 'checkpoint')} of thread {own_id!r}")
             return
         desk.confirm(
-            f"Store {count:,} checkpoints of thread {own_id!r} in table {desk.options.table_name}?", yes=yes
+            f"Store {counted(count, 'checkpoint')} of thread {own_id!r} in table {desk.options.table_name}?",
+            yes=yes,
         )
         (report,) = migrate(found, target, [own_id], verify=True, measure=False)
     if report.status is Status.FAILED:
@@ -120,7 +121,7 @@ def import_(
         })  # fmt: skip
         return
     desk.output.text(
-        f"{own_id}: {report.status.value}, {report.checkpoints:,} of {count:,} checkpoints stored"
+        f"{own_id}: {report.status.value}, {report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
     )
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
 from langgraph.checkpoint.dynamodb._runtime.failures import (
     account_remedy,
     error_code,
     is_transient,
     outage_remedy,
 )
+from langgraph.checkpoint.dynamodb.cli.outcome import in_options
 
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
@@ -67,6 +69,8 @@ def is_unknown_to_endpoint(outcome: Any) -> bool:
 def failed(check: str, table_name: str, error: Exception) -> Finding:
     """What an error says about a check."""
     if is_transient(error):
-        return Finding(check, Verdict.PROBLEM, str(error), outage_remedy(table_name, error))
-    remedy = account_remedy(table_name, error) or "docs/operations.md says what to do about most errors"
-    return Finding(check, Verdict.PROBLEM, str(error), remedy)
+        return Finding(check, Verdict.PROBLEM, str(error), in_options(outage_remedy(table_name, error)))
+    remedy = (
+        account_remedy(table_name, error) or f"`{DOCS_COMMAND} operations` says what to do about most errors"
+    )
+    return Finding(check, Verdict.PROBLEM, str(error), in_options(remedy))

@@ -78,14 +78,14 @@ def _application(desk: Desk, host: str, *, insecure: bool) -> FastAPI:
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure who may ask"
         raise CommandError(Exit.USAGE, msg)
-    return load_options(desk.reach.config).gateway(desk.saver, insecure=insecure)
+    return load_options(desk.reach.config).gateway(desk.configured_saver, insecure=insecure)
 
 
 def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
     """Serve an application until the process is told to end; what is under way then is answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 
-    from langgraph.checkpoint.dynamodb.gateway.listening import listen  # noqa: PLC0415
+    from langgraph.checkpoint.dynamodb.gateway.listening import Http, listen  # noqa: PLC0415
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
@@ -94,6 +94,7 @@ def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
         application,
         host=host,
         port=port,
+        http=Http,
         # The journal has the requests, and names of clients that a proxy may have made up are not believed.
         access_log=False,
         proxy_headers=False,

@@ -13,6 +13,7 @@ from typing import Annotated, TextIO, TypeAlias
 
 import typer
 
+from langgraph.checkpoint.dynamodb._operations.survey import is_stored
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
@@ -25,6 +26,8 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
+
+NO_SUCH_THREAD = "the table has no such thread"
 
 # What concerns one thread alone; whatever else fails would fail for all.
 _OF_ONE = (
@@ -67,7 +70,14 @@ class Served:
     done: list[str] = field(default_factory=list)
     skipped: int = 0
     """Those that an earlier run had served."""
+    absent: dict[str, str] = field(default_factory=dict)
+    """Those that the table does not have."""
     failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def left(self) -> dict[str, str]:
+        """Why each thread was not served."""
+        return {**self.absent, **self.failed}
 
 
 def chosen(
@@ -87,6 +97,16 @@ def chosen(
     if scan:
         given += all_threads(desk)
     return list(dict.fromkeys(given))
+
+
+def check_exists(desk: Desk, thread_id: str) -> None:
+    """Refuse a thread that the table does not have.
+
+    Raises:
+        CheckpointNotFoundError: It has nothing of the thread.
+    """
+    if not desk.run(is_stored(desk.table, thread_id)):
+        raise CheckpointNotFoundError(NO_SUCH_THREAD)
 
 
 def _lines(file: Path) -> list[str]:
@@ -159,7 +179,8 @@ def _side_by_side(
 
 def _note(served: Served, notes: TextIO | None, thread_id: str, error: Exception | None) -> None:
     if error is not None:
-        served.failed[thread_id] = str(error)
+        left = served.absent if isinstance(error, CheckpointNotFoundError) else served.failed
+        left[thread_id] = str(error)
         return
     served.done.append(thread_id)
     if notes is not None:
@@ -176,20 +197,39 @@ def conclude(desk: Desk, verb: str, served: Served, totals: Mapping[str, int] | 
     """Say what became of all threads, and what it came to where that was measured.
 
     Raises:
-        CommandError: Some could not be served.
+        CommandError: Some could not be served, or do not exist.
     """
     sums = totals or {}
     if desk.output.as_json:
         key = verb.replace(" ", "_")
-        desk.output.json({key: served.done, "skipped": served.skipped, "failed": served.failed, **sums})
+        desk.output.json(
+            {
+                key: served.done,
+                "skipped": served.skipped,
+                "absent": list(served.absent),
+                "failed": served.failed,
+                **sums,
+            }
+        )
     else:
         earlier = f", {served.skipped:,} earlier" if served.skipped else ""
         measured = "".join(f", {value:,} {name.replace('_', ' ')}" for name, value in sums.items())
         desk.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
-        for thread_id, error in served.failed.items():
+        for thread_id, error in served.left.items():
             desk.output.field(thread_id, error)
+    check_all_served(served)
+
+
+def check_all_served(served: Served) -> None:
+    """End the command with an error where a thread was not served.
+
+    Raises:
+        CommandError: Some could not be served, or do not exist.
+    """
     if served.failed:
-        msg = (
-            f"{counted(len(served.failed), 'thread')} could not be served; the same command tries them again"
-        )
+        failed = counted(len(served.failed), "thread")
+        msg = f"{failed} could not be served; the same command tries them again"
         raise CommandError(Exit.PROBLEMS, msg)
+    if served.absent:
+        msg = f"{counted(len(served.absent), 'thread')} not found; `threads` lists those that there are"
+        raise CommandError(Exit.NOT_FOUND, msg)

@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import (
     PLACES,
     Budget,
@@ -84,7 +84,7 @@ def migrate(
             if new is table
             else f"out of table {desk.options.table_name}"
         )
-        desk.confirm(f"Move {len(wanted):,} threads {where}?", yes=yes)
+        desk.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
         moved = _Moved()
         with desk.output.progress("moving threads", len(wanted)) as bar:
             try:
@@ -92,7 +92,7 @@ def migrate(
                     moved.add(report)
                     bar.advance()
             except KeyboardInterrupt:
-                desk.output.note(f"{moved.checkpoints:,} checkpoints were moved before this ended")
+                desk.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
                 raise
         _conclude(desk, moved, table.budget.spent)
 
@@ -137,7 +137,7 @@ def _say_what_would_be(desk: Desk, old: SaverStore, new: SaverStore, wanted: Seq
         desk.output.json({"threads": threads, "checkpoints": checkpoints, "already_there": there})
         return
     desk.output.text(
-        f"would move: {checkpoints:,} checkpoints of {threads:,} threads; {there:,} are there already"
+        f"would move: {counted(checkpoints, 'checkpoint')} of {counted(threads, 'thread')}; already there: {there:,}"
     )
 
 
@@ -179,7 +179,7 @@ def _conclude(desk: Desk, moved: _Moved, units: float) -> None:
         desk.output.field("threads", shown)
         verified = f", {moved.verified:,} compared" if moved.verified else ""
         desk.output.field(
-            "checkpoints", f"{moved.checkpoints:,} with {moved.writes:,} pending writes{verified}"
+            "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
         )
         if moved.source_bytes:
             desk.output.field("size", f"{sized(moved.source_bytes)} were, {sized(moved.target_bytes)} are")
@@ -187,7 +187,7 @@ def _conclude(desk: Desk, moved: _Moved, units: float) -> None:
         for thread_id, report in moved.left.items():
             desk.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
     if moved.left:
-        msg = f"{len(moved.left):,} threads were not moved to their end; the same command goes on with them"
+        msg = f"{counted(len(moved.left), 'thread')} not moved to the end; the same command goes on"
         raise CommandError(Exit.PROBLEMS, msg)
 
 

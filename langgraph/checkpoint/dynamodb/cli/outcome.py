@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -27,6 +29,7 @@ class Exit(IntEnum):
     TRY_AGAIN = 6
     NOT_CONFIRMED = 7
     PROBLEMS = 8
+    UNREADABLE = 9
     INTERRUPTED = 130
 
 
@@ -40,6 +43,7 @@ MEANINGS = {
     Exit.TRY_AGAIN: "throttled, busy, or without an answer: the same command may succeed later",
     Exit.NOT_CONFIRMED: "nothing was changed, since nobody agreed: answer, or give --yes",
     Exit.PROBLEMS: "the command ran to its end and found problems, or could not serve every thread",
+    Exit.UNREADABLE: "`verify` found nothing wrong, but the configured key or serializer does not open everything",
     Exit.INTERRUPTED: "Ctrl-C",
 }
 
@@ -64,19 +68,44 @@ _CODES: tuple[tuple[type[Exception], Exit], ...] = (
 )
 
 
+# What the library's remedies name, and what it is called here.
+_IN_OPTIONS = {
+    "region_name": "--region",
+    "endpoint_url": "--endpoint-url",
+    "table_name": "--table",
+    "session=": "--profile",
+    "call setup()": "run `langgraph-dynamodb setup`",
+}
+_NAMED = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, _IN_OPTIONS)) + r")=?(?!\w)")
+
+
+def in_options(remedy: str) -> str:
+    """A remedy of the library in the terms of the command line."""
+    return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
+
+
 def explained(error: Exception, table_name: str) -> CommandError | None:
     """What an error means to who called the command; None for one that nobody has foreseen, whose trace is wanted."""
     if isinstance(error, CommandError):
         return error
     for kind, code in _CODES:
         if isinstance(error, kind):
-            return CommandError(code, str(error))
+            return CommandError(code, _says(error))
     if isinstance(error, RecursionError):
         return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
     remedy = account_remedy(table_name, error)
     if remedy is not None:
-        return CommandError(Exit.CONFIGURATION, remedy)
+        return CommandError(Exit.CONFIGURATION, in_options(remedy))
     if is_transient(error):
-        return CommandError(Exit.TRY_AGAIN, outage_remedy(table_name, error))
+        return CommandError(Exit.TRY_AGAIN, in_options(outage_remedy(table_name, error)))
     # An error of AWS that has no remedy says what is wrong; a trace of this program would not add to it.
     return CommandError(Exit.FAILED, str(error)) if hasattr(error, "response") else None
+
+
+def _says(error: Exception) -> str:
+    """What an error of this package says, in the terms of the command line where it is about an answer of AWS."""
+    if isinstance(error, UnreadableError):
+        return f"{error}; here these are `encryption_key` and `serde` in the file that --config names"
+    # Other errors name what stands in a file, or quote what was stored.
+    is_of_aws = type(error.__cause__).__module__.startswith("botocore")
+    return in_options(str(error)) if is_of_aws else str(error)

@@ -22,7 +22,8 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
-from langgraph.checkpoint.dynamodb.cli.values import as_json, readable
+from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb.cli.values import readable
 
 # Nobody looks at a pipe: its lines are as long as they are, so that no id is cut.
 _PIPE_COLUMNS = 100_000
@@ -127,6 +128,11 @@ def label(text: str, style: str = "") -> Text:
     return Text(readable(text), style=style)
 
 
+def dollars(amount: float, digits: int) -> Text:
+    """An amount for a table: set to the right, and never broken."""
+    return Text(f"{amount:,.{digits}f}", justify="right")
+
+
 def _console(stream: Any) -> Console:
     return Console(
         file=stream,
@@ -139,6 +145,8 @@ def _console(stream: Any) -> Console:
 
 
 def _cell(value: object) -> Text:
+    if isinstance(value, Text):
+        return value
     if value is None:
         return label("-")
     if isinstance(value, bool):

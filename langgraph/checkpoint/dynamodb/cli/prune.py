@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     From,
     Parallel,
     ThreadIds,
+    check_exists,
     chosen,
     conclude,
     serve,
@@ -59,13 +60,13 @@ def prune(
 
     The writes and values that only they need go with them. Agents need not stop. What the delta channels of those
     that stay are rebuilt from stays as well. An age goes by the time in LangGraph's checkpoint ids; checkpoints
-    with other ids are never old. A saver with ttl_seconds gives what stays that ttl.
+    with other ids are never old.
     """
     found = chosen(desk, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:
-        _say_what_would_be(desk, found, keep_last, is_old, parallel)
+        _say_what_would_be(desk, found, keep_last, is_old, parallel, named=not all_threads)
         return
     aged = "" if older_than is None else f" of those older than {older_than}"
     kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"
@@ -73,6 +74,8 @@ def prune(
     desk.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?", yes=yes)
 
     def one(thread_id: str) -> None:
+        if not all_threads:
+            check_exists(desk, thread_id)
         desk.run(prune_thread(desk.table, thread_id, keep_last, is_old))
 
     conclude(desk, "pruned", serve(desk, "pruning", found, one, parallel=parallel, done=done))
@@ -83,10 +86,14 @@ def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
     return stored is not None and now - stored > age
 
 
-def _say_what_would_be(desk: Desk, found: list[str], keep_last: int, is_old: Age, parallel: int) -> None:
+def _say_what_would_be(
+    desk: Desk, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
+) -> None:
     freed: list[Pruned] = []
 
     def one(thread_id: str) -> None:
+        if named:
+            check_exists(desk, thread_id)
         freed.append(pruned(desk.run(measure_thread(desk.table, thread_id)), keep_last, is_old))
 
     served = serve(desk, "measuring threads", found, one, parallel=parallel)

@@ -9,6 +9,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
 
 
@@ -55,7 +56,7 @@ def restore(
         desk.output.text(f"would do: {_would(prospect, to, source, desk)}")
     else:
         kept = "" if prospect.kept_as is None else f"; what was there is {prospect.kept_as}"
-        desk.output.text(f"{to}: {prospect.checkpoints:,} checkpoints restored{kept}")
+        desk.output.text(f"{to}: {counted(prospect.checkpoints, 'checkpoint')} restored{kept}")
 
 
 def _would(prospect: Prospect, to: str, source: str, desk: Desk) -> str:
@@ -65,6 +66,6 @@ def _would(prospect: Prospect, to: str, source: str, desk: Desk) -> str:
         else f", and keep the {prospect.present:,} that it has as {prospect.kept_as!r}"
     )
     return (
-        f"Restore {prospect.checkpoints:,} checkpoints from table {source} to thread {to!r} of table"
+        f"Restore {counted(prospect.checkpoints, 'checkpoint')} from table {source} to thread {to!r} of table"
         f" {desk.options.table_name}{kept}"
     )

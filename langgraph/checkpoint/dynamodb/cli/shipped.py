@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND, TEMPLATE_COMMAND
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -18,6 +18,7 @@ Deploy it with the AWS CLI, and attach the agent policy of its outputs to the ro
 
 The table is called langgraph-checkpoints unless you add --parameter-overrides TableName=...
 """
+DOCS_HELP = "Print a document of this release, or the list of them."
 SCHEMA_HELP = "Print the JSON Schema of a file that configures a checkpointer."
 
 
@@ -27,6 +28,23 @@ def template() -> str:
     return (shipped if shipped.exists() else _PACKAGE.parents[2] / "infra" / "table.yaml").read_text(
         encoding="utf-8"
     )
+
+
+def document(name: str | None = None) -> str:
+    """A document by its name, with its folder and suffix or without; without a name, the list of them.
+
+    Raises:
+        LookupError: There is none of that name.
+    """
+    shipped = _PACKAGE / "docs"
+    folder = shipped if shipped.exists() else _PACKAGE.parents[2] / "docs"
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))}
+    if name is None:
+        return "".join(f"{each:42}  {text.splitlines()[0].lstrip('# ')}\n" for each, text in found.items())
+    if Path(name).stem not in found:
+        msg = f"there is no document {name!r}; `{DOCS_COMMAND}` lists those that there are"
+        raise LookupError(msg)
+    return found[Path(name).stem]
 
 
 def schema() -> str:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from langgraph.checkpoint.base import CheckpointTuple
 
+from langgraph.checkpoint.dynamodb._format.plain import asked
 from langgraph.checkpoint.dynamodb.cli.checkpoints import (
-    asked,
     checkpoint_json,
     errors_of,
     found_checkpoint,

@@ -11,6 +11,7 @@ import typer
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._operations.survey import (
     Overview,
+    ScannedPage,
     overview,
     scan_threads,
     threads_of_run,
@@ -22,6 +23,8 @@ from langgraph.checkpoint.dynamodb.cli.values import sized
 
 # How many threads are looked over side by side.
 _THREADS_AT_ONCE = 8
+# How many rounds of a scan look for the newest threads: 256 MB of the table, 32,768 read units or $0.004, some seconds.
+_ROUNDS_MAX = 32
 _HEADER = ("thread", "last step", "stored", "checkpoints", "items", "size", "waiting", "expires", "problem")
 
 
@@ -38,10 +41,11 @@ def threads(
 ) -> None:
     """List threads: size, last step, waiting or not, expiry.
 
-    Without --run-id the table is scanned, as far as the limit asks; what that may read and cost is said before. Nothing
-    that is stored is deserialized. "Waiting" is a task of the newest checkpoint that called interrupt().
+    Without --run-id the table is scanned, and what that may read and cost is said before. Up to 256 MB are read for the
+    newest threads; of a larger table those are listed that the scan found by then, which is said. --limit 0 reads all.
+    Nothing that is stored is deserialized. "Waiting" is a task of the newest checkpoint that called interrupt().
     """
-    found = threads_to_look_at(desk, run_id, limit)
+    found, note = _of_run(desk, run_id, limit) if run_id is not None else _newest(desk, limit)
     overviews: list[Overview] = []
     with desk.output.progress("looking at threads", len(found)) as bar:
         for some in _groups(found):
@@ -52,27 +56,56 @@ def threads(
         desk.output.json([_as_json(each) for each in overviews])
     else:
         desk.output.table(_HEADER, map(_row, overviews))
-    if limit and len(found) >= limit:
-        desk.output.note(f"There may be more than these {limit}: --limit 0 lists all.")
+    if note is not None:
+        desk.output.note(note)
 
 
-def threads_to_look_at(desk: Desk, run_id: str | None, limit: int) -> Sequence[str]:
-    """The threads of a run, or of the table, up to a limit where that is not 0."""
-    found = list(all_threads(desk, limit)) if run_id is None else desk.run(threads_of_run(desk.table, run_id))
-    return found[:limit] if limit else found
+def _of_run(desk: Desk, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:
+    """The threads of a run, and what to say of them."""
+    found = desk.run(threads_of_run(desk.table, run_id))
+    if not limit or len(found) <= limit:
+        return found, None
+    return found[
+        :limit
+    ], f"These are {limit} of the run's {len(found):,} threads, in no order; --limit 0 lists all."
 
 
-def all_threads(desk: Desk, limit: int = 0) -> Iterator[str]:
-    """The threads that a scan finds, until it has found enough; says before what it reads and costs."""
+def _newest(desk: Desk, limit: int) -> tuple[Sequence[str], str | None]:
+    """The newest threads of the table, or of the part of it that was read, and what to say of them."""
+    newest: dict[str, str] = {}
+    is_whole = True
+    for rounds, page in enumerate(_scanned(desk), 1):
+        for thread_id in page.thread_ids:
+            newest.setdefault(thread_id, "")
+        for thread_id, key in page.newest.items():
+            newest[thread_id] = max(key, newest[thread_id])
+        if limit and len(newest) >= limit and rounds >= _ROUNDS_MAX:
+            is_whole = False
+            break
+    ordered = sorted(newest, key=newest.__getitem__, reverse=True)
+    if not limit or (is_whole and len(ordered) <= limit):
+        return ordered, None
+    count = f"{len(ordered):,} threads"
+    if is_whole:
+        return ordered[:limit], f"These are the newest {limit} of {count}; --limit 0 lists all."
+    return ordered[:limit], (
+        f"These are the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
+        " --limit 0 reads the whole table."
+    )
+
+
+def all_threads(desk: Desk) -> Iterator[str]:
+    """The threads that a scan finds; says before what it reads and costs."""
+    for page in _scanned(desk):
+        yield from page.thread_ids
+
+
+def _scanned(desk: Desk) -> Iterator[ScannedPage]:
     extent = desk.announce_scan()
-    count = 0
     with desk.output.progress("scanning items", None if extent is None else extent.items) as bar:
         for page in desk.stream(scan_threads(desk.table)):
-            yield from page.thread_ids
-            count += len(page.thread_ids)
+            yield page
             bar.advance(page.scanned_items)
-            if limit and count >= limit:
-                return
 
 
 def _groups(found: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,41 +1,17 @@
-"""Stored values as a person or a script may see them."""
+"""Stored values as a person may see them."""
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.plain import as_json
 
 # Line ends and tabs are left; all else that a terminal may take as a command, or that turns text around, is spelled.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-# For scripts
-
-
-def as_json(value: Any) -> Any:
-    """A value as JSON has it: messages and other objects by their fields, bytes in base 64."""
-    if isinstance(value, Stored):
-        content = as_json(value.content)
-        if value.is_message or value.is_plain:
-            return content
-        return {"type": value.kind, "value": content}
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else brief(key): as_json(each) for key, each in value.items()}
-    if isinstance(value, (bytes, bytearray)):
-        return {"type": "bytes", "base64": base64.b64encode(value).decode()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [as_json(each) for each in value]
-    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-    return value if value is None or is_number or isinstance(value, str) else repr(value)
-
-
-# For people
 
 
 def readable(text: str) -> str:
@@ -50,9 +26,9 @@ def sized(size_bytes: float) -> str:
     return f"{size_bytes / 1e3:,.1f} KB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number of things."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def cut(text: str, limit: int | None) -> str:

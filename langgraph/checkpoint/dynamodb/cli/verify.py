@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -18,16 +18,19 @@ from langgraph.checkpoint.dynamodb._operations.verify import (
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.desk import Desk
 from langgraph.checkpoint.dynamodb.cli.many import (
+    NO_SUCH_THREAD,
     AllThreads,
     From,
     Parallel,
     Served,
     ThreadIds,
+    check_all_served,
     chosen,
     serve,
 )
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
 def verify(
@@ -59,28 +62,46 @@ def verify(
 
     def check(thread_id: str) -> None:
         operation = verify_thread(desk.table, desk.onlooker._codec, thread_id, scanned.get(thread_id, ()))
-        found[thread_id] = desk.run(operation)
+        verified = desk.run(operation)
+        if not verified.is_stored:
+            raise CheckpointNotFoundError(NO_SUCH_THREAD)
+        found[thread_id] = verified
 
     checked = serve(desk, "verifying", wanted, check, parallel=parallel)
     dirty = [each for each in wanted if each in found and found[each].has_leftovers]
     repaired = Served()
     if repair and dirty and not dry_run:
-        desk.confirm(f"Remove what nothing can reach from {len(dirty):,} threads?", yes=yes)
+        desk.confirm(f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?", yes=yes)
 
         def mend(thread_id: str) -> None:
             desk.run(repair_thread(desk.table, found[thread_id]))
 
         repaired = serve(desk, "repairing", dirty, mend, parallel=parallel)
     results = [found[each] for each in wanted if each in found]
-    failed = {**checked.failed, **repaired.failed}
-    _show(desk, results, repaired.done, failed)
+    # A deletion leaves the thread's epoch, which a scan finds.
+    absent = {} if all_threads else checked.absent
+    served = Served(repaired.done, 0, absent, {**checked.failed, **repaired.failed})
+    _show(desk, results, served)
+    _conclude(results, served)
+
+
+def _conclude(results: Sequence[Verification], served: Served) -> None:
+    """End with an error where something is wrong, was not checked, or does not exist."""
     # A repair makes namespaces known, and leaves damage.
     unsound = sum(
-        bool(each.flaws) if each.thread_id in repaired.done else not each.is_sound for each in results
+        bool(each.flaws) if each.thread_id in served.done else not each.is_sound for each in results
     )
-    if unsound or failed:
-        msg = f"{unsound:,} threads are not sound" if unsound else "some threads could not be served"
+    if unsound:
+        msg = f"{counted(unsound, 'thread')} not sound"
         raise CommandError(Exit.PROBLEMS, msg)
+    unreadable = sum(bool(each.unreadable) for each in results)
+    if unreadable and not served.failed:
+        msg = (
+            f"{counted(unreadable, 'thread')} could not be opened with the configured key or serializer; checksums and"
+            " segments were checked, and are right"
+        )
+        raise CommandError(Exit.UNREADABLE, msg)
+    check_all_served(served)
 
 
 def _scanned(desk: Desk) -> dict[str, set[str]]:
@@ -98,50 +119,60 @@ def _scanned(desk: Desk) -> dict[str, set[str]]:
     return found
 
 
-def _show(
-    desk: Desk, results: Sequence[Verification], repaired: Sequence[str], failed: Mapping[str, str]
-) -> None:
+def _show(desk: Desk, results: Sequence[Verification], served: Served) -> None:
     if desk.output.as_json:
         threads = [{**asdict(each), "sound": each.is_sound} for each in results]
-        desk.output.json({"threads": threads, "repaired": repaired, "failed": failed})
+        desk.output.json(
+            {
+                "threads": threads,
+                "repaired": served.done,
+                "absent": list(served.absent),
+                "failed": served.failed,
+            }
+        )
         return
     sums = [
-        f"{sum(getattr(each, name) for each in results):,} {name}"
-        for name in ("checkpoints", "tasks", "segments", "items")
+        counted(sum(getattr(each, f"{noun}s") for each in results), noun)
+        for noun in ("checkpoint", "task", "segment", "item")
     ]
     size = sized(sum(each.bytes for each in results))
-    desk.output.text(f"verified: {len(results):,} threads, {', '.join(sums)}, {size}")
+    desk.output.text(f"verified: {counted(len(results), 'thread')}, {', '.join(sums)}, {size}")
     for each in results:
         for line in _lines(each):
             desk.output.field(each.thread_id, line)
-    for thread_id in repaired:
+    for thread_id in served.done:
         desk.output.field(thread_id, "repaired")
-    for thread_id, error in failed.items():
+    for thread_id, error in served.left.items():
         desk.output.field(thread_id, error)
 
 
 def _lines(found: Verification) -> list[str]:
     """What there is to say of a thread: damage, what nothing can reach, and what is worth knowing."""
-    if not found.items:
-        return ["the table has nothing of it"]
     lines = [f"damaged: {message}" for message in found.messages]
     if found.flaws > len(found.messages):
         lines.append(f"damaged: {found.flaws - len(found.messages):,} more like these")
+    if found.unreadable:
+        count = counted(found.unreadable, "segment or checkpoint", "segments and checkpoints")
+        lines.append(
+            f"cannot be opened: {count}, whose checksums are right; the first: {found.why_unreadable}"
+        )
     lines += [f"unknown namespace: {each!r}; --repair makes it known" for each in found.unknown_namespaces]
     said = {
-        f"{found.orphans:,} segments ({sized(found.orphan_bytes)}) that nothing names": found.orphans,
-        f"{found.abandoned:,} tasks' writes without a checkpoint": found.abandoned,
-        f"{found.empty_namespaces:,} empty namespaces": found.empty_namespaces,
+        f"{counted(found.orphans, 'segment')} ({sized(found.orphan_bytes)}) that nothing names": found.orphans,
+        f"writes of {counted(found.abandoned, 'task')} without a checkpoint": found.abandoned,
+        f"{counted(found.empty_namespaces, 'empty namespace')}": found.empty_namespaces,
     }
     leftovers = [text for text, count in said.items() if count]
     if leftovers:
         lines.append(f"left over: {', '.join(leftovers)}; --repair removes them")
     said = {
-        f"{found.passed_over:,} checkpoints that were never acknowledged, and are passed over": found.passed_over,
-        f"{found.uncounted:,} whole checkpoints that may not have been acknowledged": found.uncounted,
-        f"{found.cut:,} older checkpoints whose delta channels cannot be rebuilt since runs were deleted": found.cut,
-        f"{found.recent:,} segments and tasks that a put under way may need": found.recent,
-        f"{found.expired:,} expired checkpoints": found.expired,
+        f"{counted(found.passed_over, 'checkpoint')} never acknowledged, which readers pass over": found.passed_over,
+        f"{counted(found.uncounted, 'whole checkpoint')} that may not have been acknowledged": found.uncounted,
+        f"{counted(found.cut, 'older checkpoint')} whose delta channels cannot be rebuilt since runs were deleted": (
+            found.cut
+        ),
+        f"{counted(found.recent, 'segment or task', 'segments and tasks')} that a put under way may need": found.recent,
+        f"{counted(found.expired, 'expired checkpoint')}": found.expired,
         "a deletion is under way": int(found.claimed),
     }
     return lines + [text for text, count in said.items() if count]

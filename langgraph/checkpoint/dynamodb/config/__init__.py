@@ -5,7 +5,11 @@ of it. It reads and checks everything before it opens anything. What it says abo
 the key and what may stand there, but never a value, since any of them may be a secret.
 """
 
-from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer, create_checkpointer
+from langgraph.checkpoint.dynamodb.config.creation import (
+    acreate_checkpointer,
+    create_checkpointer,
+    open_checkpointer,
+)
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 
@@ -16,4 +20,5 @@ __all__ = [
     "Options",
     "acreate_checkpointer",
     "create_checkpointer",
+    "open_checkpointer",
 ]

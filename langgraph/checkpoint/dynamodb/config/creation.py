@@ -1,20 +1,30 @@
-"""`create_checkpointer` and `acreate_checkpointer`: from a configuration to a saver that is ready."""
+"""`create_checkpointer`, `acreate_checkpointer`, `open_checkpointer`: from a configuration to a saver that is ready."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from types import TracebackType
+from typing import Any, NoReturn, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, Source
 from langgraph.checkpoint.dynamodb.config.types import find_type
 
+Opened: TypeAlias = "BaseCheckpointSaver[Any] | None"
 
-@contextmanager
-def create_checkpointer(source: Source = None) -> Iterator[BaseCheckpointSaver[Any] | None]:
+
+def create_checkpointer(source: Source = None) -> AbstractContextManager[Opened]:
     """Give the checkpointer that is configured, ready for `invoke`; it is closed at the end.
 
     Example:
@@ -29,13 +39,108 @@ def create_checkpointer(source: Source = None) -> Iterator[BaseCheckpointSaver[A
     Args:
         source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
 
-    Yields:
-        The saver, with its `setup()` called for SQLite and Postgres; None where `enabled` is false.
+    Returns:
+        A context manager of the saver, with its `setup()` called for SQLite and Postgres; of None where `enabled` is
+        false. `open_checkpointer` gives the saver itself.
 
     Raises:
-        CheckpointerConfigurationError: Something in the configuration is unknown, missing or of the wrong type, an
-            option cannot be used, or the type's package is not installed.
+        CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
+            type, an option cannot be used, or the type's package is not installed.
     """
+    return _Checkpointer(source)
+
+
+def acreate_checkpointer(source: Source = None) -> AbstractAsyncContextManager[Opened]:
+    """Do as `create_checkpointer` does, for `ainvoke`: with LangGraph's async savers for SQLite and Postgres."""
+    return _AsyncCheckpointer(source)
+
+
+def open_checkpointer(source: Source = None) -> Opened:
+    """Give the checkpointer that is configured, for the life of the process: at module level, as on Lambda and Celery.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import open_checkpointer
+
+        graph = builder.compile(checkpointer=open_checkpointer("agent.yaml"))
+        ```
+
+    Args:
+        source: As for `create_checkpointer`.
+
+    Returns:
+        The saver, or None where `enabled` is false. It is closed when the process ends.
+
+    Raises:
+        CheckpointerConfigurationError: As for `create_checkpointer`.
+    """
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(create_checkpointer(source))
+
+
+class _Unopened:
+    """What is no saver yet, and says so to whoever takes it for one."""
+
+    _says: str
+
+    def _refuse(self) -> str:
+        return f"this is the context manager of a checkpointer, and not a checkpointer: {self._says}"
+
+    def __eq__(self, other: object) -> NoReturn:
+        # `compile` compares what it is given with None, True and False, before it says that it is of a wrong type.
+        raise TypeError(self._refuse())
+
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name}: {self._refuse()}")
+
+
+class _Checkpointer(_Unopened, AbstractContextManager[Opened]):
+    _says = (
+        "use `with create_checkpointer(...) as checkpointer:`, or at module level"
+        " `checkpointer = open_checkpointer(...)`"
+    )
+
+    def __init__(self, source: Source) -> None:
+        self._opening = _opened(source)
+
+    def __enter__(self) -> Opened:
+        return self._opening.__enter__()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self._opening.__exit__(exc_type, exc_value, traceback)
+
+
+class _AsyncCheckpointer(_Unopened, AbstractAsyncContextManager[Opened]):
+    _says = (
+        "use `async with acreate_checkpointer(...) as checkpointer:`, or at module level"
+        " `checkpointer = open_checkpointer(...)`"
+    )
+
+    def __init__(self, source: Source) -> None:
+        self._opening = _aopened(source)
+
+    async def __aenter__(self) -> Opened:
+        return await self._opening.__aenter__()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._opening.__aexit__(exc_type, exc_value, traceback)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Opened]:
     config = CheckpointerConfig.load(source)
     if not config.enabled:
         yield None
@@ -47,8 +152,7 @@ def create_checkpointer(source: Source = None) -> Iterator[BaseCheckpointSaver[A
 
 
 @asynccontextmanager
-async def acreate_checkpointer(source: Source = None) -> AsyncIterator[BaseCheckpointSaver[Any] | None]:
-    """Do as `create_checkpointer` does, for `ainvoke`: with LangGraph's async savers for SQLite and Postgres."""
+async def _aopened(source: Source) -> AsyncIterator[Opened]:
     # A file is read, and modules are imported, without keeping the event loop waiting.
     config = await asyncio.to_thread(CheckpointerConfig.load, source)
     if not config.enabled:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, SecretStr, Tag
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
+from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
 from langgraph.checkpoint.dynamodb.config.fields import (
     AllowUnencrypted,
     CacheBytes,
@@ -78,6 +80,8 @@ ClientConfig = Annotated[
 
 class DynamoDBOptions(Options):
     """The options of `DynamoDBSaver`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+
+    other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
 
     table_name: str = Field(min_length=1, description="The name or ARN of the table.")
     region_name: str | None = Field(
@@ -171,7 +175,8 @@ def _object(name: str, value: Any) -> Any:
 
 def _client_config(options: ClientConfigOptions) -> Config:
     # A configuration is to be read in no time, without the client library.
-    from botocore.config import Config  # noqa: PLC0415
+    with without_forks():
+        from botocore.config import Config  # noqa: PLC0415
 
     given = options.model_dump(exclude_none=True)
     if options.proxies is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,8 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], above: Key) -> Fau
     field = owner.model_fields.get(str(last)) if owner else None
     whole = (*above, *key)
     if detail["type"] == "extra_forbidden" and owner:
-        return Fault(whole, _unknown(str(last), owner.model_fields))
+        other_names: Mapping[str, str] = getattr(owner, "other_names", {})
+        return Fault(whole, _unknown(str(last), owner.model_fields, other_names))
     if detail["type"] == "missing" and field:
         return Fault(whole, f"is missing: {_first_letter_lower(field.description)}")
     if detail["type"] == "model_type":
@@ -79,8 +80,10 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(each)
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _unknown(name: str, known: Iterable[str], other_names: Mapping[str, str]) -> str:
     names = list(known)
+    if name in other_names:
+        return f"is unknown here; {other_names[name]}"
     close = difflib.get_close_matches(name, names, n=1)
     meant = f"did you mean {close[0]}? " if close else ""
     return f"is unknown here; {meant}there {'are ' + ', '.join(names) if names else 'is nothing to set'}"

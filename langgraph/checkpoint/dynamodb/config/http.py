@@ -99,6 +99,10 @@ class HttpOptions(Options):
     headers: dict[str, SecretStr] | None = Field(
         default=None, description="Headers of every request, by their names; never shown."
     )
+    thread_prefix: str = Field(
+        default="",
+        description="What the table has in front of every thread id, such as acme/ with a token of the tenant acme.",
+    )
     serde: Serde | None = Field(
         default=None,
         description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that makes one, as"
@@ -131,7 +135,7 @@ def _made(options: HttpOptions) -> HttpCheckpointSaver:
         OptionError: An option cannot be used.
     """
     given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
-    given["serde"] = made_serde(options.serde, options.encryption_key)
+    given["serde"] = made_serde(options.serde, options.encryption_key, is_strict=True)
     try:
         return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
 
 if TYPE_CHECKING:
@@ -93,12 +94,14 @@ def _from_file(name: str) -> bytes:
 
 def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
     # A configuration is to be read in no time, and most have nothing to ask AWS for.
-    import boto3  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    with without_forks():
+        import boto3  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
     region = arn.split(":")[3]
     try:
-        client = (session or boto3.Session()).client("secretsmanager", region_name=region)
+        with without_forks():
+            client = (session or boto3.Session()).client("secretsmanager", region_name=region)
         with closing(client):
             answer: Any = client.get_secret_value(SecretId=arn)
     except (BotoCoreError, ClientError) as error:

@@ -19,7 +19,7 @@ class SerdeOptions(Options):
     allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(split)] | None = Field(
         default=None,
         description="Types that may be made of what is stored, as module:Name, besides those that are known to be "
-        "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides.",
+        "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides, and for the type http none are.",
     )
     pickle_fallback: bool = Field(
         default=False,
@@ -33,13 +33,14 @@ Serde = Annotated[
 ]
 
 
-def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None) -> Any:
+def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None, *, is_strict: bool = False) -> Any:
     """Make the serializer that a configuration asks for; only a key in Secrets Manager takes a request.
 
     Args:
         serde: The option `serde`; None is LangGraph's own.
         key: The option `encryption_key`.
         session: The boto3 session whose credentials read a key in Secrets Manager.
+        is_strict: Whether LangGraph's own serializer makes harmless types only, unless the option names others.
 
     Returns:
         The serializer; None where nothing is asked for.
@@ -47,12 +48,19 @@ def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None) -> An
     Raises:
         OptionError: An option cannot be used.
     """
-    made = _serializer(serde) if isinstance(serde, SerdeOptions) else made_object("serde", serde)
+    if serde is None and (key is not None or is_strict):
+        serde = SerdeOptions()
+    if isinstance(serde, SerdeOptions):
+        made: Any = _serializer(serde, is_strict=is_strict)
+    else:
+        made = made_object("serde", serde)
     return made if key is None else _encrypted(key, made, session)
 
 
-def _serializer(options: SerdeOptions) -> JsonPlusSerializer:
+def _serializer(options: SerdeOptions, *, is_strict: bool) -> JsonPlusSerializer:
     names = options.allowed_msgpack_modules
+    if names is None and is_strict:
+        names = []
     if names is None:
         return JsonPlusSerializer(pickle_fallback=options.pickle_fallback)
     return JsonPlusSerializer(
@@ -68,6 +76,6 @@ def _encrypted(key: EncryptionKey, serde: Any, session: Any) -> EncryptedSeriali
         )
     secret = read_key(key, session)
     try:
-        return EncryptedSerializer.from_pycryptodome_aes(serde or JsonPlusSerializer(), key=secret)
+        return EncryptedSerializer.from_pycryptodome_aes(serde, key=secret)
     except ImportError as error:
         raise OptionError("encryption_key", "needs pycryptodome: pip install pycryptodome") from error

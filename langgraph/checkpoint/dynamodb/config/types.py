@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, ClassVar
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import BaseModel, ConfigDict
+
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 
 # Other packages register their types here; `docs/configuration.md` says how.
 ENTRY_POINT_GROUP = "langgraph_dynamodb.checkpointers"
@@ -29,6 +31,9 @@ class Options(BaseModel):
     """Base class of a type's options: what is unknown is refused, and nothing changes once it was checked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """What to give in place of options that others have."""
 
 
 class OptionError(ValueError):
@@ -74,10 +79,11 @@ def find_type(name: str) -> CheckpointerType:
     Raises:
         OptionError: What is registered under the name cannot be loaded, or is registered twice.
     """
-    if name in BUILT_IN:
-        found = import_module(BUILT_IN[name]).TYPE
-    else:
-        found = _load([each for each in _registered() if each.name == name])
+    with without_forks():
+        if name in BUILT_IN:
+            found = import_module(BUILT_IN[name]).TYPE
+        else:
+            found = _load([each for each in _registered() if each.name == name])
     if not isinstance(found, CheckpointerType):
         raise OptionError("type", f"{name} is registered as something that is no CheckpointerType")
     return found

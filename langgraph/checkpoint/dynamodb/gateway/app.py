@@ -16,22 +16,28 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, lists, metrics, wire
+from langgraph.checkpoint.dynamodb.gateway import answers, bodies, deadlines, lists, media, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
+from langgraph.checkpoint.dynamodb.gateway.capacity import rate
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
 from langgraph.checkpoint.dynamodb.gateway.description import (
     SECURITY,
+    answered,
+    answered_by_text,
     describe,
     operation,
     problem_responses,
 )
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.holding import Holding
 from langgraph.checkpoint.dynamodb.gateway.journal import Journal, answer, note
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.principals import check_right, check_threads
+from langgraph.checkpoint.dynamodb.gateway.places import Places
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
+from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -41,6 +47,8 @@ _UNGUARDED = (
     "the gateway needs authenticate=, or in its configuration one of bearer, jwt and iam; with insecure anybody on this"
     " machine may do anything"
 )
+# Well below what clients and API Gateway wait for: the last checkpoint, or thread, that is begun takes longer.
+_PART_SECONDS = 8.0
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -52,6 +60,7 @@ def create_gateway(
     limits: Limits | None = None,
     cursor_key: bytes | None = None,
     open_metrics: bool = False,
+    plain_json: bool = False,
 ) -> FastAPI:
     """Make the service that agents without AWS access keep their threads through.
 
@@ -70,10 +79,11 @@ def create_gateway(
         saver: The saver whose table is served. Its serializer is not used. It is closed when the application ends.
         authenticate: An async function of the request that gives a `Principal`, or None, which is answered by 401.
         insecure: Instead of that, let anybody do anything who asks from this machine; for development.
-        limits: What one request, and one principal, may ask for.
+        limits: What one request, one tenant and one principal may ask for.
         cursor_key: A secret of 16 bytes or more that signs cursors. All processes of one service need the same; without
             one each makes its own, and a cursor is good for the process that gave it.
         open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
+        plain_json: Whether to open what is stored without encryption, and serve it as plain JSON.
 
     Returns:
         An ASGI application.
@@ -89,7 +99,11 @@ def create_gateway(
         msg = "cursor_key is too short; give 16 random bytes or more"
         raise CheckpointerConfigurationError(msg)
     service = _Service(
-        saver, limits or Limits(), Cursors(cursor_key or secrets.token_bytes(32)), open_metrics=open_metrics
+        saver,
+        limits or Limits(),
+        Cursors(cursor_key or secrets.token_bytes(32)),
+        open_metrics=open_metrics,
+        plain_json=plain_json,
     )
     return service.application(authenticate or anybody_on_this_machine)
 
@@ -97,23 +111,46 @@ def create_gateway(
 class _Service:
     """What the endpoints share."""
 
-    def __init__(self, saver: DynamoDBSaver, limits: Limits, cursors: Cursors, *, open_metrics: bool) -> None:
+    def __init__(
+        self,
+        saver: DynamoDBSaver,
+        limits: Limits,
+        cursors: Cursors,
+        *,
+        open_metrics: bool,
+        plain_json: bool,
+    ) -> None:
         self._saver = saver
-        self._limits = limits
+        per_second, burst = rate(limits)
+        self._limits = limits.model_copy(update={"requests_per_second": per_second, "burst_requests": burst})
+        self._rates = Rates(per_second, burst)
         self._cursors = cursors
         self._open_metrics = open_metrics
-        self._operations = Operations(saver, segments_bytes_max=limits.body_bytes_max // 2)
+        self._endpoints = [each for each in ENDPOINTS if plain_json or not each.is_plain]
+        self._operations = Operations(
+            saver,
+            limits=limits,
+            segments_bytes_max=limits.body_bytes_max // 2,
+            part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
+        )
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
+        self._places = Places(limits)
+        self._holding = Holding(limits)
+        self._decoder = bodies.Decoder(limits)
 
     def application(self, authenticate: Authenticate) -> FastAPI:
         own = [
-            ("/about", self._about, {"security": SECURITY}),
-            ("/health", self._health, {}),
-            ("/ready", self._ready, {}),
-            ("/metrics", self._metrics_text, {} if self._open_metrics else {"security": SECURITY}),
+            ("/about", self._about, {"security": SECURITY, **answered(answers.About)}),
+            ("/health", self._health, answered(answers.Health)),
+            ("/ready", self._ready, answered(answers.Ready)),
+            (
+                "/metrics",
+                self._metrics_text,
+                answered_by_text(metrics.MEDIA_TYPE) | ({} if self._open_metrics else {"security": SECURITY}),
+            ),
         ]
-        posts = [(f"/checkpoints/{each.name}", each) for each in ENDPOINTS]
+        posts = [(f"/checkpoints/{each.name}", each) for each in self._endpoints]
         open_paths = (*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS
         paths = [*_OPEN_PATHS, *(path for path, _, _ in own), *(path for path, _ in posts)]
         app = FastAPI(
@@ -126,7 +163,14 @@ class _Service:
             exception_handlers={HTTPException: _unknown},
             middleware=[
                 Middleware(Journal, metrics=self._metrics, paths=paths),
-                Middleware(Admission, authenticate=authenticate, limits=self._limits, open_paths=open_paths),
+                Middleware(
+                    Admission,
+                    authenticate=authenticate,
+                    limits=self._limits,
+                    rates=self._rates,
+                    holding=self._holding,
+                    open_paths=open_paths,
+                ),
             ],
         )
         for path, handler, extra in own:
@@ -137,7 +181,7 @@ class _Service:
 
         def openapi() -> dict[str, Any]:
             if not described:
-                described.update(describe(app))
+                described.update(describe(app, self._endpoints))
             return described
 
         # As FastAPI's documentation says to extend it.
@@ -160,14 +204,39 @@ class _Service:
     async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
         principal = principal_of(request)
         check_right(principal, endpoint.right)
-        message = await bodies.read_message(request, endpoint.model, self._limits)
-        check_threads(principal, endpoint, message)
-        seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
-        run = getattr(self._operations, endpoint.attribute)
-        if isinstance(message, wire.List):
-            return await lists.answer_list(request, message, run, self._cursors, seconds)
-        # A deletion that waits for another one is not to begin when its client has long asked again.
-        return await bodies.answer(request, await asyncio.wait_for(run(message), seconds))
+        with self._holding.request(principal) as held:
+            # Whoever sends slowly keeps nobody from working.
+            body = await bodies.receive(request, self._limits, held)
+            async with self._places.place(principal):
+                message = await self._decoder.message(body, endpoint.model, held)
+                check_threads(principal, endpoint, message)
+                seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
+                run = getattr(self._operations, endpoint.attribute)
+                if not isinstance(message, wire.List):
+                    running = (
+                        lists.answer_page(request, message, run, self._cursors)
+                        if isinstance(message, wire.ListPlain)
+                        else run(message)
+                    )
+                    # A deletion that waits for another one is not to begin when its client has long asked again.
+                    document = await asyncio.wait_for(running, seconds)
+                    return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
+
+            def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
+                return self._in_turns(principal, run(asked))
+
+            return await lists.answer_list(request, message, listing, self._cursors, seconds)
+
+    async def _in_turns(
+        self, principal: Principal, documents: AsyncIterator[dict[str, Any]]
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Give documents, each made in a place of its own: none is kept while a reader takes its time."""
+        while True:
+            async with self._places.place(principal):
+                document = await anext(documents, None)
+            if document is None:
+                return
+            yield document
 
     async def _about(self, _request: Request) -> Response:
         return _json(

@@ -34,14 +34,29 @@ async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
     """Let anybody do anything who asks from this machine, by an address of this machine: for development.
 
     Raises:
-        ProblemError: The request came from elsewhere, or by a name that a web page may have made up.
+        ProblemError: The request came from elsewhere, through a proxy, or by a name that a web page may have made up.
     """
+    if _is_forwarded(request):
+        raise forbidden(
+            "the gateway runs with insecure, and this request came through a proxy, which anybody may have asked;"
+            " configure who may ask (bearer, jwt or iam), or ask the gateway itself"
+        )
     host = request.client.host if request.client else ""
     if not (is_of_this_machine(host) and is_of_this_machine(request.url.hostname or "")):
         raise forbidden(
             "the gateway runs with insecure, which is for clients on its own machine, at localhost"
         )
     return _ANYBODY
+
+
+def _is_forwarded(request: HTTPConnection) -> bool:
+    """Whether a proxy on this machine passes on what somebody else asks; its own address says nothing of that."""
+    names_a_proxy = any(
+        each in ("forwarded", "via", "x-real-ip") or each.startswith("x-forwarded-")
+        for each in request.headers
+    )
+    # nginx adds no header by default, but it speaks HTTP/1.0, which no client of ours does.
+    return names_a_proxy or request.scope.get("http_version") == "1.0"
 
 
 def is_of_this_machine(host: str) -> bool:

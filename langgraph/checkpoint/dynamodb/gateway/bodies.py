@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
+from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb.gateway.compression import Inflow, Outflow, chosen_encoding, too_large
-from langgraph.checkpoint.dynamodb.gateway.extents import check_items
+from langgraph.checkpoint.dynamodb.gateway.compression import (
+    Outflow,
+    chosen_encoding,
+    content_encoding,
+    decompressed,
+    too_large,
+)
+from langgraph.checkpoint.dynamodb.gateway.extents import NAME_CHARACTERS_MAX, check_items
+from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
+from langgraph.checkpoint.dynamodb.gateway.pace import Pace
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
@@ -21,33 +33,68 @@ from langgraph.checkpoint.dynamodb.gateway.wire import Message
 _THREADED_BYTES = 64 << 10
 # What is smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10
-# So many mistakes of a request are named.
+# So many mistakes of a request are named. Describing one takes microseconds, and a body of a hundred bytes can have a
+# hundred thousand, so beyond some they are only counted.
 _MISTAKES_MAX = 5
+_MISTAKES_DESCRIBED_MAX = 1000
 
 
-async def read_message(request: Request, model: type[Message], limits: Limits) -> Message:
-    """Read the message that a request's body is.
+@dataclass(frozen=True)
+class Body:
+    """A body as it came: it is decompressed and decoded once its request has a place."""
+
+    data: bytes
+    encoding: str
+    media: Media
+
+
+async def receive(request: Request, limits: Limits, held: Held) -> Body:
+    """Receive a request's body.
 
     Raises:
-        ProblemError: It is none, or over a limit.
+        ProblemError: It is too large, or cannot be a message, by its headers; or there is no room for it.
+        TimeoutError: It comes too slowly.
     """
     media = media_of_body(request.headers.get("content-type", ""))
     media_of_answer(request.headers.get("accept", ""), media)
-    body = await _read(request, limits)
-    if len(body) < _THREADED_BYTES:
-        return _message(body, media, model, limits)
-    return await to_thread.run_sync(_message, body, media, model, limits)
-
-
-async def _read(request: Request, limits: Limits) -> bytes:
+    encoding = content_encoding(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
         raise too_large(limits.body_bytes_max)
-    encoding = request.headers.get("content-encoding", "")
-    inflow = Inflow(encoding, limits.body_bytes_max, limits.decompressed_bytes_max)
-    async for data in request.stream():
-        inflow.add(data)
-    return inflow.content()
+    data, pace, pieces = bytearray(), Pace(limits), aiter(request.stream())
+    while (piece := await pace.wait_for(anext(pieces, None))) is not None:
+        if len(data) + len(piece) > limits.body_bytes_max:
+            raise too_large(limits.body_bytes_max)
+        held.add(len(piece))
+        pace.moved(len(piece))
+        data += piece
+    return Body(bytes(data), encoding, media)
+
+
+class Decoder:
+    """Makes messages of bodies: one large body at a time, since each takes several times its size in memory."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Take the limits."""
+        self._limits = limits
+        self._limiter = CapacityLimiter(1)
+
+    async def message(self, body: Body, model: type[Message], held: Held) -> Message:
+        """Make the message that a body is.
+
+        Raises:
+            ProblemError: It is none, or over a limit; or there is no room for it.
+        """
+        if not body.encoding and len(body.data) < _THREADED_BYTES:
+            return _message(body.data, body.media, model, self._limits)
+        content, message = await to_thread.run_sync(self._decoded, body, model, limiter=self._limiter)
+        if body.encoding:
+            held.add(len(content))
+        return message
+
+    def _decoded(self, body: Body, model: type[Message]) -> tuple[bytes, Message]:
+        content = decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
+        return content, _message(content, body.media, model, self._limits)
 
 
 def _message(body: bytes, media: Media, model: type[Message], limits: Limits) -> Message:
@@ -60,19 +107,23 @@ def _message(body: bytes, media: Media, model: type[Message], limits: Limits) ->
 
 
 def _mistakes(error: ValidationError) -> str:
+    if error.error_count() > _MISTAKES_DESCRIBED_MAX:
+        return f"the body has {error.error_count():,} mistakes; compare it with /openapi.json"
     # What was given may be a state, so it is not even asked for.
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [
-        f"{'.'.join(map(str, each['loc'])) or 'the body'}: {each['msg']}" for each in found[:_MISTAKES_MAX]
-    ]
+    named = [f"{_place(each['loc']) or 'the body'}: {each['msg']}" for each in found[:_MISTAKES_MAX]]
     return "; ".join(named) + (
         f"; and {len(found) - _MISTAKES_MAX} more" if len(found) > _MISTAKES_MAX else ""
     )
 
 
-async def answer(request: Request, document: Any) -> Response:
-    """Return the answer that a document is."""
-    media = _media(request)
+def _place(loc: Iterable[int | str]) -> str:
+    return ".".join(str(each)[:NAME_CHARACTERS_MAX] for each in loc)
+
+
+async def answer(request: Request, document: Any, media: Media | None = None) -> Response:
+    """Return the answer that a document is, in an encoding of its own or in the one that is asked for."""
+    media = media or _media(request)
     body = media.encode(document)
     headers = {"Vary": "Accept, Accept-Encoding"}
     encoding = chosen_encoding(request.headers.get("accept-encoding", ""))
@@ -90,12 +141,25 @@ def stream(request: Request, documents: AsyncIterator[Any]) -> Response:
     if encoding is not None:
         headers["Content-Encoding"] = encoding
     content = _pieces(media, None if encoding is None else Outflow(encoding), documents)
-    return StreamingResponse(content, media_type=media.stream_name, headers=headers)
+    return _Stream(content, media_type=media.stream_name, headers=headers)
+
+
+class _Stream(StreamingResponse):
+    """Ends what makes the answer as soon as its reader has gone, and not when Python happens to clean up."""
+
+    def __init__(self, content: AsyncGenerator[bytes, None], **options: Any) -> None:
+        super().__init__(content, **options)
+        self._content = content
+
+    @override
+    async def stream_response(self, send: Send) -> None:
+        async with aclosing(self._content):
+            await super().stream_response(send)
 
 
 async def _pieces(
     media: Media, outflow: Outflow | None, documents: AsyncIterator[Any]
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     async for document in documents:
         piece = media.framed(media.encode(document))
         yield piece if outflow is None else await _compressed(outflow, piece, is_last=False)

@@ -45,72 +45,50 @@ _DECOMPRESSORS: Mapping[str, Callable[[], Decompressor]] = {
 ENCODINGS = tuple(_DECOMPRESSORS)
 
 
-class Inflow:
-    """A body as it comes in: decompressed where it is compressed, and never larger than it may be."""
+def content_encoding(header: str) -> str:
+    """The encoding that a Content-Encoding header names; the empty text is none.
 
-    def __init__(self, encoding: str, sent_bytes_max: int, bytes_max: int) -> None:
-        """Take the value of Content-Encoding, and how many bytes are allowed before and after.
+    Raises:
+        ProblemError: The encoding is unknown, or there are several.
+    """
+    name = header.strip().lower()
+    if name not in ("", "identity", *ENCODINGS):
+        says = f"Content-Encoding has to be one of {', '.join(ENCODINGS)}, or not there"
+        raise ProblemError(415, says, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
+    return "" if name == "identity" else name
 
-        Raises:
-            ProblemError: The encoding is unknown, or there are several.
-        """
-        name = encoding.strip().lower()
-        if name not in ("", "identity", *_DECOMPRESSORS):
-            says = f"Content-Encoding has to be one of {', '.join(ENCODINGS)}, or not there"
-            raise ProblemError(415, says, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
-        self._decompressor = _DECOMPRESSORS[name]() if name in _DECOMPRESSORS else None
-        self._sent_bytes_max = sent_bytes_max
-        self._bytes_max = bytes_max
-        self._sent_bytes = 0
-        self._content = bytearray()
 
-    def add(self, data: bytes) -> None:
-        """Take the next bytes.
+def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    """Decompress a whole body, and stop where it becomes larger than it may be.
 
-        Raises:
-            ProblemError: There are too many, before or after decompression, or they are not compressed as was said.
-        """
-        self._sent_bytes += len(data)
-        if self._sent_bytes > self._sent_bytes_max:
-            raise too_large(self._sent_bytes_max)
-        self._content += data if self._decompressor is None else self._decompressed(self._decompressor, data)
-        if len(self._content) > self._bytes_max:
-            msg = f"the body is over {self._bytes_max:,} bytes once it is decompressed; send it in parts"
-            raise ProblemError(413, msg)
+    Raises:
+        ProblemError: It is too large, not complete, or not compressed as its encoding says.
+    """
+    # One byte more than is allowed tells that there is more.
+    content = _decompressed(data, encoding, bytes_max + 1) if encoding else data
+    if len(content) > bytes_max:
+        msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send it in parts"
+        raise ProblemError(413, msg)
+    return content
 
-    def content(self) -> bytes:
-        """Return the whole body.
 
-        Raises:
-            ProblemError: What was compressed is not complete.
-        """
-        if self._decompressor is not None and not self._decompressor.eof:
-            raise ProblemError(400, "the compressed body is not complete")
-        return bytes(self._content)
-
-    def _decompressed(self, decompressor: Decompressor, data: bytes) -> bytes:
-        if not data:
-            return b""
-        if decompressor.eof:
-            raise _trailing()
-        try:
-            # One byte more than is allowed tells that there is more; so nothing is ever left over.
-            piece = decompressor.decompress(data, self._bytes_max - len(self._content) + 1)
-        except (zlib.error, zstd.ZstdError):
-            msg = "the body is not compressed as its Content-Encoding says, or with too large a window"
-            raise ProblemError(400, msg) from None
-        if decompressor.unused_data:
-            raise _trailing()
-        return piece
+def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    decompressor = _DECOMPRESSORS[encoding]()
+    try:
+        content = decompressor.decompress(data, bytes_max)
+    except (zlib.error, zstd.ZstdError):
+        msg = "the body is not compressed as its Content-Encoding says, or with too large a window"
+        raise ProblemError(400, msg) from None
+    if decompressor.unused_data:
+        raise ProblemError(400, "something follows the end of the compressed body")
+    if not decompressor.eof and len(content) < bytes_max:
+        raise ProblemError(400, "the compressed body is not complete")
+    return content
 
 
 def too_large(bytes_max: int) -> ProblemError:
     """The problem of a body that is too large as it is sent."""
     return ProblemError(413, f"the body is over {bytes_max:,} bytes; send it in parts")
-
-
-def _trailing() -> ProblemError:
-    return ProblemError(400, "something follows the end of the compressed body")
 
 
 class Outflow:

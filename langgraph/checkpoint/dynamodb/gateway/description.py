@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from langgraph.checkpoint.dynamodb.gateway import media, problems
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway import answers, media, problems
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.wire import List
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -63,29 +65,54 @@ def problem_responses() -> dict[int | str, dict[str, Any]]:
 
 def operation(endpoint: Endpoint) -> dict[str, Any]:
     """What an endpoint's operation has beyond its path."""
-    schema = {"$ref": _REFERENCES.format(model=endpoint.model.__name__)}
     is_stream = endpoint.model is List
-    names = [each.stream_name if is_stream else each.name for each in media.MEDIA]
-    answer = {"schema": {"type": "object"}}
+    encodings = (media.JSON,) if endpoint.is_plain else media.MEDIA
+    names = [each.stream_name if is_stream else each.name for each in encodings]
+    answer = {"schema": _reference(endpoint.answer)}
     return {
         "description": f"Needs the right to {endpoint.right}.",
         "security": SECURITY,
         "requestBody": {
             "required": True,
-            "content": {each.name: {"schema": schema} for each in media.MEDIA},
+            "content": {each.name: {"schema": _reference(endpoint.model)} for each in media.MEDIA},
         },
         "responses": {"200": {"description": "Done.", "content": dict.fromkeys(names, answer)}},
     }
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document of an application."""
+def answered(model: type[BaseModel]) -> dict[str, Any]:
+    """What an operation answers by a document of the service itself."""
+    content = {media.JSON.name: {"schema": _reference(model)}}
+    return {"responses": {"200": {"description": "Done.", "content": content}}}
+
+
+def answered_by_text(media_type: str) -> dict[str, Any]:
+    """What an operation answers by text."""
+    content = {media_type: {"schema": {"type": "string"}}}
+    return {"responses": {"200": {"description": "Done.", "content": content}}}
+
+
+def _reference(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REFERENCES.format(model=model.__name__)}
+
+
+def _models(endpoints: Iterable[Endpoint]) -> list[type[BaseModel]]:
+    of_endpoints = [model for each in endpoints for model in (each.model, each.answer)]
+    return list(dict.fromkeys([*of_endpoints, answers.About, answers.Health, answers.Ready]))
+
+
+def describe(app: FastAPI, endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """Return the OpenAPI document of an application that serves these endpoints."""
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     _, definitions = models_json_schema(
-        [(each.model, "validation") for each in ENDPOINTS], ref_template=_REFERENCES
+        [(each, "validation") for each in _models(endpoints)], ref_template=_REFERENCES
     )
+    # FastAPI takes any answer that it does not make for one in JSON, of which it knows nothing.
+    for path in ("/metrics", "/checkpoints/list"):
+        [described] = document["paths"][path].values()
+        del described["responses"]["200"]["content"][media.JSON.name]
     components = document.setdefault("components", {})
     components["schemas"] = {**components.get("schemas", {}), **definitions["$defs"], "Problem": _PROBLEM}
     components["securitySchemes"] = _SCHEMES

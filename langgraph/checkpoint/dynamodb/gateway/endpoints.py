@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from langgraph.checkpoint.dynamodb.gateway import wire
+from pydantic import BaseModel
+
+from langgraph.checkpoint.dynamodb.gateway import answers, wire
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -17,9 +19,13 @@ class Endpoint:
 
     name: str
     model: type[wire.Message]
+    answer: type[BaseModel]
+    """One document of it, where it is a stream."""
     right: Right
     threads: Callable[[Any], Iterable[str | None]]
     """Every thread that a request names; None stands for all threads."""
+    is_plain: bool = False
+    """Whether it opens what is stored, so that it is there only where the service is configured to do that."""
 
     @property
     def attribute(self) -> str:
@@ -29,10 +35,6 @@ class Endpoint:
 
 def _thread(request: Any) -> Iterable[str | None]:
     return (request.thread_id,)
-
-
-def _held(request: wire.PutWithWrites) -> Iterable[str | None]:
-    return (request.put.thread_id, *(each.thread_id for each in request.writes))
 
 
 def _source_and_target(request: wire.CopyThread) -> Iterable[str | None]:
@@ -48,16 +50,19 @@ def _all(_request: Any) -> Iterable[str | None]:
 
 
 ENDPOINTS = (
-    Endpoint("get-tuple", wire.GetTuple, "read", _thread),
-    Endpoint("get-segments", wire.GetSegments, "read", _thread),
-    Endpoint("list", wire.List, "read", _listed),
-    Endpoint("delta-channel-history", wire.DeltaChannelHistory, "read", _thread),
-    Endpoint("put", wire.Put, "write", _thread),
-    Endpoint("put-writes", wire.PutWrites, "write", _thread),
-    Endpoint("put-segments", wire.PutSegments, "write", _thread),
-    Endpoint("put-with-writes", wire.PutWithWrites, "write", _held),
-    Endpoint("delete-thread", wire.DeleteThread, "administer", _thread),
-    Endpoint("delete-for-runs", wire.DeleteForRuns, "administer", _all),
-    Endpoint("copy-thread", wire.CopyThread, "administer", _source_and_target),
-    Endpoint("prune", wire.Prune, "administer", lambda request: request.thread_ids),
+    Endpoint("get-tuple", wire.GetTuple, answers.GetTupleAnswer, "read", _thread),
+    Endpoint("get-segments", wire.GetSegments, answers.GetSegmentsAnswer, "read", _thread),
+    Endpoint("list", wire.List, answers.ListDocument, "read", _listed),
+    Endpoint(
+        "delta-channel-history", wire.DeltaChannelHistory, answers.DeltaChannelHistoryAnswer, "read", _thread
+    ),
+    Endpoint("get-plain", wire.GetPlain, answers.GetPlainAnswer, "read", _thread, is_plain=True),
+    Endpoint("list-plain", wire.ListPlain, answers.ListPlainAnswer, "read", _thread, is_plain=True),
+    Endpoint("put", wire.Put, answers.PutAnswer, "write", _thread),
+    Endpoint("put-writes", wire.PutWrites, answers.PutWritesAnswer, "write", _thread),
+    Endpoint("put-segments", wire.PutSegments, answers.PutSegmentsAnswer, "write", _thread),
+    Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", _thread),
+    Endpoint("delete-for-runs", wire.DeleteForRuns, answers.Done, "administer", _all),
+    Endpoint("copy-thread", wire.CopyThread, answers.CopyThreadAnswer, "administer", _source_and_target),
+    Endpoint("prune", wire.Prune, answers.PruneAnswer, "administer", lambda request: request.thread_ids),
 )

@@ -5,39 +5,38 @@ A byte of msgpack can become a list of 56 bytes in memory, so a small body can b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
-# A backslash takes what follows with it, so a quotation mark that is found is one.
-_MARKS = re.compile(rb'\\.|["\[\]{},]', re.DOTALL)
+# A key of the body that is quoted in an answer is cut to this length: a client may choose one of 16 MiB.
+NAME_CHARACTERS_MAX = 100
+
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_OTHER_MARKS = bytes(set(range(256)) - _STEPS.keys())
 
 
 def check_json(body: bytes, limits: Limits) -> None:
-    """Refuse JSON text that is too deep or has too many values; whether it is JSON, its parser says.
+    """Refuse JSON text that is too deep or has too many values; its parser says whether it is JSON.
+
+    Every pass over the body runs in C. Only what `values_max` bounds is walked one by one.
 
     Raises:
-        ProblemError: It is.
+        ProblemError: The text is over a limit, or closes what it never opened.
     """
-    depth, values, in_text = 0, 1, False
-    for match in _MARKS.finditer(body):
-        mark = match[0]
-        if mark == b'"':
-            in_text = not in_text
-        elif in_text or mark[:1] == b"\\":
-            continue
-        elif mark in b"[{":
-            depth += 1
-            # Its first value is in it, where it has any.
-            values += 1
-        elif mark in b"]}":
-            depth -= 1
-        else:
-            values += 1
-        _check(depth, values, limits)
+    # A backslash takes the next character with it. Without both, each quotation mark begins or ends a text.
+    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    _check_values(unescaped.count(b'"') // 2, limits.values_max)
+    outside = b"".join(unescaped.split(b'"')[::2])
+    opened, closed = (sum(map(outside.count, marks)) for marks in ((b"[", b"{"), (b"]", b"}")))
+    _check_values(1 + opened + outside.count(b",") + outside.count(b":"), limits.values_max)
+    if closed > opened:
+        raise ProblemError(400, "the body is not JSON: it closes more lists and mappings than it opens")
+    brackets = outside.translate(None, _OTHER_MARKS)
+    _check_depth(max(accumulate(map(_STEPS.__getitem__, brackets)), default=0), limits.nesting_max)
 
 
 def check_msgpack(body: bytes, limits: Limits) -> None:
@@ -45,6 +44,15 @@ def check_msgpack(body: bytes, limits: Limits) -> None:
 
     Raises:
         ProblemError: It is.
+    """
+    count_msgpack(body, limits.nesting_max, limits.values_max)
+
+
+def count_msgpack(body: bytes, nesting_max: int, values_max: int) -> int:
+    """Return how many values msgpack has; what is inside an extension does not count.
+
+    Raises:
+        ProblemError: It is too deep, has too many, or is followed by something.
     """
     # How many values are still to come in each of the containers that are open.
     open_: list[int] = []
@@ -63,7 +71,9 @@ def check_msgpack(body: bytes, limits: Limits) -> None:
         position += 1 + size
         if inner is not None:
             open_.append(inner)
-        _check(len(open_), values, limits)
+        _check_depth(len(open_), nesting_max)
+        _check_values(values, values_max)
+    return values
 
 
 def _msgpack_extent(kind: int, body: bytes, at: int) -> tuple[int | None, int]:
@@ -125,28 +135,26 @@ def check_items(document: Any, limits: Limits) -> None:
     Raises:
         ProblemError: It has; the message names the list.
     """
-    for name, size in _sizes(document):
+    for name, size in _sizes(document) if isinstance(document, (dict, list)) else ():
         if size > limits.items_max:
-            msg = f"{name} has {size:,} items, and {limits.items_max:,} are allowed; send them in several requests"
-            raise ProblemError(413, msg)
+            says = f"has {size:,} items, and {limits.items_max:,} are allowed; send them in several requests"
+            raise ProblemError(413, f"{name[:NAME_CHARACTERS_MAX]} {says}")
 
 
 def _sizes(document: Any) -> Iterator[tuple[str, int]]:
     found = [("the body", document)]
     while found:
         name, value = found.pop()
-        if isinstance(value, dict):
-            yield name, len(value)
-            found.extend((str(key), each) for key, each in value.items())
-        elif isinstance(value, list):
-            yield name, len(value)
-            found.extend((name, each) for each in value)
+        yield name, len(value)
+        inner = value.items() if isinstance(value, dict) else ((name, each) for each in value)
+        found.extend((key, each) for key, each in inner if each and isinstance(each, (dict, list)))
 
 
-def _check(depth: int, values: int, limits: Limits) -> None:
-    if depth > limits.nesting_max:
-        raise ProblemError(400, f"the body is nested deeper than {limits.nesting_max} lists and mappings")
-    if values > limits.values_max:
-        raise ProblemError(
-            413, f"the body has more than {limits.values_max:,} values; send it in several requests"
-        )
+def _check_depth(depth: int, nesting_max: int) -> None:
+    if depth > nesting_max:
+        raise ProblemError(400, f"the body is nested deeper than {nesting_max} lists and mappings")
+
+
+def _check_values(values: int, values_max: int) -> None:
+    if values > values_max:
+        raise ProblemError(413, f"the body has more than {values_max:,} values; send it in several requests")

@@ -54,7 +54,7 @@ class JsonWebTokens:
         """Give the principal of a request's token; None where there is none, or it is not valid.
 
         Raises:
-            ProblemError: The issuer's keys cannot be had.
+            ProblemError: The issuer's keys cannot be had, or may have changed since they were fetched.
         """
         token = bearer_token(request)
         # Random tokens have no dots, and are none of ours.
@@ -62,7 +62,7 @@ class JsonWebTokens:
             return None
         try:
             claims = await self._verified(token)
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, RecursionError) as error:
             # The reason is for the operator: a stranger is not told how near they were.
             logger.info("a token was refused: %s", type(error).__name__)
             return None

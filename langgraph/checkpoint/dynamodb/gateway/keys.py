@@ -12,14 +12,14 @@ import jwt
 from anyio import to_thread
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.problems import RETRY_AFTER_SECONDS, ProblemError
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
 logger = logging.getLogger(__name__)
 
 # A key that the issuer has withdrawn is accepted for so long.
 _FRESH_SECONDS = 300
-# Fetched again for a key that is not known, or after it failed, once in this time.
-_PAUSE_SECONDS = 30
+# Fetched again for a key that is not known, or after it failed, once in this time, however many strangers make up keys.
+_PAUSE_SECONDS = 10
 # While the issuer does not answer, what was fetched last goes on to count, for a day.
 _KEPT_SECONDS = 24 * 60 * 60
 _TIMEOUT_SECONDS = 5
@@ -41,22 +41,36 @@ class KeySet:
         self._clock = clock
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._fetched_at = self._tried_at = float("-inf")
+        # When the fetch began that these keys come from.
+        self._asked_at = float("-inf")
         self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str | None) -> jwt.PyJWK | None:
-        """Return the key of an id; None where the issuer has none.
+        """Return the key of an id; None if the issuer does not have it.
+
+        None is certain: the keys were fetched after the request came. A client gives up on a 401, so until somebody may
+        ask the issuer again, a key that it may have published since is answered by 503.
 
         Raises:
-            ProblemError: The keys cannot be had; a 503.
+            ProblemError: The keys cannot be had, or may have changed since; a 503 that says when to come again.
         """
+        came_at = self._clock()
         # Whoever has a key that was good a moment ago does not wait for others.
         if self._is_due(key_id) and not (key_id in self._keys and self._fetching.locked()):
             async with self._fetching:
                 await self._refresh(key_id)
         if self._clock() - self._fetched_at > _KEPT_SECONDS:
-            msg = "the keys that tokens are verified with cannot be fetched; send the request again"
-            raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
-        return self._keys.get(key_id)
+            raise self._unsettled("the keys that tokens are verified with cannot be fetched")
+        found = self._keys.get(key_id)
+        if found is None and self._asked_at < came_at:
+            raise self._unsettled("the token's key is not known yet")
+        return found
+
+    def _unsettled(self, says: str) -> ProblemError:
+        retry_seconds = self._tried_at + _PAUSE_SECONDS - self._clock()
+        return ProblemError(
+            503, f"{says}; send the request again", CheckpointerError, retry_seconds=retry_seconds
+        )
 
     def _is_due(self, key_id: str | None) -> bool:
         now = self._clock()
@@ -67,6 +81,7 @@ class KeySet:
         if not self._is_due(key_id):
             # Somebody else has asked meanwhile.
             return
+        asked_at = self._clock()
         try:
             found = await to_thread.run_sync(self._fetch)
             keys = jwt.PyJWKSet.from_dict(dict(found)).keys
@@ -74,7 +89,7 @@ class KeySet:
             logger.warning("the keys that tokens are verified with cannot be fetched: %s", error)
         else:
             self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
-            self._fetched_at = self._clock()
+            self._fetched_at, self._asked_at = self._clock(), asked_at
         finally:
             # Not before: who comes meanwhile waits for these keys.
             self._tried_at = self._clock()

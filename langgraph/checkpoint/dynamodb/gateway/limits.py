@@ -28,17 +28,26 @@ class Limits(Options):
     )
     request_seconds_max: Seconds = Field(
         default=50,
-        description="How long a request may take, and how long each part of an answer may wait for its reader.",
+        description="How long a request may take until its answer begins, and each document of a list.",
     )
-    requests_per_second: Seconds = Field(
-        default=500,
-        description="How many requests a principal may make per second, on average, of each process.",
+    stall_seconds_max: Seconds = Field(
+        default=30,
+        description="How long a body that comes, or an answer that is read, may stand still; what moves earns time.",
     )
-    burst_requests: Positive = Field(
-        default=1000, description="How many requests a principal that was idle may make at once."
+    bytes_per_second_min: Positive = Field(
+        default=16 << 10, description="How many bytes have to move to earn a second."
+    )
+    requests_per_second: Seconds | None = Field(
+        default=None,
+        description="How many requests a tenant may make per second, on average, of each process, and one principal of"
+        " it three quarters of that; by default what a process of this machine can serve, measured at start.",
+    )
+    burst_requests: Positive | None = Field(
+        default=None,
+        description="How many requests a tenant that was idle may make at once; by default twice its rate.",
     )
     in_flight_max: Positive = Field(
-        default=64, description="How many requests a process serves at a time; others wait for their turn."
+        default=64, description="How many requests a process works on at a time; others wait for their turn."
     )
     waiting_max: Positive = Field(
         default=1000, description="How many requests may wait; those who have most of them are refused first."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb.gateway.bodies import stream
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
 from langgraph.checkpoint.dynamodb.gateway.journal import note
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.wire import List
+from langgraph.checkpoint.dynamodb.gateway.wire import List, ListPlain, Message
 
 _CURSOR = "cursor"
 
@@ -61,6 +61,23 @@ async def answer_list(
     return stream(connection, rest())
 
 
+async def answer_page(
+    connection: Request,
+    request: ListPlain,
+    run: Callable[[ListPlain], Awaitable[dict[str, Any]]],
+    cursors: Cursors,
+) -> dict[str, Any]:
+    """Return the document that a page of a list is.
+
+    Raises:
+        ProblemError: The cursor was not made for this principal and this request.
+    """
+    principal = principal_of(connection)
+    position = None if request.cursor is None else cursors.open(request.cursor, principal, request)
+    document = await run(request.model_copy(update={_CURSOR: position}))
+    return _sealed(document, principal, request, cursors)
+
+
 def _is_filtered(request: List, principal: Principal) -> bool:
     return request.thread_id is None and principal.tenant is not None
 
@@ -70,25 +87,27 @@ async def _of_tenant(
 ) -> AsyncIterator[dict[str, Any]]:
     """Leave out what is of other tenants, and say where to go on once the tenant has what it asked for.
 
-    The position in a list of all threads is the number of checkpoints before it.
+    The position in a list of all threads is the number of checkpoints before it. There is one only if the tenant has
+    more: otherwise it would tell that others have.
     """
-    left = limit
+    left, end = limit, position
     async for document in documents:
         if set(document) <= {_CURSOR}:
             yield document
             return
-        if left == 0:
-            yield {_CURSOR: str(position)}
-            return
-        position += 1
         # What names no thread is an error, and shown to nobody.
         if principal.owns(document["thread_id"]):
+            if left == 0:
+                yield {_CURSOR: str(end)}
+                return
             yield document
             left = None if left is None else left - 1
+            end = position + 1
+        position += 1
 
 
 def _sealed(
-    document: dict[str, Any], principal: Principal, request: List, cursors: Cursors
+    document: dict[str, Any], principal: Principal, request: Message, cursors: Cursors
 ) -> dict[str, Any]:
     position = document.get(_CURSOR)
     return document if position is None else document | {_CURSOR: cursors.seal(position, principal, request)}

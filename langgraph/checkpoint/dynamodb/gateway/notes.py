@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
@@ -12,25 +11,26 @@ from langgraph.checkpoint.dynamodb.gateway import wire
 
 
 def memory_of(shared: Memory, at: Partition, note: wire.ThreadNote | None) -> Memory:
-    """A memory that has what the client knows, and of the service's own only whether the table is shared."""
-    memory = Memory(sys.maxsize)
-    memory.is_shared = shared.is_shared
+    """Return a memory that has what the client knows, and of the service's own what it has found out of the table."""
+    memory = Memory(sys.maxsize, shared.facts)
     if note is not None:
         known = memory.remember_thread(at.root, note.epoch, note.ttl_seconds)
-        if note.entered:
-            memory.remember_namespace(at.root, known, at.namespace, note.entered_until)
+        if note.registered:
+            memory.remember_namespace(at.root, known, at.namespace, note.registered_until)
     return memory
 
 
-def note_of(memory: Memory, at: Partition) -> dict[str, Any] | None:
-    """What the client is to know of the thread from now on."""
-    thread = memory.thread(at.root)
-    return None if thread is None else _note(thread, at.namespace)
+def thread_of(note: wire.ThreadNote | None) -> ThreadEntry | None:
+    """Return the thread that a client names."""
+    return None if note is None else ThreadEntry(note.epoch, note.ttl_seconds)
 
 
-def _note(thread: ThreadEntry, namespace: str) -> dict[str, Any]:
-    note = {"epoch": thread.epoch, "ttl_seconds": thread.ttl_seconds}
-    entered: Mapping[str, int | None] = thread.namespaces
-    if namespace in entered:
-        note |= {"entered": True, "entered_until": entered[namespace]}
+def note_of(memory: Memory, at: Partition, thread: ThreadEntry | None) -> dict[str, Any] | None:
+    """Return what the client has to know of a thread from now on."""
+    if thread is None:
+        return None
+    note: dict[str, Any] = {"epoch": thread.epoch, "ttl_seconds": thread.ttl_seconds}
+    known = memory.namespaces(at.root, thread.epoch)
+    if at.namespace in known:
+        note |= {"registered": True, "registered_until": known[at.namespace]}
     return note

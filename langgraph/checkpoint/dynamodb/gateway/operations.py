@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import replace
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -11,38 +13,40 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.expiry import Expiry
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
-    ATTEMPTS_MAX,
     BATCH_GET_ITEMS_MAX,
     INDEX_GROUP,
     SEGMENT_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
-from langgraph.checkpoint.dynamodb._operations.access import DirectAccess
-from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head, commit
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_ids
+from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
 from langgraph.checkpoint.dynamodb._operations.commit_writes import (
     Outcome,
     TaskWrites,
     commit_writes,
-    expiries_of,
 )
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.copy import Progress, copy_part
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
-from langgraph.checkpoint.dynamodb._operations.draft import Needs, store_needs
+from langgraph.checkpoint.dynamodb._operations.draft import Needs, UnlistedExpiryError, store_needs
 from langgraph.checkpoint.dynamodb._operations.get import read_checkpoint
 from langgraph.checkpoint.dynamodb._operations.list import select
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, find, load, segment_items
-from langgraph.checkpoint.dynamodb._operations.threads import lasting, lives_shorter, outliving, take_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, read_thread
+from langgraph.checkpoint.dynamodb._operations.unserved import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._runtime.memory import Lifetime
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
-from langgraph.checkpoint.dynamodb.gateway.notes import memory_of, note_of
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.notes import memory_of, note_of, thread_of
+from langgraph.checkpoint.dynamodb.gateway.plain import PlainCheckpoint, Room
 from langgraph.checkpoint.dynamodb.gateway.sealed import SealedCodec
 from langgraph.checkpoint.dynamodb.gateway.stored import (
     check_metadata,
@@ -53,6 +57,7 @@ from langgraph.checkpoint.dynamodb.gateway.stored import (
     sealed,
     stored_segment_document,
 )
+from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 T = TypeVar("T")
@@ -66,13 +71,24 @@ class Operations:
     The documents are those of docs/gateway.md.
     """
 
-    def __init__(self, saver: DynamoDBSaver, *, segments_bytes_max: int) -> None:
-        """Take the saver whose table is served, and how many bytes of segments one answer may have."""
+    def __init__(
+        self, saver: DynamoDBSaver, *, limits: Limits, segments_bytes_max: int, part_seconds: float
+    ) -> None:
+        """Take the saver whose table is served, and how much one request may do.
+
+        Args:
+            saver: The saver.
+            limits: How deep plain JSON may be, and how many values it may have.
+            segments_bytes_max: How many bytes of segments one answer may have.
+            part_seconds: After how long a copy, or a prune of many threads, is left for the next request.
+        """
         self._table = saver._table
         self._codec = saver._codec
         self._driver = saver._async
         self._sealed = SealedCodec(JsonPlusSerializer(), bytes_max=self._codec.bytes_max)
+        self._limits = limits
         self._segments_bytes_max = segments_bytes_max
+        self._part_seconds = part_seconds
 
     # Reading
 
@@ -81,10 +97,8 @@ class Operations:
         at = _namespace(request)
         table = self._table_of(at, request.thread)
         loader = {"none": _load_nothing, "checked": load}.get(request.segments, self._loader(request.held))
-        found = await self._run(
-            table, read_checkpoint(table, self._sealed, at, request.checkpoint_id, loader)
-        )
-        document: Document = {"checkpoint": None, "thread": note_of(table.memory, at)}
+        found = await self._run(read_checkpoint(table, self._sealed, at, request.checkpoint_id, loader))
+        document: Document = {"checkpoint": None, "thread": _last_note(table, at)}
         if found is not None:
             document["checkpoint"] = checkpoint_document(at, *found, (), self._segments_bytes_max)
         return document
@@ -108,7 +122,7 @@ class Operations:
     async def get_segments(self, request: wire.GetSegments) -> Document:
         """Read segments by their ids, as many as fit."""
         at = _namespace(request)
-        return await self._run(self._table, self._segments(at, request.ids))
+        return await self._run(self._segments(at, request.ids))
 
     def _segments(self, at: Partition, ids: list[bytes]) -> Op[Document]:
         left, found, size = list(dict.fromkeys(ids)), list[Item](), 0
@@ -121,13 +135,15 @@ class Operations:
 
     async def list(self, request: wire.List) -> AsyncIterator[Document]:
         """List checkpoints, newest first; each comes with the segments that those before it did not need."""
-        before, skipped = _position(request)
+        after, skipped = _position(request)
         config = _config(request)
+        limit = None if request.limit is None else request.limit + skipped
         listing = select(
-            self._table, self._sealed, config, request.filter, before, _plus(request.limit, skipped), _listed
+            self._table, self._sealed, config, request.filter, request.before, limit, _listed, after
         )
         sent: dict[str, set[bytes]] = {}
-        count, size, last = 0, 0, None
+        count, size = 0, 0
+        last: tuple[str, str] | None = None
         async for at, group, known in self._driver.stream(listing):
             count += 1
             if count <= skipped:
@@ -141,14 +157,54 @@ class Operations:
             document = checkpoint_document(at, group, known, seen, self._segments_bytes_max)
             seen |= {each["id"] for each in document["segments"]}
             size += sum(len(each["data"]) for each in document["segments"]) + group.sealed_bytes()
-            last = group.checkpoint_id
+            last = group.checkpoint_id, at.namespace
             yield document
         is_at_limit = request.limit is not None and count - skipped >= request.limit
         yield {"cursor": _cursor(config, last, count) if is_at_limit and last is not None else None}
 
+    async def get_plain(self, request: wire.GetPlain) -> Document:
+        """Read a checkpoint as plain JSON."""
+        at = _namespace(request)
+        found = await self._run(read_checkpoint(self._table, self._sealed, at, request.checkpoint_id))
+        if found is None:
+            return {"checkpoint": None}
+        return {"checkpoint": await self._plain(at, *found, self._room(), request.channels)}
+
+    async def list_plain(self, request: wire.ListPlain) -> Document:
+        """List checkpoints as plain JSON, as many as there is room for."""
+        configurable = {"thread_id": request.thread_id, "checkpoint_ns": request.checkpoint_ns}
+        after = None if request.cursor is None else tuple(json.loads(request.cursor))
+        # One more says whether there is another page.
+        limit = request.limit + 1
+        listing = select(
+            self._table, self._sealed, {"configurable": configurable}, {}, None, limit, _listed, after
+        )
+        room, found = self._room(), list[Document]()
+        async for at, group, known in self._driver.stream(listing):
+            document = None
+            if len(found) < request.limit:
+                document = await self._plain(at, group, known, room, request.channels)
+            # What is left out for want of room begins the next page, where it has all of it.
+            if document is None or (found and room.was_short):
+                last = found[-1]["checkpoint_id"], found[-1]["checkpoint_ns"]
+                return {"checkpoints": found, "cursor": json.dumps(last)}
+            found.append(document)
+        return {"checkpoints": found, "cursor": None}
+
+    def _room(self) -> Room:
+        return Room(self._limits, self._segments_bytes_max)
+
+    async def _plain(
+        self, at: Partition, group: Group, known: Segments, room: Room, channels: Sequence[str] | None
+    ) -> Document:
+        """Open a checkpoint in a thread: what that costs, nothing that is stored tells before."""
+        checkpoint = PlainCheckpoint(at, group, known, room)
+        opening = work(partial(checkpoint.document, channels), self._segments_bytes_max)
+        return await self._run(opening)
+
     async def delta_channel_history(self, request: wire.DeltaChannelHistory) -> Document:
         """Read a checkpoint's ancestors, with the segments that their items' own content is in."""
-        return await self._run(self._table, self._ancestors(_namespace(request), request))
+        return await self._run(self._ancestors(_namespace(request), request))
 
     def _ancestors(self, at: Partition, request: wire.DeltaChannelHistory) -> Op[Document]:
         source = TableSource(self._table, self._sealed, at, below=request.after or request.checkpoint_id)
@@ -172,55 +228,29 @@ class Operations:
         """Store a checkpoint."""
         at = _namespace(request)
         table = self._table_of(at, request.thread)
-        return await self._run(table, _put(table, at, request))
+        return await self._run(_listing_expiries(_put(table, at, request)))
 
     async def put_writes(self, request: wire.PutWrites) -> Document:
         """Store parts of a task's writes."""
         at = _namespace(request)
         table = self._table_of(at, request.thread)
-        return await self._run(table, self._put_writes(table, at, request))
+        return await self._run(_listing_expiries(self._put_writes(table, at, request)))
 
     def _put_writes(self, table: Table, at: Partition, request: wire.PutWrites) -> Op[Document]:
-        lasts = lasting(table, table.memory.thread(at.root))
-        old = _old(request)
-        if old:
-            lasts = outliving(lasts, items.number(old, TTL_ATTRIBUTE))
-        expiries = expiries_of(lasts)
-        if lives_shorter(request.reused_until, lasts.expires_at(2)):
-            return {"wants_reused": True}
-        needs = needs_of(lasts, at, request.segments, request)
+        needs = needs_of(at, request.segments, request)
         sk = items.writes_sk(request.checkpoint_id, request.task_id)
         parts = parts_of(items.key(at.pk, sk), request.parts.model_dump())
-        writes = TaskWrites(at, sk, parts, needs, lasts, expiries, request.order, old, request.replaces)
-        if request.epoch is None and request.thread is None:
+        writes = TaskWrites(at, sk, parts, needs, request.order, _old(request), request.replaces)
+        if request.thread is None:
             yield from look_for_other_savers(table, at)
-        outcome = yield from commit_writes(table, self._sealed, writes, request.epoch)
+        outcome = yield from commit_writes(table, self._sealed, writes, thread_of(request.thread))
         return _outcome_document(table, request, outcome, writes)
 
     async def put_segments(self, request: wire.PutSegments) -> Document:
         """Store segments before what will name them."""
         at = _namespace(request)
         table = self._table_of(at, request.thread)
-        return await self._run(table, _put_segments(table, at, request))
-
-    async def put_with_writes(self, request: wire.PutWithWrites) -> Document:
-        """Store a checkpoint, and before it writes: those of checkpoints that are there, or of this one."""
-        at = _namespace(request.put)
-        table = self._table_of(at, request.put.thread)
-        return await self._run(table, self._put_with_writes(table, at, request))
-
-    def _put_with_writes(self, table: Table, at: Partition, request: wire.PutWithWrites) -> Op[Document]:
-        own = (at, request.put.checkpoint_id)
-        places = [(_namespace(each), each.checkpoint_id) for each in request.writes]
-        there = {own, *(yield from DirectAccess(table, self._sealed).stored(set(places) - {own}))}
-        outcomes: list[Document] = []
-        for place, each in zip(places, request.writes, strict=True):
-            if place in there:
-                outcomes.append((yield from self._put_writes(table, place[0], each)))
-        if not all(each.get("stored") for each in outcomes):
-            # The client merges them with what was found, and asks again; nothing names them without the checkpoint.
-            return {"writes": outcomes, "put": None}
-        return {"writes": outcomes, "put": (yield from _put(table, at, request.put))}
+        return await self._run(_put_segments(table, at, request))
 
     # Deleting and copying
 
@@ -233,13 +263,36 @@ class Operations:
         return await self._done(delete_for_runs(self._table, request.run_ids))
 
     async def copy_thread(self, request: wire.CopyThread) -> Document:
-        """Copy a thread that is not encrypted."""
+        """Copy a thread that is not encrypted, or a part of it."""
         source, target = request.source_thread_id, request.target_thread_id
-        return await self._done(copy_thread(self._table, self._codec, source, target))
+        now = self._table.clock()
+        copy = copy_part(
+            self._table, self._codec, source, target, _progress(request, now), until=now + self._part_seconds
+        )
+        stopped = await self._driver.run(copy)
+        return {"progress": None if stopped is None else asdict(stopped)}
 
     async def prune(self, request: wire.Prune) -> Document:
-        """Remove old checkpoints."""
-        return await self._done(prune(self._table, request.thread_ids, request.strategy, request.keep_last))
+        """Remove old checkpoints of as many threads as there is time for."""
+        return {"left": await self._driver.run(self._prune(request))}
+
+    def _prune(self, request: wire.Prune) -> Op[Sequence[str]]:
+        """Prune one thread after the other; return those that are left.
+
+        A thread that cannot be pruned ends the request: it is the first of those that are left, or raises as the first.
+        """
+        until = self._table.clock() + self._part_seconds
+        left = wanted = checked_ids(request.thread_ids, "thread_ids")
+        while True:
+            try:
+                yield from prune(self._table, left[:1], request.strategy, request.keep_last)
+            except OF_ONE_THREAD:
+                if left is wanted:
+                    raise
+                return left
+            left = left[1:]
+            if not left or self._table.clock() >= until:
+                return left
 
     # Running
 
@@ -247,10 +300,8 @@ class Operations:
         """The table, with what the client remembers."""
         return replace(self._table, memory=memory_of(self._table.memory, at, note))
 
-    async def _run(self, table: Table, operation: Op[T]) -> T:
-        result = await self._driver.run(operation)
-        self._table.memory.is_shared = table.memory.is_shared
-        return result
+    async def _run(self, operation: Op[T]) -> T:
+        return await self._driver.run(operation)
 
     async def _done(self, operation: Op[None]) -> Document:
         await self._driver.run(operation)
@@ -266,15 +317,15 @@ def _namespace(request: wire.Namespace) -> Partition:
 
 def _counts_for(table: Table, group: Group, held: wire.Held) -> Op[bool]:
     """Whether a checkpoint counts, under the epoch under which its reader has another one, or just this."""
-    if items.binary(group.head, items.EPOCH) != held.epoch:
+    if not is_reusable(held.epoch, epoch_of(group.head, items.BODY)):
         return False
     return group.checkpoint_id == held.checkpoint_id or (yield from _counts(table, group))
 
 
 def _counts(table: Table, group: Group) -> Op[bool]:
     """Whether a checkpoint's head has the thread's epoch."""
-    thread = yield from table.get(items.parse_partition(items.partition_key(group.head)).root, items.THREAD)
-    return thread is not None and thread.get(items.EPOCH) == group.head[items.EPOCH]
+    thread = yield from read_thread(table, items.parse_partition(items.partition_key(group.head)))
+    return thread is not None and is_reusable(epoch_of(group.head, items.BODY), thread.epoch)
 
 
 def _load_nothing(_table: Table, _codec: Codec, group: Group, _known: Segments) -> Op[Group | None]:
@@ -294,50 +345,60 @@ def _config(request: wire.List) -> RunnableConfig | None:
     return {"configurable": {"thread_id": request.thread_id, **named}}
 
 
-def _position(request: wire.List) -> tuple[str | None, int]:
-    """Before which checkpoint a list begins, and how many of all threads come before it."""
+def _position(request: wire.List) -> tuple[tuple[str, str] | None, int]:
+    """After which checkpoint of a thread a list goes on, or after how many of all threads."""
     if request.cursor is None:
-        return request.before, 0
+        return None, 0
     if request.thread_id is None:
-        return request.before, int(request.cursor)
-    return request.cursor, 0
+        return None, int(request.cursor)
+    checkpoint_id, namespace = json.loads(request.cursor)
+    return (checkpoint_id, namespace), 0
 
 
-def _cursor(config: RunnableConfig | None, last: str | None, count: int) -> str | None:
-    return str(count) if config is None else last
+def _cursor(config: RunnableConfig | None, last: tuple[str, str] | None, count: int) -> str:
+    return str(count) if config is None else json.dumps(last)
 
 
-def _plus(limit: int | None, count: int) -> int | None:
-    return None if limit is None else limit + count
+def _progress(request: wire.CopyThread, now: float) -> Progress | None:
+    """How far a copy is. It cannot have begun later than now, which would let it live longer."""
+    if request.progress is None:
+        return None
+    progress = Progress(**request.progress.model_dump())
+    return replace(progress, began_at=min(progress.began_at, now))
 
 
 # Writing
 
 
+def _listing_expiries(operation: Op[Document]) -> Op[Document]:
+    """Ask the client for all expiries where some segment has to live longer: only the client knows which."""
+    try:
+        return (yield from operation)
+    except UnlistedExpiryError:
+        return {"wants_reused": True}
+
+
 def _put(table: Table, at: Partition, request: wire.Put) -> Op[Document]:
-    """Store a checkpoint; again, with the same segments, where it turns out that the thread lives for longer."""
+    """Store a checkpoint."""
     started_at = table.clock() - request.uploading_seconds
-    if request.epoch is None and request.thread is None:
+    head = _head(at, request)
+    if request.thread is None:
         yield from look_for_other_savers(table, at)
-    thread = table.memory.thread(at.root)
-    for _ in range(ATTEMPTS_MAX):
-        lasts = lasting(table, thread)
-        head = _head(lasts, at, request)
-        if lives_shorter(request.reused_until, items.ends_at(head.item)):
-            # Some have to be renewed, and only the client knows which.
-            return {"wants_reused": True}
-        committed = yield from commit(lasts, head, request.epoch, started_at)
-        thread = committed.thread
-        if not committed.counts or lasting(table, thread) == lasts:
-            break
-    return _committed_document(table, request, committed, head)
+    committed = yield from commit(table, head, thread_of(request.thread), started_at)
+    return {
+        "under": note_of(table.memory, at, committed.under),
+        "thread": note_of(table.memory, at, committed.thread),
+        "confirmed": committed.is_confirmed,
+        "ends_at": committed.lifetime.ends_at,
+        "history_expires_at": committed.lifetime.history_expires_at,
+        "segments": _expiries(head.needs, request.reused),
+    }
 
 
-def _head(table: Table, at: Partition, request: wire.Put) -> Head:
+def _head(at: Partition, request: wire.Put) -> Head:
     given = request.parent_lifetime
     parent = None if given is None else Lifetime(given.ends_at, given.history_expires_at)
-    outlives = table if parent is None else outliving(table, parent.ends_at)
-    needs = needs_of(outlives, at, request.segments, request)
+    needs = needs_of(at, request.segments, request)
     key = items.key(at.pk, items.checkpoint_prefix(request.checkpoint_id))
     head = request.head
     parts = parts_of(key, {items.BODY: head.body, items.SEALED_METADATA: head.sealed_metadata})
@@ -361,20 +422,7 @@ def _head(table: Table, at: Partition, request: wire.Put) -> Head:
         metadata=metadata,
         body=parts[items.BODY],
     )
-    return Head.expiring(
-        outlives, at, item, needs, has_delta_channels=request.has_delta_channels, parent=parent
-    )
-
-
-def _committed_document(table: Table, request: wire.Put, committed: Committed, head: Head) -> Document:
-    return {
-        "epoch": committed.epoch,
-        "counts": committed.counts,
-        "thread": None if committed.thread is None else note_of(table.memory, head.at),
-        "ends_at": committed.lifetime.ends_at,
-        "history_expires_at": committed.lifetime.history_expires_at,
-        "segments": _expiries(head.needs, request.reused),
-    }
+    return Head(at, item, needs, request.has_delta_channels, parent)
 
 
 def _outcome_document(
@@ -383,21 +431,24 @@ def _outcome_document(
     found = outcome.found
     return {
         "stored": outcome.stored,
-        "epoch": outcome.epoch,
-        "thread": note_of(table.memory, writes.at),
+        "thread": note_of(table.memory, writes.at, outcome.thread),
         "segments": _expiries(writes.needs, request.reused),
         "found": None
         if found is None
         else {
             "item": item_document(found.item),
             "is_gone": found.is_gone,
-            "ends_at": found.ends_at,
             "is_safe": found.is_safe,
             "segments": None
             if found.contents is None
             else [{"id": each, "data": sealed(each, data)} for each, data in found.contents.items()],
         },
     }
+
+
+def _last_note(table: Table, at: Partition) -> Document | None:
+    """Return what a request has found out of a thread."""
+    return note_of(table.memory, at, table.memory.thread(at.root))
 
 
 def _expiries(needs: Needs, told: Iterable[wire.ReusedSegment]) -> list[Document]:
@@ -411,14 +462,13 @@ def _expiries(needs: Needs, told: Iterable[wire.ReusedSegment]) -> list[Document
 
 
 def _put_segments(table: Table, at: Partition, request: wire.PutSegments) -> Op[Document]:
-    thread = table.memory.thread(at.root)
+    thread = thread_of(request.thread)
     if thread is None:
         yield from look_for_other_savers(table, at)
-        thread = yield from take_epoch(table, at)
-    lasts = lasting(table, thread)
-    needs = needs_of(lasts, at, request.segments)
-    yield from store_needs(lasts, at, needs, thread.epoch, None)
-    return {"thread": note_of(table.memory, at), "segments": _expiries(needs, ())}
+        thread = yield from ensure_epoch(table, at)
+    needs, expiry = needs_of(at, request.segments), Expiry.after(thread.ttl_seconds, table.clock())
+    yield from store_needs(table, at, needs, thread, expiry, None)
+    return {"thread": note_of(table.memory, at, thread), "segments": _expiries(needs, ())}
 
 
 def _old(request: wire.PutWrites) -> Item:

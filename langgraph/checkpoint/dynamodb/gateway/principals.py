@@ -92,4 +92,8 @@ def _check_named(principal: Principal, named: Iterable[str | None]) -> None:
         if thread_id is None and principal.tenant is not None:
             raise forbidden("this reaches all threads, and these credentials are for those of one tenant")
         if thread_id is not None and not principal.owns(thread_id):
-            raise forbidden("this names a thread that is not of the tenant of these credentials")
+            prefix = f"{principal.tenant}/"
+            raise forbidden(
+                "this names a thread that is not of the tenant of these credentials, whose thread ids begin with"
+                f" {prefix!r}; give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the ids with it"
+            )

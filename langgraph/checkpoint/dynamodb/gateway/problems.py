@@ -118,6 +118,11 @@ def _unavailable(detail: str) -> ProblemError:
     return ProblemError(503, detail, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
 
 
+def overloaded() -> ProblemError:
+    """The problem of a request that the process has no room for now."""
+    return _unavailable("the gateway has as many requests as it can take; send it again")
+
+
 def unauthenticated() -> ProblemError:
     """The problem of a request whose credentials are missing or not accepted; which of the two is for the log."""
     return ProblemError(

@@ -1,4 +1,4 @@
-"""Rates: how many requests each principal makes, by token buckets."""
+"""Rates: how many requests each tenant makes, and each principal of it, by token buckets."""
 
 from __future__ import annotations
 
@@ -8,43 +8,62 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.shares import PART
 
 # Names may come from anybody's tokens, so they are forgotten, those first that asked for nothing for the longest.
-_PRINCIPALS_MAX = 10_000
+_BUCKETS_MAX = 10_000
 
 
 @dataclass
 class _Bucket:
+    whose: str
+    per_second: float
+    burst: float
     tokens: float
     filled_at: float
 
+    def fill(self, now: float) -> None:
+        self.tokens = min(self.burst, self.tokens + (now - self.filled_at) * self.per_second)
+        self.filled_at = now
+
+    def check(self) -> None:
+        if self.tokens < 1:
+            msg = f"more than {self.per_second:g} requests per second of one {self.whose}; wait, as Retry-After says"
+            retry_seconds = (1 - self.tokens) / self.per_second
+            raise ProblemError(429, msg, CheckpointerError, retry_seconds=retry_seconds)
+
 
 class Rates:
-    """A token bucket for each principal."""
+    """A token bucket for each tenant, and a smaller one for each of its principals."""
 
-    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take how many requests each may make per second, how many at once, and a clock in seconds."""
+    def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take how many requests a tenant may make per second, how many at once, and a clock in seconds."""
         self._per_second = per_second
         self._burst = burst
         self._clock = clock
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str | None, ...], _Bucket] = OrderedDict()
 
-    def take(self, name: str) -> None:
+    def take(self, who: Principal) -> None:
         """Count a request of a principal.
 
         Raises:
-            ProblemError: It is one too many; a 429 that says when the next one may come.
+            ProblemError: It is one too many, of the principal or of its tenant; a 429 that says when to come again.
         """
-        now = self._clock()
-        bucket = self._buckets.setdefault(name, _Bucket(self._burst, now))
-        self._buckets.move_to_end(name)
-        if len(self._buckets) > _PRINCIPALS_MAX:
+        own = self._bucket((who.tenant, who.name), "principal", PART)
+        tenant = self._bucket((who.tenant,), "tenant", 1)
+        # What one principal is refused costs the others of its tenant nothing.
+        own.check()
+        tenant.check()
+        own.tokens -= 1
+        tenant.tokens -= 1
+
+    def _bucket(self, key: tuple[str | None, ...], whose: str, part: float) -> _Bucket:
+        now, burst = self._clock(), max(1.0, self._burst * part)
+        bucket = self._buckets.setdefault(key, _Bucket(whose, self._per_second * part, burst, burst, now))
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > _BUCKETS_MAX:
             self._buckets.popitem(last=False)
-        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._per_second)
-        bucket.filled_at = now
-        if bucket.tokens < 1:
-            msg = f"more than {self._per_second:g} requests per second; wait, as Retry-After says"
-            retry_seconds = (1 - bucket.tokens) / self._per_second
-            raise ProblemError(429, msg, CheckpointerError, retry_seconds=retry_seconds)
-        bucket.tokens -= 1
+        bucket.fill(now)
+        return bucket

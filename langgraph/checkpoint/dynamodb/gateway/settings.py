@@ -132,6 +132,10 @@ class GatewayOptions(Options):
         description="A secret that signs cursors, the same in all processes; without one each makes its own.",
     )
     open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
+    plain_json: bool = Field(
+        default=False,
+        description="Whether to open what is not encrypted, and to serve it as plain JSON to whoever may read it.",
+    )
 
     def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> FastAPI:
         """Make the service.
@@ -147,6 +151,7 @@ class GatewayOptions(Options):
             limits=self.limits,
             cursor_key=None if key is None else key.get_secret_value().encode(),
             open_metrics=self.open_metrics,
+            plain_json=self.plain_json,
         )
 
 

@@ -9,12 +9,10 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import check_sealed, parse_metadata, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
-from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_LIFETIMES
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.draft import Needs
 from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerInputError,
@@ -77,29 +75,26 @@ def stored_segment_document(item: Item) -> dict[str, Any]:
     return {
         "id": items.segment_id_of(item),
         "data": items.binary(item, items.DATA),
-        "expires_at": items.number(item, TTL_ATTRIBUTE),
+        "expires_at": items.expires_at(item),
     }
 
 
 # What is to be stored
 
 
-def needs_of(
-    table: Table, at: Partition, segments: Iterable[wire.NewSegment], stored: wire.Stored | None = None
-) -> Needs:
-    """Segments that are to be stored, with their expiry, and what is known of those that are named again.
+def needs_of(at: Partition, segments: Iterable[wire.NewSegment], stored: wire.Stored | None = None) -> Needs:
+    """Return segments that are to be stored, and what is known of those that are named again.
 
     Raises:
         CheckpointerInputError: A segment is not what its client sealed.
     """
     needs = Needs(others_until=None if stored is None else stored.reused_until)
-    expires_at = table.expires_at(SEGMENT_LIFETIMES)
     for each in segments:
-        item = items.segment_item(at, each.id, each.data, table.clock())
+        item = items.segment_item(at, each.id, each.data)
         with _as_sent():
             check_sealed(each.data, item)
-        needs.segments[each.id] = items.with_expiry(item, expires_at)
-        needs.chunks[each.id] = Chunk(b"", 0, b"", expires_at)
+        needs.segments[each.id] = item
+        needs.chunks[each.id] = Chunk(b"", 0, b"", None)
     for again in () if stored is None else stored.reused:
         needs.chunks.setdefault(again.id, Chunk(b"", 0, b"", again.expires_at))
     return needs

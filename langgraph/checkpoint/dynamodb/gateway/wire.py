@@ -1,8 +1,9 @@
 """What travels between client and service: one schema, as JSON (bytes are base64 text) or as msgpack.
 
 A client serializes, cuts, compresses, encrypts and seals, so what the service gets are parts of items, which it never
-opens. Whose keys they get, when they expire and in which order they are written, the service decides. What a saver's
-process would remember of a thread, the client does: it sends what an operation needs of that, and gets it back.
+opens, except for plain JSON. Whose keys they get, when they expire and in which order they are written, the service
+decides. What a saver's process would remember of a thread, the client does: it sends what an operation needs of that,
+and gets it back.
 """
 
 from __future__ import annotations
@@ -30,20 +31,47 @@ def _decoded(value: Any) -> Any:
         raise ValueError(msg) from None
 
 
-Bytes: TypeAlias = Annotated[
-    bytes,
-    BeforeValidator(_decoded),
-    WithJsonSchema({"type": "string", "contentEncoding": "base64"}),
-]
+# Complete groups of four characters, of which the last may be filled up.
+_BASE64 = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+def _in_json(bytes_min: int = 0, bytes_max: int | None = None, pattern: str = _BASE64) -> WithJsonSchema:
+    """The schema of the base64 text of so many bytes.
+
+    Four characters stand for one to three bytes, so a smallest number of them is to be one more than three times a
+    whole number, and a largest one three times a whole number; or there is a pattern of its own.
+    """
+    schema: dict[str, Any] = {"type": "string", "contentEncoding": "base64", "pattern": pattern}
+    if bytes_min:
+        schema["minLength"] = 4 * -(-bytes_min // 3)
+    if bytes_max is not None:
+        schema["maxLength"] = 4 * -(-bytes_max // 3)
+    return WithJsonSchema(schema)
+
+
+Bytes: TypeAlias = Annotated[bytes, BeforeValidator(_decoded), _in_json()]
+
+
+def _whole(value: Any) -> Any:
+    """A whole number, which JSON, and so many a client, may write as 8.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = BeforeValidator(_whole)
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Seconds: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+# From 0, or from 1.
+Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
+Seconds: TypeAlias = Number
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
 # DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below these.
-Group: TypeAlias = Annotated[Bytes, Field(max_length=80_000)]
-Body: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024)]
-SegmentData: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024)]
-SegmentId: TypeAlias = Annotated[Bytes, Field(min_length=8, max_length=8)]
-Epoch: TypeAlias = Annotated[Bytes, Field(min_length=1, max_length=64)]
+Group: TypeAlias = Annotated[Bytes, Field(max_length=80_001), _in_json(0, 80_001)]
+Body: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024 + 1), _in_json(0, 128 * 1024 + 1)]
+SegmentData: TypeAlias = Body
+SegmentId: TypeAlias = Annotated[
+    Bytes, Field(min_length=8, max_length=8), _in_json(8, 8, r"^[A-Za-z0-9+/]{11}=$")
+]
+Epoch: TypeAlias = Annotated[Bytes, Field(min_length=1, max_length=66), _in_json(1, 66)]
 
 
 class Message(BaseModel):
@@ -65,11 +93,11 @@ class Namespace(Message):
 class ThreadNote(Message):
     """What is known of a thread: an answer's last one comes back with the next request about the thread."""
 
-    epoch: Epoch = Field(description="The epoch under which what is stored is safe.")
-    ttl_seconds: Seconds | None = Field(None, description="The longest ttl used in the thread; null: none.")
-    entered: bool = Field(False, description="Whether the namespace is known to the thread.")
-    entered_until: Seconds | None = Field(
-        None, description="Until when it is, in epoch seconds; null: for ever."
+    epoch: Epoch = Field(description="The epoch under which what is stored, and reused, is safe.")
+    ttl_seconds: Seconds | None = Field(None, description="The thread's ttl; null: none.")
+    registered: bool = Field(False, description="Whether the namespace has its marker.")
+    registered_until: Seconds | None = Field(
+        None, description="When the marker expires, in epoch seconds; null: never."
     )
 
 
@@ -103,10 +131,9 @@ class Stored(Namespace):
     """What every request has that stores something."""
 
     checkpoint_id: Text
-    epoch: Epoch | None = Field(
-        None, description="The epoch under which what is reused is safe; null where nothing is reused."
+    thread: ThreadNote | None = Field(
+        None, description="The thread under whose epoch it is stored; null where that is not known."
     )
-    thread: ThreadNote | None = None
     segments: list[NewSegment] = []
     reused: list[ReusedSegment] = Field(
         [], description="Those of the segments that are named again which may have to live longer."
@@ -179,8 +206,8 @@ class PutWrites(Stored):
 
     task_id: str
     parts: Attributes
-    order: int | None = Field(
-        None, ge=0, le=COUNT_MAX, description="Of special writes: milliseconds, larger than what there was."
+    order: Number | None = Field(
+        None, description="Of special writes: milliseconds, larger than what there was."
     )
     old: OldWrites | None = Field(
         None, description="What the task had, as an answer told it, where the parts were merged with that."
@@ -195,13 +222,6 @@ class PutSegments(Namespace):
 
     thread: ThreadNote | None = None
     segments: list[NewSegment]
-
-
-class PutWithWrites(Message):
-    """Store a checkpoint, and before it the writes that were held back with it."""
-
-    put: Put
-    writes: list[PutWrites]
 
 
 # What is read
@@ -234,7 +254,7 @@ class List(Message):
     checkpoint_id: Text | None = None
     filter: dict[str, Any] = {}
     before: Text | None = None
-    limit: int | None = Field(None, ge=0, le=COUNT_MAX)
+    limit: Number | None = None
     cursor: str | None = None
 
 
@@ -243,7 +263,31 @@ class DeltaChannelHistory(Namespace):
 
     checkpoint_id: Text | None = None
     after: Text | None = Field(None, description="The ancestor that the last answer ended with.")
-    count: int = Field(16, ge=1, le=1000, description="How many ancestors are wanted.")
+    count: Annotated[int, Field(ge=1, le=1000), _WHOLE] = Field(
+        16, description="How many ancestors are wanted."
+    )
+
+
+# What is read as plain JSON
+
+
+class GetPlain(Namespace):
+    """Read a checkpoint, or the newest one of the namespace, as plain JSON."""
+
+    checkpoint_id: Text | None = None
+    channels: list[str] | None = Field(None, description="The channels that are wanted; null: all.")
+
+
+class ListPlain(Message):
+    """List the checkpoints of a thread as plain JSON, newest first."""
+
+    thread_id: Text
+    checkpoint_ns: str | None = Field(None, description="The namespace; null: all of the thread.")
+    channels: list[str] | None = Field(None, description="The channels that are wanted; null: all.")
+    limit: Annotated[int, Field(ge=1, le=100), _WHOLE] = Field(
+        10, description="How many checkpoints a page has at most."
+    )
+    cursor: str | None = None
 
 
 # The rest
@@ -261,16 +305,35 @@ class DeleteForRuns(Message):
     run_ids: list[Text]
 
 
+class CopyProgress(Message):
+    """How far a copy is: the next request has what the last answer said."""
+
+    # What derives ids from it takes 64 bytes at most.
+    seed: Annotated[Bytes, Field(min_length=1, max_length=63), _in_json(1, 63)] = Field(
+        description="What the ids of the copy's segments follow from."
+    )
+    epoch: Epoch = Field(description="The target's epoch when the attempt began.")
+    ttl_seconds: Seconds | None = Field(None, description="The target's ttl then; null: none.")
+    began_at: float = Field(ge=0, le=COUNT_MAX, description="When it began, in epoch seconds.")
+    attempts: Count = Field(1, description="Which attempt it is.")
+    namespace: str | None = Field(None, description="The namespace that is being copied.")
+    below: Text | None = Field(None, description="Its last checkpoint that was copied.")
+    hidden: str | None = Field(
+        None, description="Its newest checkpoint while that hides the others; empty: nothing is hidden."
+    )
+
+
 class CopyThread(Message):
-    """Copy a thread."""
+    """Copy a thread, or go on with that: an answer has `progress` until the copy is whole."""
 
     source_thread_id: Text
     target_thread_id: Text
+    progress: CopyProgress | None = None
 
 
 class Prune(Message):
-    """Remove old checkpoints."""
+    """Remove old checkpoints; an answer says which threads are left."""
 
     thread_ids: list[Text]
-    strategy: Literal["keep_latest", "keep_last", "delete"] = "keep_latest"
-    keep_last: int | None = Field(None, ge=1, le=COUNT_MAX)
+    strategy: Literal["keep_latest", "keep_last", "delete", "delete_all"] = "keep_latest"
+    keep_last: Count | None = None

@@ -90,7 +90,8 @@ class GatewayAccess:
         for _ in range(ATTEMPTS_MAX):
             held = self._held(at, checkpoint_id) if segments == "fitting" else None
             wanted = {"checkpoint_id": checkpoint_id, "segments": segments, "held": held}
-            answer = yield from ask("get-tuple", {**place_of(at), **self._note(at), **wanted})
+            note = self._note(at, self.table.memory.thread(at.root))
+            answer = yield from ask("get-tuple", {**place_of(at), "thread": note, **wanted})
             self._learn(at, answer["thread"])
             document = answer["checkpoint"]
             if document is None:
@@ -194,9 +195,8 @@ class GatewayAccess:
 
     def commit(
         self,
-        table: Table,
         head: Head,
-        epoch: bytes | None,
+        thread: ThreadEntry | None,
         started_at: float,
         store_writes: Callable[[], Op[Any]] | None,
     ) -> Op[Committed]:
@@ -204,7 +204,7 @@ class GatewayAccess:
         if store_writes is not None:
             yield from store_writes()
         at, item = head.at, head.item
-        segments = yield from self._sent_ahead(at, head.needs, started_at, epoch)
+        sent = yield from self._send_ahead(at, head.needs, started_at, thread)
         texts = (items.PARENT, items.STARTED_FROM, items.REBUILT_FROM, RUN_ID, items.METADATA)
         named: dict[str, Any] = {name: items.text(item, name) for name in texts}
         named["body"] = items.binary(item, items.BODY)
@@ -212,8 +212,7 @@ class GatewayAccess:
             named["sealed_metadata"] = items.binary(item, items.SEALED_METADATA)
         document = {
             **place_of(at),
-            **self._note(at),
-            **segments,
+            **sent,
             "checkpoint_id": items.checkpoint_id_of(item),
             "head": named,
             "has_delta_channels": head.has_delta_channels,
@@ -224,24 +223,22 @@ class GatewayAccess:
                 "history_expires_at": head.parent.history_expires_at,
             }
         answer = yield from self._store("put", at, document, head.needs, 1.5)
-        note = answer["thread"]
-        # The memory may keep nothing.
-        thread = None if note is None else ThreadEntry(note["epoch"], note["ttl_seconds"])
         committed = Committed(
-            answer["epoch"], thread, Lifetime(answer["ends_at"], answer["history_expires_at"])
+            _thread_in(answer["under"]),
+            None if answer["thread"] is None else _thread_in(answer["thread"]),
+            Lifetime(answer["ends_at"], answer["history_expires_at"]),
         )
-        if committed.counts:
-            table.memory.remember_segments(at.pk, committed.epoch, head.needs.stored())
+        if committed.is_confirmed:
+            self.table.memory.remember_segments(at.pk, committed.under.epoch, head.needs.stored())
             self.newest[at.pk] = document["checkpoint_id"]
         return committed
 
-    def commit_writes(self, writes: TaskWrites, epoch: bytes | None) -> Op[Outcome]:
+    def commit_writes(self, writes: TaskWrites, thread: ThreadEntry | None) -> Op[Outcome]:
         """Let the service store parts of a task's writes and what they name."""
-        at, key = writes.at, items.key(writes.at.pk, writes.sk)
+        at, key = writes.at, writes.key
         document = {
             **place_of(at),
-            **self._note(at),
-            **(yield from self._sent_ahead(at, writes.needs, self.table.clock(), epoch)),
+            **(yield from self._send_ahead(at, writes.needs, self.table.clock(), thread)),
             "checkpoint_id": items.checkpoint_id_of(key),
             "task_id": items.task_id_of(key),
             "parts": {name: part.attribute(writes.sk)["B"] for name, part in writes.parts.items()},
@@ -250,12 +247,13 @@ class GatewayAccess:
             "replaces": writes.replaces,
         }
         answer = yield from self._store("put-writes", at, document, writes.needs, 2.5)
-        if answer["stored"] and writes.needs.segments:
-            self.table.memory.remember_segments(at.pk, answer["epoch"], writes.needs.stored())
+        known = None if answer["thread"] is None else _thread_in(answer["thread"])
+        if answer["stored"] and known is not None and writes.needs.segments:
+            self.table.memory.remember_segments(at.pk, known.epoch, writes.needs.stored())
         found = answer["found"]
         if found is not None:
             found = self._found(at, found)
-        return Outcome(answer["stored"], answer["epoch"], found)
+        return Outcome(answer["stored"], known, found)
 
     def _found(self, at: Partition, document: Document) -> Found:
         """What a task has already."""
@@ -263,27 +261,29 @@ class GatewayAccess:
         if document["segments"] is not None:
             contents = _opened(self.codec, at, {each["id"]: each["data"] for each in document["segments"]})
         item = document["item"] and {**document["item"], PARTITION_KEY: {"S": at.pk}}
-        return Found(item, document["is_gone"], document["ends_at"], contents, document["is_safe"])
+        return Found(item, document["is_gone"], contents, document["is_safe"])
 
-    def _sent_ahead(
-        self, at: Partition, needs: Needs, started_at: float, epoch: bytes | None
+    def _send_ahead(
+        self, at: Partition, needs: Needs, started_at: float, thread: ThreadEntry | None
     ) -> Op[dict[str, Any]]:
-        """The new segments that a request has; where they do not fit into it, they are sent before it.
+        """Return the new segments that a request has, and the thread that it names.
 
-        The epoch of what is stored is then no later than that of the first of them: a deletion that comes after it may
-        remove it.
+        Where the segments do not fit into the request they are sent before it. What names them is then stored under
+        the epoch that the thread had at the first of them: a deletion that comes later may remove it.
         """
         new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in needs.segments.items()]
         room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
         groups = list(_grouped(new, room, self.about.items_max))
         if len(groups) == 1:
-            return {"segments": new, "epoch": epoch}
+            return {"segments": new, "thread": self._note(at, thread)}
         for group in groups:
-            answer = yield from ask("put-segments", {**place_of(at), **self._note(at), "segments": group})
+            document = {**place_of(at), "thread": self._note(at, thread), "segments": group}
+            answer = yield from ask("put-segments", document)
             self._learn(at, answer["thread"])
-            epoch = epoch or answer["thread"]["epoch"]
+            thread = thread or _thread_in(answer["thread"])
             _take_expiries(needs, answer["segments"])
-        return {"uploading_seconds": max(0.0, self.table.clock() - started_at), "epoch": epoch}
+        uploading_seconds = max(0.0, self.table.clock() - started_at)
+        return {"uploading_seconds": uploading_seconds, "thread": self._note(at, thread)}
 
     def _store(
         self, endpoint: str, at: Partition, document: Document, needs: Needs, lifetimes: float
@@ -311,23 +311,28 @@ class GatewayAccess:
 
     # What is remembered
 
-    def _note(self, at: Partition) -> Document:
-        """What the service is told of a thread."""
-        thread = self.table.memory.thread(at.root)
+    def _note(self, at: Partition, thread: ThreadEntry | None) -> Document | None:
+        """Return what the service is told of a thread."""
         if thread is None:
-            return {}
+            return None
         note: dict[str, Any] = {"epoch": thread.epoch, "ttl_seconds": thread.ttl_seconds}
-        if at.namespace in thread.namespaces:
-            note |= {"entered": True, "entered_until": thread.namespaces[at.namespace]}
-        return {"thread": note}
+        known = self.table.memory.namespaces(at.root, thread.epoch)
+        if at.namespace in known:
+            note |= {"registered": True, "registered_until": known[at.namespace]}
+        return note
 
     def _learn(self, at: Partition, note: Document | None) -> None:
         """Remember what the service told of a thread."""
         if note is None:
             return
         thread = self.table.memory.remember_thread(at.root, note["epoch"], note["ttl_seconds"])
-        if note.get("entered"):
-            self.table.memory.remember_namespace(at.root, thread, at.namespace, note["entered_until"])
+        if note.get("registered"):
+            self.table.memory.remember_namespace(at.root, thread, at.namespace, note["registered_until"])
+
+
+def _thread_in(note: Document) -> ThreadEntry:
+    """Return the thread that an answer tells of."""
+    return ThreadEntry(note["epoch"], note["ttl_seconds"])
 
 
 def group_of(at: Partition, document: Document) -> Group:

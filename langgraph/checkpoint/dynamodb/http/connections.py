@@ -12,10 +12,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ class Connections:
 
     # Blocking
 
-    def send(self, request: Request, *, stream: bool = False) -> httpx.Response:
-        """Send a request and wait for its answer: all of it, or its head alone."""
+    def send(self, request: Request) -> httpx.Response:
+        """Send a request and wait for all of its answer."""
         while True:
             client = self._blocking_client()
             try:
-                return client.send(client.build_request(**request()), stream=stream)
+                return client.send(client.build_request(**request()))
             except RuntimeError:
                 # Another thread has closed it meanwhile.
                 if not client.is_closed:
@@ -79,10 +80,10 @@ class Connections:
     def _blocking_client(self) -> httpx.Client:
         with self._lock:
             if self._open.client is None:
-                arguments = self._prepared()
-                import httpx  # noqa: PLC0415 - importing the saver should cost little.
+                with without_forks():
+                    import httpx  # noqa: PLC0415 - importing the saver should cost little.
 
-                self._open.client = httpx.Client(**arguments)
+                    self._open.client = httpx.Client(**self._prepared())
             return self._open.client
 
     def close(self) -> None:
@@ -97,12 +98,12 @@ class Connections:
 
     # Async
 
-    async def asend(self, request: Request, *, stream: bool = False) -> httpx.Response:
+    async def asend(self, request: Request) -> httpx.Response:
         """Do as `send` does, on the running event loop."""
         while True:
             connections = await self._loop_connections()
             try:
-                return await connections.send(request, stream=stream)
+                return await connections.send(request)
             except RuntimeError:
                 if not connections.client.is_closed:
                     raise
@@ -127,11 +128,15 @@ class Connections:
             return connections
 
     def _prepare(self) -> None:
-        import anyio.lowlevel  # noqa: PLC0415 - it comes with httpx, which loads it when it first connects.
+        with without_forks():
+            # httpx loads both when it first connects.
+            import anyio.lowlevel  # noqa: PLC0415
+            import httpcore  # noqa: F401, PLC0415
 
-        # It has a part of its own for asyncio, which is loaded when it is first used.
-        anyio.run(anyio.lowlevel.checkpoint)
-        with self._lock:
+            # anyio's part for asyncio is loaded when it is first used. In the caller's context, where an event loop may
+            # be one of anyio's, it would refuse to run another.
+            Context().run(anyio.run, anyio.lowlevel.checkpoint)
+        with self._lock, without_forks():
             self._prepared()
         self._is_async_prepared = True
 
@@ -147,8 +152,8 @@ class Connections:
                 "timeout": httpx.Timeout(
                     self._timeout, connect=min(self._timeout, _CONNECT_SECONDS_MAX), pool=None
                 ),
-                # How many there are at a time is decided by threads, and by turns: a list keeps its own for as long as
-                # its consumer likes. They end when they have been idle, since a bound on idle ones counts all (1.0.9).
+                # How many there are at a time is decided by threads, and by turns. They end when they have been idle,
+                # since a bound on idle ones counts all (1.0.9).
                 "limits": httpx.Limits(
                     max_connections=None, max_keepalive_connections=None, keepalive_expiry=_IDLE_SECONDS_MAX
                 ),
@@ -169,9 +174,9 @@ class _LoopConnections:
         self._end = LoopEnd.of(loop)
         self._end.open.add(self)
 
-    async def send(self, request: Request, *, stream: bool) -> httpx.Response:
+    async def send(self, request: Request) -> httpx.Response:
         async with self._turns:
-            return await self.client.send(self.client.build_request(**request()), stream=stream)
+            return await self.client.send(self.client.build_request(**request()))
 
     async def close(self) -> None:
         self._end.open.discard(self)

@@ -7,7 +7,6 @@ In a stream each document has its length in front, in four bytes. The last one h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import ormsgpack
@@ -19,7 +18,11 @@ _LENGTH_BYTES = 4
 
 
 class BadDocumentError(ValueError):
-    """What came is no document, or not all of one."""
+    """What came is no document."""
+
+
+class CutOffError(BadDocumentError):
+    """What came is not all of an answer."""
 
 
 def packed(document: Any) -> bytes:
@@ -44,7 +47,7 @@ def parsed(data: bytes) -> Any:
         raise BadDocumentError("it is no JSON") from error
 
 
-def unpacked(data: bytes | bytearray) -> Any:
+def unpacked(data: bytes) -> Any:
     """Decode a document."""
     try:
         return ormsgpack.unpackb(data)
@@ -52,33 +55,23 @@ def unpacked(data: bytes | bytearray) -> Any:
         raise BadDocumentError("it is no msgpack") from error
 
 
-class Frames:
-    """Takes a stream apart, in whatever pieces it comes."""
+def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
+    """Decode the documents of a stream; what comes behind the last one is of no use.
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self._rest = bytearray()
-        self.has_ended = False
-
-    def feed(self, data: bytes) -> Iterator[Any]:
-        """Take the next piece and give the documents that are complete with it; an empty piece is the end.
-
-        Raises:
-            BadDocumentError: The stream ends before its last document, or is no stream of documents.
-        """
-        self._rest += data
-        while (document := self._next()) is not None:
-            yield document
-        if not data and not self.has_ended:
-            raise BadDocumentError("the stream ends before its last document")
-
-    def _next(self) -> Any:
-        end = _LENGTH_BYTES + int.from_bytes(self._rest[:_LENGTH_BYTES], "big")
-        if self.has_ended or len(self._rest) < max(end, _LENGTH_BYTES + 1):
-            return None
-        document = unpacked(self._rest[_LENGTH_BYTES:end])
-        del self._rest[:end]
+    Raises:
+        CutOffError: The stream ends before its last document.
+        BadDocumentError: It is no stream of documents.
+    """
+    documents: list[dict[str, Any]] = []
+    start = 0
+    while not documents or documents[-1].keys() not in ({"cursor"}, {"problem"}):
+        begin = start + _LENGTH_BYTES
+        end = begin + int.from_bytes(data[start:begin], "big")
+        if len(data) < max(begin, end):
+            raise CutOffError("the stream ends before its last document")
+        document = unpacked(data[begin:end])
         if not isinstance(document, dict):
             raise BadDocumentError("the stream has something that is no document")
-        self.has_ended = document.keys() in ({"cursor"}, {"problem"})
-        return document
+        documents.append(document)
+        start = end
+    return documents

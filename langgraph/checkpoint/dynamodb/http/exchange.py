@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ssl
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +18,11 @@ from langgraph.checkpoint.dynamodb.http.documents import (
     MEDIA_TYPE,
     STREAM_MEDIA_TYPE,
     BadDocumentError,
-    Frames,
+    CutOffError,
     packed,
     parsed,
     unpacked,
+    unpacked_stream,
 )
 from langgraph.checkpoint.dynamodb.http.problems import (
     REQUEST_ID,
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
     import httpx
 
 _ABOUT = "about"
+_LIST = "list"
 _JSON = "application/json"
+_DECODERS = {_JSON: parsed, MEDIA_TYPE: unpacked, STREAM_MEDIA_TYPE: unpacked_stream}
 # What is stored is compressed already, or encrypted.
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 
@@ -44,16 +45,14 @@ _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 class Exchange:
     """A call of an endpoint."""
 
-    def __init__(
-        self, url: str, call: Call, retry_seconds: float, clock: ServiceClock, *, stream: bool = False
-    ) -> None:
-        """Take the gateway's address and clock, the call, how long attempts begin, and whether a stream is wanted."""
+    def __init__(self, url: str, call: Call, retry_seconds: float, clock: ServiceClock) -> None:
+        """Take the gateway's address and clock, the call, and how long attempts begin."""
         self._url = url
         self._clock = clock
         self._retry_seconds = retry_seconds
         self._attempts: Attempts | None = None
         is_about = call.method == _ABOUT
-        self._media_type = STREAM_MEDIA_TYPE if stream else _JSON if is_about else MEDIA_TYPE
+        self._media_type = {_ABOUT: _JSON, _LIST: STREAM_MEDIA_TYPE}.get(call.method, MEDIA_TYPE)
         # One id for all attempts, by which they are found in the logs of what is on the way.
         headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
@@ -75,12 +74,15 @@ class Exchange:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
     def document(self, response: httpx.Response) -> Any:
-        """Return the document of an answer, or raise what the answer stands for."""
-        self.check(response)
-        return (parsed if self._media_type == _JSON else unpacked)(response.content)
+        """Return the document of an answer, or those of a list; or raise what the answer stands for."""
+        self._check(response)
+        documents = _DECODERS[self._media_type](response.content)
+        if self._media_type == STREAM_MEDIA_TYPE and "problem" in documents[-1]:
+            raise failure_in(documents[-1]["problem"], self._url)
+        return documents
 
-    def check(self, response: httpx.Response) -> None:
-        """Raise what an answer stands for that has no documents; one without success has been read."""
+    def _check(self, response: httpx.Response) -> None:
+        """Raise what an answer without documents stands for."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url)
@@ -102,28 +104,16 @@ class Exchange:
             raise told from (None if told is error else error)
         return wait
 
-    @contextmanager
-    def reading(self, frames: Frames) -> Iterator[None]:
-        """Say so where a stream breaks off before its end; behind that nothing is of use any more."""
-        try:
-            yield
-        except Exception as error:
-            if not frames.has_ended:
-                msg = f"the answer of the gateway at {self._url} broke off ({type(error).__name__}: {error}); ask again"
-                raise CheckpointerError(msg) from error
-
-    def checked(self, document: Any) -> Any:
-        """Return a document of a stream, or raise the problem that it tells."""
-        if "problem" in document:
-            raise failure_in(document["problem"], self._url)
-        return document
-
     def _told(self, error: Exception) -> Exception:
         """The exception that the caller gets for one of ours, or of httpx."""
         import httpx  # noqa: PLC0415 - it is loaded by now.
 
         if isinstance(error, TurnedAwayError):
             return error.failure
+        if isinstance(error, CutOffError):
+            return CheckpointerError(
+                f"the answer of the gateway at {self._url} broke off: {error}; ask again"
+            )
         if isinstance(error, BadDocumentError):
             return CheckpointerError(f"the answer of the gateway at {self._url} cannot be read: {error}")
         if isinstance(error, httpx.RequestError):
@@ -139,7 +129,7 @@ def _is_transient(error: Exception) -> bool:
     """Whether the same request may succeed a moment later."""
     import httpx  # noqa: PLC0415 - it is loaded by now.
 
-    if isinstance(error, TurnedAwayError):
+    if isinstance(error, (TurnedAwayError, CutOffError)):
         return True
     ours = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
     return (

@@ -49,9 +49,10 @@ def failure_of(response: httpx.Response, url: str) -> Exception:
     return failure
 
 
-def failure_in(problem: Any, url: str) -> CheckpointerError:
-    """Return the exception that a problem within a stream stands for."""
-    return _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
+def failure_in(problem: Mapping[str, Any], url: str) -> Exception:
+    """Return the exception that a problem at the end of a stream stands for."""
+    failure = _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
+    return TurnedAwayError(failure, 0.0) if problem.get("status") in _PASSING else failure
 
 
 def _failure(response: httpx.Response, url: str) -> CheckpointerError:
@@ -65,6 +66,13 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
         return CheckpointerConfigurationError(msg)
     if 300 <= status < 400:
         msg = f"the gateway at {url} answers from elsewhere ({says}), where no request is sent to; check url"
+        return CheckpointerConfigurationError(msg)
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not problem:
+        msg = (
+            f"what is in front of the gateway at {url} refuses a body of this size ({says}); let it take the gateway's"
+            " body_bytes_max, 8 MiB by default (nginx: client_max_body_size 8m), or lower body_bytes_max in the"
+            " gateway's limits, and the client sends smaller parts"
+        )
         return CheckpointerConfigurationError(msg)
     request_id = response.headers.get(REQUEST_ID) or response.request.headers[REQUEST_ID]
     named = _named(problem)

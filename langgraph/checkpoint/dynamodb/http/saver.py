@@ -16,6 +16,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
@@ -29,10 +30,10 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_whole_number,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.operations import Gateway
 from langgraph.checkpoint.dynamodb.http.options import Auth
+from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS, Transport
 from langgraph.checkpoint.dynamodb.saver import CACHE_BYTES, next_version
 
@@ -59,7 +60,12 @@ class HttpCheckpointSaver(BaseCheckpointSaver[Any]):
             each once.
         allow_http: Whether `auth` may go over http:// to another machine, which everybody on the way can read.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
-        serde: The serializer; LangGraph's `JsonPlusSerializer` where none is given.
+        thread_prefix: What the table has in front of every thread id, such as `acme/` with a token of the tenant
+            `acme`. The agent's own ids, and those that it gets back, are without it.
+        serde: The serializer. By default LangGraph's `JsonPlusSerializer` in strict mode: it makes harmless types only,
+            and those that `with_allowlist` adds, since the bytes come from whoever may write to the thread. LangGraph
+            adds the types of the graph's schema where `LANGGRAPH_STRICT_MSGPACK=true` is set. Without it, name yours:
+            `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
         encrypt_metadata: As for `DynamoDBSaver`.
         share_equal_pieces: As for `DynamoDBSaver`.
         allow_unencrypted: As for `DynamoDBSaver`.
@@ -81,6 +87,7 @@ class HttpCheckpointSaver(BaseCheckpointSaver[Any]):
         retry_seconds: float = RETRY_SECONDS,
         allow_http: bool = False,
         client_options: Mapping[str, Any] | None = None,
+        thread_prefix: str = "",
         serde: SerializerProtocol | None = None,
         encrypt_metadata: bool | None = None,
         share_equal_pieces: bool = True,
@@ -103,7 +110,7 @@ class HttpCheckpointSaver(BaseCheckpointSaver[Any]):
         check_flag("allow_unencrypted", allow_unencrypted)
         if bound_to is not None:
             check_table_name(bound_to, "bound_to")
-        super().__init__(serde=serde)
+        super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde)
         self._transport = Transport(
             url,
             auth=auth,
@@ -120,18 +127,9 @@ class HttpCheckpointSaver(BaseCheckpointSaver[Any]):
             share_equal_pieces=share_equal_pieces,
         )
         codec_options = {"allow_unencrypted": allow_unencrypted, "bytes_max": checkpoint_bytes_max}
-        self._gateway = Gateway(table, codec_options, bound_to)
-        self._blocking = BlockingDriver(self._send, self._transport.pool)
-        self._async = AsyncDriver(self._asend)
-
-    def _send(self, call: Call) -> Any:
-        # A page of a list is as much as an answer has: a consumer that stops asks for no further one.
-        return [*self._transport.stream(call)] if call.method == "list" else self._transport.send(call)
-
-    async def _asend(self, call: Call) -> Any:
-        if call.method == "list":
-            return [each async for each in self._transport.astream(call)]
-        return await self._transport.asend(call)
+        self._gateway = Gateway(table, codec_options, bound_to, ThreadPrefix(thread_prefix))
+        self._blocking = BlockingDriver(self._transport.send, self._transport.pool)
+        self._async = AsyncDriver(self._transport.asend)
 
     # Life cycle
 

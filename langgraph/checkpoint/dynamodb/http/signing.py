@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
 _SERVICES = ("lambda", "execute-api")
@@ -37,6 +38,10 @@ class SigV4:
             raise CheckpointerInputError(f"service is {service!r}; give one of {', '.join(_SERVICES)}")
         self._service = service
         self._region_name = region_name
+        start_in_every_process(self)
+
+    def start(self) -> None:
+        """Have no credentials yet; also after a fork, which may have come while a thread was renewing them."""
         self._found: tuple[Any, str] | None = None
 
     def headers(self, method: str, url: str, content: bytes) -> dict[str, str]:
@@ -45,9 +50,10 @@ class SigV4:
         Raises:
             CheckpointerConfigurationError: There are no credentials, or no region.
         """
-        from botocore.auth import SigV4Auth  # noqa: PLC0415
-        from botocore.awsrequest import AWSRequest  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        with without_forks():
+            from botocore.auth import SigV4Auth  # noqa: PLC0415
+            from botocore.awsrequest import AWSRequest  # noqa: PLC0415
+            from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
         try:
             if self._found is None:
@@ -64,9 +70,10 @@ class SigV4:
         return dict(request.headers.items())
 
     def _find(self) -> tuple[Any, str]:
-        from botocore.session import get_session  # noqa: PLC0415
+        with without_forks():
+            from botocore.session import get_session  # noqa: PLC0415
 
-        session = get_session()
+            session = get_session()
         region_name = self._region_name or session.get_config_variable("region")
         if not region_name:
             msg = "no AWS region to sign requests for; pass region_name= to SigV4 or set AWS_DEFAULT_REGION"

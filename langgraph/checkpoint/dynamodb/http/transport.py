@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
@@ -18,7 +17,6 @@ from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_sec
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
-from langgraph.checkpoint.dynamodb.http.documents import Frames
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange
 from langgraph.checkpoint.dynamodb.http.options import (
     Auth,
@@ -81,13 +79,13 @@ class Transport:
     # Blocking
 
     def send(self, call: Call) -> Any:
-        """Call an endpoint and wait for its document.
+        """Call an endpoint and wait for its answer.
 
         Args:
             call: The endpoint's name, and the document that it is sent.
 
         Returns:
-            The document that it answers.
+            The document that it answers, or the documents of a list.
 
         Raises:
             CheckpointerConfigurationError: The gateway does not know who asks, or does not allow it; or what answers is
@@ -98,43 +96,6 @@ class Transport:
         while True:
             try:
                 return exchange.document(self._connections.send(exchange.request))
-            except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
-                wait = exchange.seconds_to_next(error)
-            time.sleep(wait)
-
-    def stream(self, call: Call) -> Iterator[Any]:
-        """Call an endpoint that answers with a stream of documents, and give them as they come; the last is the last.
-
-        Raises:
-            CheckpointerError: As for `send`; and where the stream breaks off, which is not begun again.
-        """
-        exchange, frames = self._exchange(call, stream=True), Frames()
-        response = self._opened(exchange)
-        try:
-            pieces = response.iter_bytes()
-            while True:
-                piece, documents = b"", []
-                with exchange.reading(frames):
-                    piece = next(pieces, b"")
-                    documents = list(frames.feed(piece))
-                yield from map(exchange.checked, documents)
-                if not piece:
-                    return
-        finally:
-            response.close()
-
-    def _opened(self, exchange: Exchange) -> httpx.Response:
-        while True:
-            try:
-                response = self._connections.send(exchange.request, stream=True)
-                try:
-                    if not response.is_success:
-                        response.read()
-                    exchange.check(response)
-                except BaseException:
-                    response.close()
-                    raise
-                return response
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             time.sleep(wait)
@@ -159,46 +120,10 @@ class Transport:
                 wait = exchange.seconds_to_next(error)
             await asyncio.sleep(wait)
 
-    async def astream(self, call: Call) -> AsyncIterator[Any]:
-        """Do as `stream` does, on the running event loop."""
-        exchange, frames = self._exchange(call, stream=True), Frames()
-        response = await self._aopened(exchange)
-        try:
-            # It is a generator, though httpx says less of it.
-            pieces: Any = response.aiter_bytes()
-            async with aclosing(pieces):
-                while True:
-                    piece, documents = b"", []
-                    with exchange.reading(frames):
-                        piece = await anext(pieces, b"")
-                        documents = list(frames.feed(piece))
-                    for document in documents:
-                        yield exchange.checked(document)
-                    if not piece:
-                        return
-        finally:
-            await response.aclose()
-
-    async def _aopened(self, exchange: Exchange) -> httpx.Response:
-        while True:
-            try:
-                response = await self._connections.asend(exchange.request, stream=True)
-                try:
-                    if not response.is_success:
-                        await response.aread()
-                    exchange.check(response)
-                except BaseException:
-                    await response.aclose()
-                    raise
-                return response
-            except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
-                wait = exchange.seconds_to_next(error)
-            await asyncio.sleep(wait)
-
     async def aclose(self) -> None:
         """Close the connections of the running event loop, and the blocking client."""
         await self._connections.aclose()
         self._connections.close()
 
-    def _exchange(self, call: Call, *, stream: bool = False) -> Exchange:
-        return Exchange(self._url, call, self._retry_seconds, self._clock, stream=stream)
+    def _exchange(self, call: Call) -> Exchange:
+        return Exchange(self._url, call, self._retry_seconds, self._clock)

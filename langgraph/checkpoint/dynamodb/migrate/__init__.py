@@ -2,7 +2,7 @@
 
 A room above the saver, which nobody loads who does not move threads. `open_place` gives the stores, `migrate` moves;
 `export_thread` writes a file, and `FileStore` is a file to move a thread from. `Restoration` takes one thread out of a
-restored table.
+restored table, and `TtlChange` gives a thread another ttl.
 
 Example:
     ```python
@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb.migrate.place import PLACES, open_place, stor
 from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect
 
 __all__ = [
     "PLACES",
@@ -36,6 +37,8 @@ __all__ = [
     "Status",
     "TableStore",
     "ThreadReport",
+    "TtlChange",
+    "TtlProspect",
     "export_thread",
     "migrate",
     "open_place",

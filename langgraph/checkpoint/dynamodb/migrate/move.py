@@ -1,7 +1,8 @@
 """Moving threads from one store to another, several at a time; safe to break off, and to begin again, at any point.
 
 A thread is moved checkpoint by checkpoint, the oldest first, each before its writes. So what a broken-off move has left
-is the beginning of the thread, of which only the last checkpoint may lack writes.
+is the beginning of the thread, of which only the last checkpoint may lack writes. Agents that go on at the source may
+write to any checkpoint, so what the target has already is compared before a thread is called moved or complete.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
@@ -184,7 +185,7 @@ class _Move:
 
     def run(self) -> Status:
         """Move what the target lacks, until it lacks nothing; say what became of the thread."""
-        for _ in range(_PASSES_MAX):
+        for number in range(_PASSES_MAX):
             wanted = set(self._source.refs(self._thread_id)) - self._unread
             there = set(self._target.refs(self._thread_id))
             missing = sorted(wanted - there)
@@ -192,11 +193,17 @@ class _Move:
                 return Status.ABSENT
             if there - wanted:
                 return self._gone_on(sorted(there - wanted), missing)
-            self._put(_unsure(there), missing)
+            # What an earlier pass has put was read from the source by this run; only the newest is likely to change.
+            lacking, ahead = self._compared(_newest(there) if number else sorted(there))
+            if ahead:
+                return self._gone_on(ahead, lacking + missing)
+            self._mend(lacking)
+            self._put(missing)
             if self._stopped.is_set():
                 self._report.problems.append("interrupted; move the thread again, which goes on from here")
+            if self._report.problems:
                 return Status.FAILED
-            if not missing:
+            if not missing and not lacking:
                 return Status.MOVED if self._report.checkpoints or self._report.writes else Status.COMPLETE
         return Status.GOING_ON
 
@@ -205,19 +212,62 @@ class _Move:
         if not missing:
             return Status.AHEAD
         self._report.problems.append(
-            "the target has checkpoints of the thread that the source has not (the first is"
-            f" {extra[0].checkpoint_id!r}), and lacks {len(missing)} that it has: they are different conversations by"
-            " now. Nothing was changed; delete the thread in the target to move it anew, or leave it out"
+            f"the target has a checkpoint or writes that the source has not (the first: {extra[0].checkpoint_id!r}),"
+            f" and lacks some of {len(missing)} checkpoints that it has: they are different conversations by now."
+            " Nothing was changed; delete the thread in the target to move it anew, or leave it out"
         )
         return Status.FAILED
 
-    def _put(self, unsure: list[Ref], missing: list[Ref]) -> None:
-        """Store checkpoints with their writes; and writes that the last ones lack of those that are there."""
-        ours = self._target.records(self._thread_id, unsure)
-        for record, other in zip(self._source.records(self._thread_id, unsure), ours, strict=True):
-            if record and other and not self._comparison.same_writes(record, other):
-                self._target.put_writes(self._thread_id, record)
-                self._report.writes += len(record.writes)
+    def _compared(self, refs: list[Ref]) -> tuple[list[Ref], list[Ref]]:
+        """Compare checkpoints; return those that are not equal in the target, and those that have writes of its own."""
+        lacking, ahead = list[Ref](), list[Ref]()
+        for ref, record, other in self._both(refs):
+            if self._stopped.is_set():
+                break
+            if record is None:
+                continue
+            if other is not None and own_writes(other, record):
+                ahead.append(ref)
+                if not own_writes(record, other):
+                    continue
+            if self._differences(record, other):
+                lacking.append(ref)
+        return lacking, ahead
+
+    def _mend(self, lacking: list[Ref]) -> None:
+        """Store checkpoints of the target again, or only their writes, and make sure that they are equal then."""
+        for ref in lacking:
+            if self._stopped.wait(self._target.seconds_to_wait()):
+                return
+            [(_, record, other)] = self._both([ref])
+            if record is None:
+                continue
+            new = self._for_target(record)
+            if self._differences(record, other) == [WRITES_DIFFER]:
+                self._target.put_writes(self._thread_id, new)
+            else:
+                self._target.put(self._thread_id, new)
+                self._report.checkpoints += 1
+            self._report.writes += len(new.writes)
+            [(_, record, stored)] = self._both([ref])
+            found = [] if record is None else self._differences(record, stored)
+            if found:
+                self._unequal(
+                    ref, [*found, "it was stored again; delete the thread in the target to move it anew"]
+                )
+
+    def _both(self, refs: list[Ref]) -> Iterator[tuple[Ref, Record | None, Record | None]]:
+        """Read checkpoints on both sides."""
+        records, others = (side.records(self._thread_id, refs) for side in (self._source, self._target))
+        return zip(refs, records, others, strict=True)
+
+    def _differences(self, record: Record, other: Record | None) -> list[str]:
+        if other is None:
+            return ["the target has it not"]
+        return self._comparison.differences(self._for_target(record), other)
+
+    def _put(self, missing: list[Ref]) -> None:
+        """Store checkpoints with their writes."""
         records = self._source.records(self._thread_id, missing)
         for ref, record in zip(missing, records, strict=True):
             if self._stopped.wait(self._target.seconds_to_wait()):
@@ -254,20 +304,11 @@ class _Move:
 
     def verify(self) -> None:
         """Read the thread on both sides and compare every checkpoint that the source has."""
-        refs = self._source.refs(self._thread_id)
-        pairs = zip(
-            refs,
-            self._source.records(self._thread_id, refs),
-            self._target.records(self._thread_id, refs),
-            strict=True,
-        )
         self._report.verified = 0
-        for ref, record, other in pairs:
+        for ref, record, other in self._both(self._source.refs(self._thread_id)):
             if record is None:
                 continue
-            found = ["the target has it not"]
-            if other is not None:
-                found = self._comparison.differences(self._for_target(record), other)
+            found = self._differences(record, other)
             if found:
                 self._unequal(ref, found)
             self._report.verified += 1
@@ -279,7 +320,7 @@ class _Move:
             self._report.problems.append(f"{name}: {'; '.join(found)}")
 
 
-def _unsure(there: Iterable[Ref]) -> list[Ref]:
-    """The checkpoints that may lack writes: the last one that was moved, and the newest of each namespace."""
+def _newest(there: Iterable[Ref]) -> list[Ref]:
+    """The newest checkpoint of each namespace, to which a conversation that goes on writes."""
     newest = {ref.namespace: ref for ref in sorted(there)}
     return sorted(newest.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,6 +16,8 @@ from langgraph.checkpoint.base import (
     PendingWrite,
     get_checkpoint_metadata,
 )
+
+WRITES_DIFFER = "the pending writes differ"
 
 Dumps: TypeAlias = Callable[[Any], tuple[str, bytes]]
 """Serializes a value, without encrypting it."""
@@ -118,6 +121,14 @@ def calls_of(
             yield task_id, task_path, call
 
 
+def own_writes(one: Record, other: Record) -> bool:
+    """Whether a record has writes that another one of its checkpoint lacks, by their tasks and channels."""
+    counts, others = (
+        Counter((each.place.task_id, each.channel) for each in record.writes) for record in (one, other)
+    )
+    return bool(counts - others)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """How records of the same checkpoint are compared: serialized, by what the target's saver makes of values."""
@@ -144,7 +155,7 @@ class Comparison:
             elif not self.same(values[name], others[name]):
                 found.append(f"channel {name!r} differs")
         if not self.same_writes(one, other):
-            found.append("the pending writes differ")
+            found.append(WRITES_DIFFER)
         return found
 
     def same_writes(self, one: Record, other: Record) -> bool:

@@ -13,56 +13,20 @@ whatever remains may go before the restored thread is copied, its newest checkpo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
     CheckpointerInputError,
-    CheckpointFormatError,
     CheckpointNotFoundError,
     ThreadBusyError,
 )
-from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.stored_thread import StoredThread, beside_each_other
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 
-# A restoration that died keeps the thread for so long; another one waits for it.
-_LOCK_TTL_SECONDS = 20.0
-_LOCK_WAIT_SECONDS = 30.0
 _NOT_KEPT = (
     "It cannot be kept as it is: restore beside it, under another id; or delete it first, since point-in-time recovery"
     " has it still"
 )
-
-
-@dataclass(frozen=True)
-class _Thread:
-    """A thread in one of the two tables."""
-
-    store: TableStore
-    thread_id: str
-    if_damaged: str
-    """What to do where it cannot be read."""
-
-    def refs(self) -> set[Ref]:
-        """Its checkpoints."""
-        with self._named():
-            return set(self.store.refs(self.thread_id))
-
-    def records(self, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Some of its checkpoints, as they are read; None for those that never counted."""
-        with self._named():
-            yield from self.store.records(self.thread_id, refs)
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Say of what is damaged which of the two threads it is in."""
-        try:
-            yield
-        except (CheckpointCorruptionError, CheckpointFormatError) as error:
-            msg = f"thread {self.thread_id!r} of table {self.store.table_name}: {error}. {self.if_damaged}"
-            raise type(error)(msg) from error
 
 
 @dataclass(frozen=True)
@@ -114,19 +78,15 @@ class Restoration:
             )
             raise CheckpointerInputError(msg)
         source = target.beside(restored_table)
-        if source.can_keep():
-            source.keep_values()
-            target.keep_values()
+        self._comparison = beside_each_other(target, source)
         kept_id = f"{thread_id}.before-{restored_table.rpartition('/')[2]}" if keep_as is None else keep_as
         if kept_id == thread_id:
             msg = f"{kept_id!r} is the thread itself; give another id to keep it under"
             raise CheckpointerInputError(msg)
         self._beside = as_id is not None
-        self._source = _Thread(source, thread_id, "Restore the table to an earlier point in time")
-        self._target = _Thread(target, thread_id if as_id is None else as_id, _NOT_KEPT)
-        self._kept = _Thread(target, kept_id, "Keep what is there under another id")
-        # Values are compared as they are stored.
-        self._comparison = Comparison(target.dumps, target.same, places=True)
+        self._source = StoredThread(source, thread_id, "Restore the table to an earlier point in time")
+        self._target = StoredThread(target, thread_id if as_id is None else as_id, _NOT_KEPT)
+        self._kept = StoredThread(target, kept_id, "Keep what is there under another id")
 
     def look(self) -> Prospect:
         """Say what `run` would do, by reading all threads and changing none.
@@ -166,15 +126,14 @@ class Restoration:
             ThreadBusyError: A runner has the thread, or went on with it meanwhile without the lock.
             CheckpointerError: What `look` raises.
         """
-        target = self._target.store.saver
-        with target.thread_lock(self._target.thread_id, ttl=_LOCK_TTL_SECONDS, wait=_LOCK_WAIT_SECONDS):
+        with self._target.locked():
             prospect = self.look()
             if prospect.is_restored:
                 return prospect
             if prospect.kept_as is not None:
                 self._keep()
-            target.delete_thread(self._target.thread_id)
-            self._target.store.copy(self._source.store, self._source.thread_id, self._target.thread_id)
+            self._target.delete()
+            self._source.copy_to(self._target)
             if not self._holds(self._source, self._target) or not self._holds(self._target, self._source):
                 raise ThreadBusyError(_went_on(self._target))
         has_kept = not self._beside and self._kept.refs()
@@ -184,27 +143,19 @@ class Restoration:
         """Copy what the table in use has of the thread, unless it was copied already."""
         if self._holds(self._kept, self._target):
             return
-        self._kept.store.copy(self._target.store, self._target.thread_id, self._kept.thread_id)
+        self._target.copy_to(self._kept)
         if not self._holds(self._kept, self._target):
             raise ThreadBusyError(_went_on(self._target))
 
-    def _holds(self, whole: _Thread, part: _Thread) -> bool:
-        """Whether a thread holds every checkpoint of another one, equal, with its writes."""
-        refs = sorted(part.refs())
-        return all(
-            record is None or (other is not None and not self._comparison.differences(record, other))
-            for record, other in zip(part.records(refs), whole.records(refs), strict=True)
-        )
+    def _holds(self, whole: StoredThread, part: StoredThread) -> bool:
+        return whole.holds(part, self._comparison)
 
 
-def _taken(thread: _Thread) -> str:
-    return (
-        f"thread {thread.thread_id!r} of table {thread.store.table_name} is another conversation, which would be mixed"
-        " with this one; nothing was changed. Give another id"
-    )
+def _taken(thread: StoredThread) -> str:
+    return f"{thread} is another conversation, which would be mixed with this one; nothing was changed. Give another id"
 
 
-def _went_on(thread: _Thread) -> str:
+def _went_on(thread: StoredThread) -> str:
     return (
         f"thread {thread.thread_id!r} went on while it was restored; stop its agent, and restore it again with another"
         " id to keep it under"

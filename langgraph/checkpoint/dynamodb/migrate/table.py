@@ -9,14 +9,16 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import Write as StoredWrite
 from langgraph.checkpoint.dynamodb._format.content import read_writes
-from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
 from langgraph.checkpoint.dynamodb._operations.access import DirectAccess
+from langgraph.checkpoint.dynamodb._operations.accounts import account_of
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
@@ -29,16 +31,17 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     find,
     load,
 )
-from langgraph.checkpoint.dynamodb._operations.survey import overview, scan_threads
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces
+from langgraph.checkpoint.dynamodb._operations.survey import measure_thread, overview, scan_threads
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread, thread_key
 from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
 from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref, record_of
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_item"})
@@ -86,8 +89,15 @@ class TableStore(SaverStore):
 
     def beside(self, table_name: str) -> TableStore:
         """The store of another table in the same place, with what was encrypted for this one: a copy of it."""
+        return self._with(name=table_name)
+
+    def with_ttl(self, ttl_seconds: int | None) -> TableStore:
+        """Return a store of the same table that gives the threads that it creates another ttl."""
+        return self._with(ttl_seconds=ttl_seconds)
+
+    def _with(self, **options: Any) -> TableStore:
         saver = copy.copy(self.saver)
-        saver._table = replace(self._table, name=table_name, memory=Memory(0))
+        saver._table = replace(self._table, memory=Memory(0), **options)
         return TableStore(saver)
 
     # Reading
@@ -118,6 +128,15 @@ class TableStore(SaverStore):
         """How much a thread's items take up, by DynamoDB's rules; to know it, they are read."""
         return self._driver.run(overview(self._table, thread_id)).bytes
 
+    def write_units(self, thread_id: str) -> int:
+        """Measure what it takes to write a thread's items, or to delete them."""
+        account = account_of(self._driver.run(measure_thread(self._table, thread_id)))
+        return sum(step.write_units for step in account.steps)
+
+    def thread(self, thread_id: str) -> Thread | None:
+        """Read a thread's own item, strongly consistent."""
+        return self._driver.run(read_thread(self._table, items.partition(thread_id)))
+
     # Writing
 
     def seconds_to_wait(self) -> float:
@@ -138,6 +157,37 @@ class TableStore(SaverStore):
             self._table, self._codec, source_thread_id, thread_id, source_table=source._table
         )
         self._driver.run(operation)
+
+    def create_copy(self, thread_id: str) -> bytes:
+        """Create a thread that is to become a copy; return its epoch.
+
+        Raises:
+            ThreadBusyError: There is such a thread already.
+        """
+        epoch = self._table.rng.randbytes(8)
+        found = self._change_thread(thread_id, protocol.create_copy(epoch))
+        # The request may have been sent again after its answer was lost.
+        if found is not None and not (found and Thread.parse(found).confirms(epoch)):
+            msg = f"Thread {thread_id!r} was created by another process. Run the command again."
+            raise ThreadBusyError(msg)
+        return epoch
+
+    def complete_copy(self, thread_id: str, epoch: bytes) -> None:
+        """Let a copy stand for its original, which may be deleted from here on.
+
+        Raises:
+            ThreadBusyError: The copy is being deleted, or has been.
+        """
+        if self._change_thread(thread_id, protocol.complete_copy(epoch)) is not None:
+            msg = f"Thread {thread_id!r} was deleted or pruned by another process. Run the command again."
+            raise ThreadBusyError(msg)
+
+    def revoke_copy(self, thread_id: str) -> None:
+        """Let a copy not stand for its original any more, so that the copy may be deleted."""
+        self._change_thread(thread_id, protocol.revoke_copy())
+
+    def _change_thread(self, thread_id: str, change: Change) -> Item | None:
+        return self._driver.run(self._table.try_update(thread_key(items.partition(thread_id)), change))
 
     def put_writes(self, thread_id: str, record: Record) -> None:
         """Store the writes of a checkpoint that is there already, in just their places."""

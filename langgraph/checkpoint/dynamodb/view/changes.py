@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.content import Body
 from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb._operations.reads import Group
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
@@ -23,7 +24,6 @@ from langgraph.checkpoint.dynamodb.view.plain import (
     REBUILT,
     fingerprint,
     inside,
-    labelled,
     message_fields,
     size_bytes,
 )

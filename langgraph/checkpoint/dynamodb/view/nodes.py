@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb.view.node import Call, Entry, Node, Usage
 from langgraph.checkpoint.dynamodb.view.plain import (
     BYTES,
     LISTS,
     REBUILT,
     inside,
-    labelled,
     message_fields,
     number_text,
     size_bytes,

@@ -12,6 +12,7 @@ from typing import Any
 import ormsgpack
 
 from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 # Everything that the serializer gives for a list.
@@ -37,18 +38,6 @@ def message_fields(value: Any) -> Mapping[str, Any] | None:
         return value.content if value.is_message else None
     is_message = isinstance(value, Mapping) and "content" in value and value.get("role") in _ROLES
     return value if is_message else None
-
-
-def labelled(entries: Mapping[Any, Any]) -> dict[str, Any]:
-    """An object's entries by the text that leads to each: the key, or how a key that is no text is written."""
-    found = {key: each for key, each in entries.items() if isinstance(key, str)}
-    for key, each in entries.items():
-        if not isinstance(key, str):
-            label = str(key)
-            while label in found:
-                label += "'"
-            found[label] = each
-    return found
 
 
 def part_at(value: Any, path: Sequence[str | int]) -> Any:

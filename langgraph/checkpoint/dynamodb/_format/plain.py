@@ -1,0 +1,60 @@
+"""Looked-at values as JSON, and what tasks ask a human: for whoever reads a checkpoint without its graph."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from langgraph.checkpoint.dynamodb._format.looking import Stored
+
+
+def as_json(value: Any) -> Any:
+    """Return a value as JSON has it: messages and other objects by their fields, bytes in base64."""
+    if isinstance(value, Stored):
+        content = as_json(value.content)
+        if value.is_message or value.is_plain:
+            return content
+        return {"type": value.kind, "value": content}
+    if isinstance(value, Mapping):
+        return {key: as_json(each) for key, each in labelled(value).items()}
+    if isinstance(value, (bytes, bytearray)):
+        return {"type": "bytes", "base64": base64.b64encode(value).decode()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [as_json(each) for each in value]
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if value is None or is_number or isinstance(value, str) else repr(value)
+
+
+def labelled(entries: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a mapping's entries by the text that leads to each: the key, or how a key that is no text is written."""
+    found = {key: each for key, each in entries.items() if isinstance(key, str)}
+    for key, each in entries.items():
+        if not isinstance(key, str):
+            label = str(key)
+            while label in found:
+                label += "'"
+            found[label] = each
+    return found
+
+
+def interrupts_in(writes: Iterable[PendingWrite]) -> list[tuple[str, Any]]:
+    """Return what tasks ask a human, by task; those that have been answered and went on are not among them."""
+    writes = list(writes)
+    done = {task for task, channel, _ in writes if channel not in WRITES_IDX_MAP}
+    return [
+        (task, each)
+        for task, channel, value in writes
+        if channel == INTERRUPT and task not in done
+        for each in (value if isinstance(value, (list, tuple)) else [value])
+    ]
+
+
+def asked(interrupt: Any) -> Any:
+    """Return what an interrupt asks, without LangGraph's wrapping."""
+    is_wrapped = isinstance(interrupt, Stored) and isinstance(interrupt.content, Mapping)
+    return interrupt.content.get("value") if is_wrapped else interrupt

@@ -1,0 +1,275 @@
+"""The answers' shapes, for the description and for tests: what the service makes is not checked by them again."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, RootModel
+
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.wire import (
+    Bytes,
+    CopyProgress,
+    Message,
+    SegmentId,
+    ThreadNote,
+)
+
+
+class Attribute(Message):
+    """An attribute in DynamoDB's own form: one of the three."""
+
+    S: str | None = None
+    N: str | None = None
+    B: Bytes | None = None
+
+
+class StoredSegment(Message):
+    """A segment as it is stored."""
+
+    id: SegmentId
+    data: Bytes
+    expires_at: int | None = Field(description="In epoch seconds; null: never.")
+
+
+class SegmentExpiry(Message):
+    """When a segment expires."""
+
+    id: SegmentId
+    expires_at: int | None
+
+
+class StoredCheckpoint(Message):
+    """A checkpoint's items, the head first, and those of its segments that fit."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    items: list[dict[str, Attribute]]
+    segments: list[StoredSegment]
+    complete: bool = Field(description="Whether all segments that the items name came with them.")
+    counts: bool = Field(description="Whether its head has the thread's epoch.")
+
+
+class GetTupleAnswer(Message):
+    """A checkpoint; null where there is none."""
+
+    checkpoint: StoredCheckpoint | None
+    thread: ThreadNote | None
+
+
+class GetSegmentsAnswer(Message):
+    """Segments, and the ids of those that did not fit; an id in neither has gone."""
+
+    segments: list[StoredSegment]
+    left: list[SegmentId]
+
+
+class ListEnd(Message):
+    """The last document of a list."""
+
+    cursor: str | None = Field(description="Where the next page begins; null: there is none.")
+
+
+class ListFailed(Message):
+    """The last document of a list that failed on the way."""
+
+    problem: dict[str, Any] = Field(description="What a problem body would say.")
+
+
+class ListDocument(RootModel[StoredCheckpoint | ListEnd | ListFailed]):
+    """One document of the stream."""
+
+
+class DeltaChannelHistoryAnswer(Message):
+    """Ancestors, the nearest first."""
+
+    checkpoints: list[StoredCheckpoint]
+    ended: bool
+
+
+class Sealed(Message):
+    """What is encrypted; the gateway has no key."""
+
+    sealed: Literal[True]
+    bytes: int = Field(description="How much is stored of it.")
+
+
+class Omission(Message):
+    """Why something is not shown."""
+
+    reason: Literal["sealed", "too_large", "unreadable", "delta_channel"]
+    bytes: int = Field(description="How much is stored of it.")
+
+
+class Omitted(Message):
+    """What is not shown."""
+
+    omitted: Omission
+
+
+class PlainWrite(Message):
+    """A pending write of a task."""
+
+    task_id: str
+    channel: str
+    value: Any
+
+
+class OmittedWrite(Omitted):
+    """A pending write of a task that is not shown; without a channel, all of the task."""
+
+    task_id: str
+    channel: str | None = None
+
+
+class SealedWrite(Sealed):
+    """A pending write of a task that is encrypted; without a channel, all of the task."""
+
+    task_id: str
+    channel: str | None = None
+
+
+class PlainInterrupt(Message):
+    """What a task asks a human."""
+
+    task_id: str
+    id: str | None = Field(description="What an answer names it by.")
+    value: Any
+
+
+class OmittedInterrupt(Omitted):
+    """What a task asks a human, and is not shown."""
+
+    task_id: str
+    id: str | None
+
+
+class SealedInterrupt(Sealed):
+    """What a task asks a human, encrypted."""
+
+    task_id: str
+    id: str | None
+
+
+class PlainCheckpoint(Message):
+    """A checkpoint as plain JSON."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    ts: str | None = Field(description="When it was made, as LangGraph noted it; null where that is sealed.")
+    metadata: Sealed | Omitted | dict[str, Any]
+    values: Sealed | Omitted | dict[str, Any] = Field(description="The values by channel.")
+    omitted: dict[str, Omission] = Field(description="The channels whose values are not shown.")
+    pending_writes: list[SealedWrite | OmittedWrite | PlainWrite]
+    interrupts: list[SealedInterrupt | OmittedInterrupt | PlainInterrupt] | None = Field(
+        description="What tasks ask a human; null where all writes of some task are sealed or omitted."
+    )
+
+
+class GetPlainAnswer(Message):
+    """A checkpoint; null where there is none."""
+
+    checkpoint: PlainCheckpoint | None
+
+
+class ListPlainAnswer(Message):
+    """A page of checkpoints."""
+
+    checkpoints: list[PlainCheckpoint]
+    cursor: str | None = Field(description="Where the next page begins; null: there is none.")
+
+
+class WantsReused(Message):
+    """Nothing was stored: the service needs to know all that is reused."""
+
+    wants_reused: Literal[True]
+
+
+class Committed(Message):
+    """What became of a checkpoint."""
+
+    under: ThreadNote = Field(description="The thread under whose epoch it was stored.")
+    thread: ThreadNote | None = Field(description="The thread afterwards; null: nothing can be built on it.")
+    confirmed: bool = Field(description="Whether no deletion came between, so that the checkpoint stays.")
+    ends_at: int | None
+    history_expires_at: int | None
+    segments: list[SegmentExpiry]
+
+
+class PutAnswer(RootModel[Committed | WantsReused]):
+    """The answer of put."""
+
+
+class FoundSegment(Message):
+    """A segment of what a task has already."""
+
+    id: SegmentId
+    data: Bytes
+
+
+class FoundWrites(Message):
+    """What a task has already."""
+
+    item: dict[str, Attribute] | None
+    is_gone: bool
+    is_safe: bool
+    segments: list[FoundSegment] | None
+
+
+class WritesOutcome(Message):
+    """What became of a task's writes."""
+
+    stored: bool
+    thread: ThreadNote | None
+    segments: list[SegmentExpiry]
+    found: FoundWrites | None
+
+
+class PutWritesAnswer(RootModel[WritesOutcome | WantsReused]):
+    """The answer of put-writes."""
+
+
+class PutSegmentsAnswer(Message):
+    """When the segments expire."""
+
+    thread: ThreadNote | None
+    segments: list[SegmentExpiry]
+
+
+class Done(Message):
+    """It is done."""
+
+
+class CopyThreadAnswer(Message):
+    """How far the copy is; null: it is whole."""
+
+    progress: CopyProgress | None
+
+
+class PruneAnswer(Message):
+    """The threads that there was no time for."""
+
+    left: list[str]
+
+
+class About(Message):
+    """What the service is."""
+
+    wire_version: int
+    table_name: str
+    limits: Limits
+
+
+class Health(Message):
+    """The process runs."""
+
+    status: Literal["ok"]
+
+
+class Ready(Message):
+    """The table answers."""
+
+    status: Literal["ready"]

@@ -1,0 +1,86 @@
+"""A thread of a table as what is moved within tables works with it: locked, read checkpoint by checkpoint, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
+from langgraph.checkpoint.dynamodb.locks import ThreadLock
+from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.protocol import Thread
+
+# A process that died keeps the thread for so long; the next attempt waits for it.
+LOCK_TTL_SECONDS = 20.0
+LOCK_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class StoredThread:
+    """One thread of one table."""
+
+    store: TableStore
+    thread_id: str
+    if_damaged: str
+    """What to do where it cannot be read."""
+
+    def __str__(self) -> str:
+        """Name it in an error."""
+        return f"thread {self.thread_id!r} of table {self.store.table_name}"
+
+    def locked(self) -> ThreadLock:
+        """Return its lock, to be entered. Runners that take it wait meanwhile, or are refused."""
+        return self.store.saver.thread_lock(self.thread_id, ttl=LOCK_TTL_SECONDS, wait=LOCK_WAIT_SECONDS)
+
+    def item(self) -> Thread | None:
+        """Read its thread item, strongly consistent."""
+        return self.store.thread(self.thread_id)
+
+    def write_units(self) -> int:
+        """Measure what it takes to write all of it, or to delete it."""
+        return self.store.write_units(self.thread_id)
+
+    def refs(self) -> set[Ref]:
+        """Read which checkpoints it has."""
+        with self._named():
+            return set(self.store.refs(self.thread_id))
+
+    def holds(self, part: StoredThread, comparison: Comparison) -> bool:
+        """Compare: tell whether it has every checkpoint of another thread, equal, with its writes."""
+        refs = sorted(part.refs())
+        return all(
+            record is None or (other is not None and not comparison.differences(record, other))
+            for record, other in zip(part._records(refs), self._records(refs), strict=True)
+        )
+
+    def copy_to(self, target: StoredThread) -> None:
+        """Copy all of it to another thread, beside what that one has."""
+        target.store.copy(self.store, self.thread_id, target.thread_id)
+
+    def delete(self) -> None:
+        """Delete it, with everything it ever stored."""
+        self.store.saver.delete_thread(self.thread_id)
+
+    def _records(self, refs: Iterable[Ref]) -> Iterator[Record | None]:
+        """Read some of its checkpoints; `None` for those that were never committed."""
+        with self._named():
+            yield from self.store.records(self.thread_id, refs)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say of what is damaged which thread it is in."""
+        try:
+            yield
+        except (CheckpointCorruptionError, CheckpointFormatError) as error:
+            msg = f"{self}: {error}. {self.if_damaged}"
+            raise type(error)(msg) from error
+
+
+def beside_each_other(*stores: TableStore) -> Comparison:
+    """Let stores of tables with one serializer take values as they are stored; return how their records compare."""
+    if all(each.can_keep() for each in stores):
+        for each in stores:
+            each.keep_values()
+    return Comparison(stores[0].dumps, stores[0].same, places=True)

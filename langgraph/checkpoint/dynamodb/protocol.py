@@ -1,0 +1,594 @@
+"""The protocol of a thread: the states of what is stored, the requests that change them, and what is committed.
+
+Pure: no request is made here, and no clock or random source is read. Operations send these changes, and ask these
+questions of what they have read; nobody else compares epochs.
+
+What is stored. A thread has one *thread item*, and for each namespace a partition of *heads* (one for a checkpoint),
+*writes* (one for a task) and *segments*. Heads and writes name segments, which never change. A subgraph's namespace
+also has a *marker* beside the thread item, by which a deletion finds it.
+
+The problem. A put reuses segments that its parent names. A deletion removes segments that nothing names any more. They
+must not meet, and neither may lock the other out or pay for a transaction (docs/decisions/0016).
+
+The rule. The thread item has a random *epoch*. A head carries the epoch under which its segments were known to be safe:
+its parent's. A deletion ends the epoch before it removes any segment. After a put has stored its head it reads the
+thread item: if its epoch is still the thread's, no deletion can have removed what it reused, and it is acknowledged.
+Otherwise it stores everything again under the thread's epoch.
+
+    put        parent (epoch 1) ── segments ── head (epoch 1) ── confirm: not epoch 1! ── again, under epoch 2
+    deletion       heads deleted ── epoch 1 ends ── read again ── restamp with 2 ── finalize ── segments deleted
+
+A deletion reads again once the epoch has ended. A head that is there now is *restamped*: it gets the new epoch. A head
+of the old epoch that comes later was not in that second read, so the deletion may remove what it names; its put finds
+that out when it confirms. When every head is restamped the deletion *finalizes*, and only then removes segments.
+
+So a head is **committed** if no deletion can still remove a segment of it:
+
+1. It carries the thread's epoch. Then every deletion before has seen it.
+2. It carries an epoch that ended, and the deletion that ended it has not finalized. Such epochs are in `previous`. That
+   deletion has removed no segment yet; if it has died, it never will, since the next one takes its claim away.
+
+Anything else was never acknowledged to a caller. Readers pass it over if a segment of it is missing.
+
+A new epoch is *pending* until somebody builds on it. A deletion that leaves nothing removes the thread item only while
+its epoch is pending: a put that has begun the epoch relies on the item.
+
+One thread has one ttl: that of the saver that created its thread item. Everything in the thread follows it, so an older
+checkpoint never outlives a newer one, and an epoch implies a ttl.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+
+# The thread item
+
+
+class State(Enum):
+    """What a thread item is in, apart from claims."""
+
+    ABSENT = "absent"
+    """There is none, or it has expired."""
+    PENDING = "pending"
+    """A deletion has given it an epoch that nobody builds on yet."""
+    ACTIVE = "active"
+    """Checkpoints are committed under its epoch."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread item as it was read."""
+
+    epoch: bytes
+    is_pending: bool
+    previous: frozenset[bytes]
+    """Epochs that ended by deletions that have not finalized."""
+    claim: bytes | None
+    claimed_until: int | None
+    ttl_seconds: int | None
+    expires_at: int | None
+    is_copy: bool = False
+    """Whether it is the copy of a thread that is swapped in for it. See `create_copy`."""
+    is_whole: bool = False
+    """Whether that copy holds all that its original held, which may have been deleted since."""
+
+    @classmethod
+    def parse(cls, item: Item) -> Thread:
+        """Read a thread item.
+
+        Raises:
+            CheckpointCorruptionError: The item is damaged.
+        """
+        previous = item.get(items.PREVIOUS, {}).get("BS", ())
+        return cls(
+            items.binary(item, items.EPOCH),
+            items.PENDING in item,
+            frozenset(map(bytes, previous)),
+            items.binary(item, items.CLAIM) if items.CLAIM in item else None,
+            items.number(item, items.CLAIMED_UNTIL),
+            items.ttl_of(item),
+            items.number(item, TTL_ATTRIBUTE),
+            items.COPY in item,
+            items.WHOLE in item,
+        )
+
+    def commits(self, epoch: bytes | None) -> bool:
+        """Tell whether what carries an epoch is committed: no deletion can still remove its segments."""
+        return epoch == self.epoch or epoch in self.previous
+
+    def confirms(self, epoch: bytes | None) -> bool:
+        """Tell whether what was stored under an epoch before this was read may be acknowledged, and built on.
+
+        Not while the epoch is pending: the deletion that made it may remove the thread item.
+        """
+        return epoch == self.epoch and not self.is_pending
+
+    def was_ended(self, token: bytes, epoch: bytes) -> bool:
+        """Tell whether the deletion with a claim has ended an epoch, and still has the claim."""
+        return self.claim == token and epoch in self.previous
+
+    def ended(self, new: bytes) -> Thread:
+        """Return the thread as it is after `end_epoch`."""
+        return replace(self, epoch=new, is_pending=True, previous=self.previous | {self.epoch})
+
+
+def is_committed(item: Item, name: str, thread: Thread | None) -> bool:
+    """Tell whether a part of a head or a writes item is committed.
+
+    A part without an epoch names no segment, so no deletion can take anything from it.
+    """
+    epoch = epoch_of(item, name)
+    return epoch is None or (thread is not None and thread.commits(epoch))
+
+
+def is_reusable(confirmed: bytes | None, epoch: bytes | None) -> bool:
+    """Tell whether what was confirmed under one epoch may be named by what is stored under another one."""
+    return epoch is not None and confirmed == epoch
+
+
+def epoch_of(item: Item, name: str) -> bytes | None:
+    """Return the epoch that a part of a head or a writes item carries."""
+    attribute = item.get(items.epoch_name(name))
+    return None if attribute is None else bytes(attribute.get("B", b""))
+
+
+class Change(NamedTuple):
+    """A conditional request: an update, or a deletion or a put where the expression is empty."""
+
+    expression: str
+    condition: str
+    names: Mapping[str, str]
+    values: Mapping[str, Any]
+
+
+_NAMES = {
+    "#claim": items.CLAIM,
+    "#claimed_until": items.CLAIMED_UNTIL,
+    "#copy": items.COPY,
+    "#created": items.CREATED_AT,
+    "#epoch": items.EPOCH,
+    "#expiry": TTL_ATTRIBUTE,
+    "#order": items.ORDER,
+    "#parent": items.PARENT,
+    "#pending": items.PENDING,
+    "#pk": PARTITION_KEY,
+    "#previous": items.PREVIOUS,
+    "#readable_until": items.READABLE_UNTIL,
+    "#registered": items.REGISTERED,
+    "#ttl": items.TTL_SECONDS,
+    "#whole": items.WHOLE,
+    "#writes": items.WRITES,
+}
+_PLACEHOLDER = re.compile(r"#\w+")
+
+
+def _change(expression: str, condition: str, **values: Any) -> Change:
+    names = {each: _NAMES[each] for each in _PLACEHOLDER.findall(f"{expression} {condition}")}
+    return Change(expression, condition, names, {f":{name}": value for name, value in values.items()})
+
+
+def _seconds(value: float) -> dict[str, str]:
+    return {"N": str(int(value))}
+
+
+def create_thread(epoch: bytes, ttl_seconds: int | None, expires_at: int | None, now: float) -> Change:
+    """ABSENT → ACTIVE, by the first put: its saver gives the thread its ttl.
+
+    An item that has expired counts as absent. All that was committed under its epoch has expired before it, since each
+    `confirm` makes the item live longer than the head. A claim is left as it is, since the policy of agents that may
+    not delete refuses requests that name it. It ran out long ago, and with another epoch it ends nothing.
+    """
+    values = {"epoch": {"B": epoch}, "ttl": {"N": str(ttl_seconds or 0)}, "now": _seconds(now)}
+    removed = "#pending, #previous"
+    if expires_at is None:
+        sets, removed = "#epoch = :epoch, #ttl = :ttl", f"{removed}, #expiry"
+    else:
+        sets = "#epoch = :epoch, #ttl = :ttl, #expiry = :expiry"
+        values["expiry"] = _seconds(expires_at)
+    absent = "(attribute_not_exists(#epoch) OR #expiry <= :now)"
+    return _change(f"SET {sets} REMOVE {removed}", absent, **values)
+
+
+def create_pending_thread(epoch: bytes, now: float) -> Change:
+    """ABSENT → PENDING, by a deletion of a thread without an item. The put that begins the epoch gives it a ttl."""
+    return _change(
+        "SET #epoch = :epoch, #pending = :true, #expiry = :expiry",
+        "attribute_not_exists(#epoch)",
+        epoch={"B": epoch},
+        true={"BOOL": True},
+        expiry=_seconds(now + ORPHAN_SECONDS),
+    )
+
+
+def begin_epoch(epoch: bytes, ttl_seconds: int | None) -> Change:
+    """PENDING → ACTIVE, by a put that is about to build on the epoch."""
+    return _change(
+        "SET #ttl = if_not_exists(#ttl, :ttl) REMOVE #pending",
+        "#epoch = :epoch",
+        epoch={"B": epoch},
+        ttl={"N": str(ttl_seconds or 0)},
+    )
+
+
+def extend_thread(epoch: bytes, expires_at: int | None) -> Change:
+    """ACTIVE: let the item outlive what was just stored under its epoch. Fails where the epoch has ended."""
+    if expires_at is None:
+        return _change("REMOVE #expiry", "#epoch = :epoch AND attribute_exists(#expiry)", epoch={"B": epoch})
+    return _change(
+        "SET #expiry = :expiry",
+        "#epoch = :epoch AND #expiry < :expiry",
+        epoch={"B": epoch},
+        expiry=_seconds(expires_at),
+    )
+
+
+def claim_thread(token: bytes, now: float) -> Change:
+    """FREE → CLAIMED, by a deletion; or a claim that has run out changes hands.
+
+    The last alternative holds where the request took effect, its answer was lost and it is sent again.
+    """
+    return _change(
+        "SET #claim = :claim, #claimed_until = :until",
+        "attribute_exists(#epoch)"
+        " AND (attribute_not_exists(#claim) OR #claimed_until < :now OR #claim = :claim)",
+        claim={"B": token},
+        until=_seconds(now + CLAIM_SECONDS),
+        now=_seconds(now),
+    )
+
+
+def extend_claimed_thread(token: bytes, expires_at: float) -> Change:
+    """CLAIMED: keep a thread item that expires while the deletion runs; the claim would go with it."""
+    return _change(
+        "SET #expiry = :expiry",
+        "#claim = :claim AND #expiry < :expiry",
+        claim={"B": token},
+        expiry=_seconds(expires_at),
+    )
+
+
+def end_epoch(token: bytes, epoch: bytes, new: bytes, now: float) -> Change:
+    """CLAIMED, ACTIVE or PENDING → PENDING: the old epoch joins `previous`, a new one takes its place.
+
+    The new one is there at once. Otherwise a `create_thread` that is sent again after its answer was lost would bring
+    the old one back.
+    """
+    return _change(
+        "SET #epoch = :new, #pending = :true, #claimed_until = :until ADD #previous :ended",
+        "#claim = :claim AND #epoch = :epoch",
+        claim={"B": token},
+        epoch={"B": epoch},
+        new={"B": new},
+        true={"BOOL": True},
+        until=_seconds(now + CLAIM_SECONDS),
+        ended={"BS": [epoch]},
+    )
+
+
+def finalize(token: bytes, epoch: bytes, *, is_empty: bool) -> Change:
+    """CLAIMED: from here on the new epoch alone tells what is committed, so segments may go.
+
+    The epoch becomes active where something is left, which builds on it.
+    """
+    removed = "#previous" if is_empty else "#previous, #pending"
+    held = "#claim = :claim AND #epoch = :epoch"
+    return _change(f"REMOVE {removed}", held, claim={"B": token}, epoch={"B": epoch})
+
+
+def release_thread(token: bytes) -> Change:
+    """CLAIMED → FREE."""
+    return _change("REMOVE #claim, #claimed_until", "#claim = :claim", claim={"B": token})
+
+
+def remove_thread(token: bytes) -> Change:
+    """CLAIMED, PENDING → ABSENT, by a deletion that has left nothing. Fails where a put has begun the epoch."""
+    return _change("", "#claim = :claim AND attribute_exists(#pending)", claim={"B": token})
+
+
+# A copy that is swapped in for its original: how the ttl of a thread is changed
+
+
+def create_copy(epoch: bytes) -> Change:
+    """ABSENT → ACTIVE: a thread without a ttl, which is to become the copy of another one.
+
+    It has no ttl, since it may be all that there is of the thread for as long as nobody repeats what died.
+    """
+    return _change(
+        "SET #epoch = :epoch, #ttl = :never, #copy = :true",
+        "attribute_not_exists(#epoch)",
+        epoch={"B": epoch},
+        never={"N": "0"},
+        true={"BOOL": True},
+    )
+
+
+def complete_copy(epoch: bytes) -> Change:
+    """ACTIVE: from here on the original may be deleted. Fails where a deletion has taken from the copy, or may."""
+    return _change(
+        "SET #whole = :true",
+        "#copy = :true AND #epoch = :epoch AND attribute_not_exists(#claim)",
+        epoch={"B": epoch},
+        true={"BOOL": True},
+    )
+
+
+def revoke_copy() -> Change:
+    """From here on the original is the thread, and the copy may be deleted."""
+    return _change("REMOVE #whole", "attribute_exists(#copy)")
+
+
+# Heads
+
+
+def put_head(epoch: bytes) -> Change:
+    """Store a head where there is none, or in the place of one that carries an epoch.
+
+    In the place of one that carries another epoch only while the put's own epoch is the thread's: a deletion may have
+    deleted all that came before that head, because it is committed, and this one may never be. Where the epoch ends in
+    between, the deletion finds out when it restamps.
+
+    Without the condition, a request that its client had given up could arrive late and take the place of what was
+    stored since; its segments may be gone.
+    """
+    return _change("", "attribute_not_exists(#epoch) OR #epoch = :epoch", epoch={"B": epoch})
+
+
+def put_hidden_head(now: float) -> Change:
+    """Store the newest head of a copy that is not whole yet: it counts as expired, and hides the others.
+
+    Fails where the head is there and readable: a request that was thought lost has shown it meanwhile.
+    """
+    return _change("", "attribute_not_exists(#pk) OR #readable_until <= :now", now=_seconds(now))
+
+
+def show_head(readable_until: int | None) -> Change:
+    """Show a hidden head, and so its namespace, unless it has been replaced or deleted."""
+    if readable_until is None:
+        return _change("REMOVE #readable_until", "#readable_until = :hidden", hidden=items.HIDDEN)
+    return _change(
+        "SET #readable_until = :until",
+        "#readable_until = :hidden",
+        hidden=items.HIDDEN,
+        until=_seconds(readable_until),
+    )
+
+
+def delete_hidden_head() -> Change:
+    """Delete a head that nobody may see."""
+    return _change("", "#readable_until = :hidden", hidden=items.HIDDEN)
+
+
+def restamp(item: Item, thread: Thread) -> Change | None:
+    """Give the committed parts of an item the thread's epoch, unless the item has changed since it was read.
+
+    What has taken its place may name what the deletion is about to remove. The deletion keeps that, too, and restamps
+    what is there now. Returns `None` where nothing is to change.
+    """
+    stale = [
+        name
+        for name in items.EPOCHS
+        if name in item and _epoch(item, name) != thread.epoch and thread.commits(_epoch(item, name))
+    ]
+    if not stale:
+        return None
+    condition, names, values = unchanged(item, (*stale, *items.PARTS))
+    sets = ", ".join(f"#a{position} = :new" for position in range(len(stale)))
+    return Change(f"SET {sets}", condition, names, {**values, ":new": {"B": thread.epoch}})
+
+
+def _epoch(item: Item, attribute: str) -> bytes:
+    return bytes(item[attribute].get("B", b""))
+
+
+def cut_parent() -> Change:
+    """Take its parent from a head that stays while the parent goes."""
+    return _change("REMOVE #parent", "attribute_exists(#pk)")
+
+
+def unchanged(item: Item, attributes: Iterable[str]) -> tuple[str, dict[str, str], Item]:
+    """Build the condition that attributes, `#a0` and so on, are as they were read, with its names and values."""
+    names, values, conditions = {"#pk": PARTITION_KEY}, Item(), ["attribute_exists(#pk)"]
+    for position, name in enumerate(attributes):
+        names[f"#a{position}"] = name
+        if name in item:
+            conditions.append(f"#a{position} = :a{position}")
+            values[f":a{position}"] = item[name]
+        else:
+            conditions.append(f"attribute_not_exists(#a{position})")
+    return " AND ".join(conditions), names, values
+
+
+def is_too_late(started_at: float, now: float) -> bool:
+    """Tell whether a put has stored its segments so long ago that a deletion may soon take them for orphans."""
+    return now - started_at > UPLOAD_SECONDS_MAX
+
+
+# Writes
+
+
+def set_writes(
+    attributes: Item, old: Item, *, least: int | None, expires_at: int | None, order: int | None
+) -> Change:
+    """Set parts of a task's writes beside those that it has.
+
+    Args:
+        attributes: The attributes to set.
+        old: The task's item as it was last read: regular writes are replaced only if they are those.
+        least: How long an item that is there has to live, in epoch seconds; `None` is for ever.
+        expires_at: The expiry of a new item. The first call's expiry stays.
+        order: Of two calls with special writes the later one has the higher. A request of the earlier one may arrive
+            last; it must not win.
+    """
+    names = {f"#a{position}": name for position, name in enumerate(attributes)}
+    values = {f":a{position}": value for position, value in enumerate(attributes.values())}
+    sets = [f"#a{position} = :a{position}" for position in range(len(attributes))]
+    conditions = ["attribute_not_exists(#expiry)"]
+    if expires_at is not None:
+        sets.append("#expiry = if_not_exists(#expiry, :expiry)")
+        conditions = ["(attribute_not_exists(#expiry) OR #expiry >= :least)"]
+        values |= {":expiry": _seconds(expires_at), ":least": _seconds(least or 0)}
+    if items.WRITES in attributes:
+        is_there = items.WRITES in old
+        conditions.append("#writes = :old" if is_there else "attribute_not_exists(#writes)")
+        values |= {":old": old[items.WRITES]} if is_there else {}
+    if order is not None:
+        conditions.append("(attribute_not_exists(#order) OR #order < :order)")
+        values[":order"] = {"N": str(order)}
+    update = _change("SET " + ", ".join(sets[len(attributes) :]), " AND ".join(conditions))
+    return Change("SET " + ", ".join(sets), update.condition, {**names, **update.names}, values)
+
+
+def touch_writes(now: float) -> Change:
+    """Let writes that are there already not pass for abandoned."""
+    return _change("SET #created = :created", "attribute_exists(#pk)", created=_seconds(now))
+
+
+def delete_untouched(writes: Item) -> Change:
+    """Delete writes without a head, unless somebody has written to them since they were read."""
+    created_at = writes.get(items.CREATED_AT)
+    if created_at is None:
+        return _change("", "attribute_not_exists(#created)")
+    return _change("", "#created = :created", created=created_at)
+
+
+def is_orphan(item: Item, now: float) -> bool:
+    """Tell whether something was written so long ago that no put can be about to name it."""
+    return (items.number(item, items.CREATED_AT) or 0) < now - ORPHAN_SECONDS
+
+
+# Namespace markers
+
+
+def register(expires_at: int | None) -> Change:
+    """Put a namespace marker. Never shortens an expiry: a deletion finds a namespace only through its marker."""
+    if expires_at is None:
+        return _change("", "")
+    return _change("", "attribute_not_exists(#registered) OR #expiry <= :expiry", expiry=_seconds(expires_at))
+
+
+def unregister(marker: Item) -> Change:
+    """Delete a marker, unless somebody has registered the namespace again since it was read."""
+    registered = {"B": items.binary(marker, items.REGISTERED)}
+    return _change("", "#registered = :registered", registered=registered)
+
+
+# Expiry
+
+
+def extend(expires_at: int | None) -> Change:
+    """Let an item live longer, never shorter. Never creates one: it may have been deleted."""
+    if expires_at is None:
+        return _change("REMOVE #expiry", "attribute_exists(#expiry)")
+    return _change("SET #expiry = :expiry", "#expiry < :expiry", expiry=_seconds(expires_at))
+
+
+def extend_ancestor(expires_at: int | None) -> Change:
+    """Keep a head that a later one is rebuilt from in the table for longer, but readable no longer."""
+    kept = "SET #readable_until = if_not_exists(#readable_until, #expiry)"
+    if expires_at is None:
+        return _change(f"{kept} REMOVE #expiry", "attribute_exists(#expiry)")
+    return _change(f"{kept}, #expiry = :expiry", "#expiry < :expiry", expiry=_seconds(expires_at))
+
+
+# The tables of docs/design.md, which `tools/protocol_tables.py` renders and tests compare with what operations send
+
+
+class Transition(NamedTuple):
+    """One row of the thread item's state machine."""
+
+    change: str
+    by: str
+    before: Collection[State]
+    after: State | None
+    """`None`: as before."""
+    needs_claim: bool = False
+
+
+_PUTS = "put, put_writes, copy"
+_SET_TTL = "set-ttl"
+_PRESENT: Sequence[State] = (State.PENDING, State.ACTIVE)
+TRANSITIONS: Sequence[Transition] = (
+    Transition("create_thread", _PUTS, (State.ABSENT,), State.ACTIVE),
+    Transition("create_pending_thread", "deletion", (State.ABSENT,), State.PENDING),
+    Transition("begin_epoch", _PUTS, (State.PENDING,), State.ACTIVE),
+    Transition("extend_thread", _PUTS, (State.ACTIVE,), None),
+    Transition("claim_thread", "deletion", _PRESENT, None),
+    Transition("extend_claimed_thread", "deletion", _PRESENT, None, needs_claim=True),
+    Transition("end_epoch", "deletion", _PRESENT, State.PENDING, needs_claim=True),
+    Transition("finalize", "deletion that leaves something", _PRESENT, State.ACTIVE, needs_claim=True),
+    Transition("finalize", "deletion that leaves nothing", _PRESENT, None, needs_claim=True),
+    Transition("release_thread", "deletion", _PRESENT, None, needs_claim=True),
+    Transition(
+        "remove_thread", "deletion that leaves nothing", (State.PENDING,), State.ABSENT, needs_claim=True
+    ),
+    Transition("create_copy", _SET_TTL, (State.ABSENT,), State.ACTIVE),
+    Transition("complete_copy", _SET_TTL, (State.ACTIVE,), None),
+    Transition("revoke_copy", _SET_TTL, _PRESENT, None),
+)
+
+
+class Step(NamedTuple):
+    """One step of an operation, and what its process leaves if it dies before the next one."""
+
+    name: str
+    seen: str
+    """What the next reader sees."""
+    left: str
+    """What a later deletion removes."""
+
+
+_BEFORE = "the thread as it was"
+_SEGMENTS = "segments that nothing names"
+_KEPT = "what the deletion kept"
+WRITE_ORDER: Mapping[str, Sequence[Step]] = {
+    "put": (
+        Step("register namespace", _BEFORE, "the marker of a namespace that may be empty"),
+        Step("write segments", _BEFORE, _SEGMENTS),
+        Step(
+            "put head", "the new checkpoint; or the thread as it was, if a deletion came between", "nothing"
+        ),
+        Step("confirm epoch", "the new checkpoint", "nothing"),
+    ),
+    "put_writes": (
+        Step("register namespace", _BEFORE, "the marker of a namespace that may be empty"),
+        Step("write segments", _BEFORE, _SEGMENTS),
+        Step("update writes", "the writes; or none, if a deletion came between", "nothing"),
+        Step("confirm epoch", "the writes", "nothing"),
+    ),
+    "deletion": (
+        Step("claim thread", _BEFORE, "a claim that runs out after two minutes"),
+        Step("read", _BEFORE, "the claim"),
+        Step("cut parents", _BEFORE, "the claim"),
+        Step(
+            "delete heads",
+            "the newest checkpoint with less history; or no thread",
+            "writes, segments, the claim",
+        ),
+        Step("delete writes", _KEPT, "segments, the claim"),
+        Step("end epoch", f"{_KEPT}; the next put stores everything anew, once", "segments, the claim"),
+        Step("read again", f"{_KEPT}; the next put stores everything anew, once", "segments, the claim"),
+        Step("restamp", _KEPT, "segments, the claim"),
+        Step("finalize", _KEPT, "segments, the claim"),
+        Step("delete abandoned writes", _KEPT, "segments, the claim"),
+        Step("delete segments", _KEPT, "markers of empty namespaces, the claim"),
+        Step("unregister namespaces", _KEPT, "the thread item with the claim"),
+        Step("release thread", _KEPT, "nothing"),
+    ),
+    "copy": (
+        Step("register namespace", "no copy", "the marker of a namespace that may be empty"),
+        Step("write segments", "no copy", _SEGMENTS),
+        Step("write writes", "no copy", "segments and writes without a head"),
+        Step("put heads", "no copy: its newest checkpoint counts as expired", "the same, and heads"),
+        Step("show newest head", "the copy", "nothing"),
+        Step("confirm epoch", "the copy", "nothing"),
+    ),
+}

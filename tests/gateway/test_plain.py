@@ -1,0 +1,441 @@
+"""Plain JSON: what a reader without LangGraph is given of a checkpoint, and that nothing stored is made or run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import ormsgpack
+import pytest
+from jsonschema import Draft202012Validator
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Interrupt
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.settings import load_options
+from tests.gateway.conftest import always
+from tests.support import graphs
+from tests.support.checkpoints import noise, store, thread_config
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+MakeSaver = Callable[..., DynamoDBSaver]
+Ask = Callable[..., Any]
+DOCUMENT = Path(__file__).parents[2] / "docs" / "wire.md"
+ENCRYPTED = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+RAN: list[str] = []
+ID = "1f0c6f64-5bd2-6d3b-8000-0242ac120002"
+
+
+class Trap:
+    """Notes that it was made."""
+
+    def __init__(self) -> None:
+        """Note it."""
+        RAN.append("made")
+
+    def __reduce__(self) -> Any:
+        """Note it when it is unpickled."""
+        return RAN.append, ("unpickled",)
+
+
+class Written(SerializerProtocol):
+    """Writes what a test gives it, whatever the value is, so that a table has what LangGraph would not write."""
+
+    def __init__(self, kind: str, data: bytes) -> None:
+        """Take what texts become."""
+        self.written = kind, data
+        self.inner = JsonPlusSerializer()
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Write it for every text."""
+        return self.written if isinstance(obj, str) else self.inner.dumps_typed(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read what can be read."""
+        return self.inner.loads_typed(data)
+
+
+@pytest.fixture
+def make_ask(make_saver: MakeSaver, client_of: Any) -> Callable[..., Ask]:
+    """Give a factory of functions that ask a gateway, and check its answers by its description."""
+
+    def make(**options: Any) -> Ask:
+        principal = options.pop("principal", Principal("reader", rights=frozenset({"read"})))
+        gateway = create_gateway(make_saver(), authenticate=always(principal), plain_json=True, **options)
+
+        async def ask(name: str, status: int = 200, **request: Any) -> Any:
+            client: httpx.AsyncClient = client_of(gateway)
+            answer = await client.post(f"/checkpoints/{name}", json=request)
+            assert answer.status_code == status, answer.text
+            if status == 200:
+                described = (await client.get("/openapi.json")).json()
+                responses = described["paths"][f"/checkpoints/{name}"]["post"]["responses"]
+                content = responses["200"]["content"]
+                assert [*content] == ["application/json"]
+                schema = {**content["application/json"]["schema"], "components": described["components"]}
+                Draft202012Validator(schema).validate(answer.json())
+            return answer.json()
+
+        return ask
+
+    return make
+
+
+@pytest.fixture
+def ask(make_ask: Callable[..., Ask]) -> Ask:
+    """Give what asks a gateway that serves plain JSON."""
+    return make_ask()
+
+
+async def get(ask: Ask, **request: Any) -> Any:
+    """The checkpoint of `get-plain`."""
+    return (await ask("get-plain", **({"thread_id": "t"} | request)))["checkpoint"]
+
+
+# Real graphs
+
+
+async def test_a_conversation_is_its_messages(ask: Ask, make_saver: MakeSaver) -> None:
+    graph = graphs.agent(make_saver())
+    config = thread_config("t")
+    await graph.ainvoke({"messages": [HumanMessage("hello", id="one")]}, config)
+    found = await get(ask)
+    state = await graph.aget_state(config)
+    assert state.parent_config is not None
+    assert state.metadata is not None
+    shown = found["values"]["messages"]
+    for message, each in zip(shown, state.values["messages"], strict=True):
+        assert message.items() >= {"type": each.type, "content": each.content, "id": each.id}.items()
+    assert shown[1]["tool_calls"] == state.values["messages"][1].tool_calls
+    assert found["checkpoint_id"] == state.config["configurable"]["checkpoint_id"]
+    assert found["parent_checkpoint_id"] == state.parent_config["configurable"]["checkpoint_id"]
+    assert (found["ts"], found["metadata"]["step"]) == (state.created_at, state.metadata["step"])
+    assert (found["pending_writes"], found["interrupts"], found["omitted"]) == ([], [], {})
+    # The history is that of the graph, page by page.
+    history = [
+        each.config["configurable"]["checkpoint_id"] async for each in graph.aget_state_history(config)
+    ]
+    assert await listed(ask, limit=2, channels=[]) == history
+    again = await get(ask, checkpoint_id=history[-1])
+    assert again["checkpoint_id"] == history[-1]
+
+
+async def listed(ask: Ask, **request: Any) -> list[str]:
+    """The ids of all checkpoints of a thread, in pages that are as full as is asked."""
+    ids: list[str] = []
+    cursor = None
+    while True:
+        page = await ask("list-plain", **({"thread_id": "t", "cursor": cursor} | request))
+        ids += [each["checkpoint_id"] for each in page["checkpoints"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            return ids
+        assert len(page["checkpoints"]) == request["limit"]
+
+
+async def test_a_subgraph_that_asks_is_a_namespace_of_its_own(ask: Ask, make_saver: MakeSaver) -> None:
+    graph = graphs.subgraphs(checkpointer=None)(make_saver())
+    config = thread_config("t")
+    await graph.ainvoke({"log": ["begin"]}, config)
+    asked = (await graph.aget_state(config)).interrupts
+    assert asked
+    found = await get(ask)
+    assert [(each["id"], each["value"]) for each in found["interrupts"]] == [
+        (each.id, each.value) for each in asked
+    ]
+    page = await ask("list-plain", thread_id="t")
+    namespaces = {each["checkpoint_ns"] for each in page["checkpoints"]}
+    assert "" in namespaces
+    inner = max(namespaces, key=len)
+    within = await get(ask, checkpoint_ns=inner)
+    assert within["interrupts"][0]["value"] == asked[0].value
+    assert within["metadata"]["parents"]
+    only = await ask("list-plain", thread_id="t", checkpoint_ns=inner)
+    assert {each["checkpoint_ns"] for each in only["checkpoints"]} == {inner}
+
+
+async def test_a_delta_channel_says_that_it_is_rebuilt(ask: Ask, make_saver: MakeSaver) -> None:
+    await graphs.journal(make_saver()).ainvoke({"rounds": 0}, thread_config("t"))
+    found = await get(ask)
+    deltas = [name for name, each in found["omitted"].items() if each["reason"] == "delta_channel"]
+    assert deltas
+    assert not set(deltas) & found["values"].keys()
+    narrowed = await get(ask, channels=["rounds"])
+    assert (narrowed["omitted"], [*narrowed["values"]]) == ({}, ["rounds"])
+
+
+async def test_a_thread_that_is_not_there_is_null(ask: Ask) -> None:
+    assert await get(ask, thread_id="nobody") is None
+    assert await ask("list-plain", thread_id="nobody") == {"checkpoints": [], "cursor": None}
+
+
+# Values
+
+
+async def test_values_are_json_where_they_are_and_fields_where_they_are_not(
+    ask: Ask, make_saver: MakeSaver
+) -> None:
+    values = {
+        "json": {"text": "é", "list": [1, 1.5, None, True], "nested": {"a": {}}},
+        "tuple": (1, 2),
+        "bytes": b"\x00\xff",
+        "empty": None,
+        "keys": {1: "one", "1": "text"},
+        "odd": float("nan"),
+    }
+    store(make_saver(), thread_config("t"), ID, values)
+    shown = (await get(ask))["values"]
+    assert shown == {
+        "json": values["json"],
+        "tuple": [1, 2],
+        "bytes": {"type": "bytes", "base64": "AP8="},
+        "empty": None,
+        "keys": {"1": "text", "1'": "one"},
+        "odd": "nan",
+    }
+
+
+def extension(code: int, *content: Any) -> bytes:
+    """An object as LangGraph's serializer writes one."""
+    return ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb(content)))
+
+
+HOSTILE: dict[str, tuple[str, bytes, str]] = {
+    "a pickle": ("pickle", pickle.dumps(Trap()), "pickle"),
+    "a class": ("msgpack", extension(0, __name__, "Trap", []), f"{__name__}.Trap"),
+    "a function": ("msgpack", extension(0, "os", "system", "true"), "os.system"),
+    "a method": ("msgpack", extension(3, __name__, "Trap", [], "__reduce__"), f"{__name__}.Trap"),
+    "no msgpack": ("msgpack", ormsgpack.packb(ormsgpack.Ext(99, b"\xc1")), "extension 99"),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "shown"), HOSTILE.values(), ids=HOSTILE)
+async def test_what_would_run_is_a_name_and_its_fields(
+    kind: str, data: bytes, shown: str, ask: Ask, make_saver: MakeSaver
+) -> None:
+    RAN.clear()
+    saver = make_saver(serde=Written(kind, data))
+    saver.put_writes(store(saver, thread_config("t"), ID, {"a": "x"}), [("a", "x")], "task")
+    found = await get(ask)
+    assert found["values"]["a"]["type"] == shown
+    assert found["pending_writes"] == [{"task_id": "task", "channel": "a", "value": found["values"]["a"]}]
+    assert RAN == []
+
+
+def nested(depth: int, inner: bytes) -> bytes:
+    """Objects in each other: each is copied out of the one around it."""
+    for _ in range(depth):
+        inner = ormsgpack.packb(ormsgpack.Ext(0, b"\x93\xa1a\xa1B\x91" + inner))
+    return inner
+
+
+LEFT_OUT: dict[str, tuple[str, bytes, str]] = {
+    "empty lists": ("msgpack", b"\xdd" + (3 << 20).to_bytes(4, "big") + b"\x90" * (3 << 20), "too_large"),
+    "empty lists in an object": ("msgpack", extension(0, "a", "B", [[]] * 200_000), "too_large"),
+    "large objects in each other": ("msgpack", nested(200, ormsgpack.packb(bytes(300_000))), "too_large"),
+    "characters that JSON escapes": ("msgpack", ormsgpack.packb("\0" * 2_000_000), "too_large"),
+    "empty lists as JSON": ("json", b"[" + b"[]," * 200_000 + b"0]", "too_large"),
+    "bytes": ("bytes", noise(4_000_000), "too_large"),
+    "bytes of another serializer": ("other", noise(4_000_000), "too_large"),
+    "lists in each other": ("msgpack", b"\x91" * 500 + b"\xc0", "unreadable"),
+    "small objects in each other": ("msgpack", nested(30, b"\xc0"), "unreadable"),
+    "lists in each other as JSON": ("json", b"[" * 50_000, "unreadable"),
+    "no msgpack": ("msgpack", b"\xc1", "unreadable"),
+    "encrypted": ("msgpack+aes", b"\0" * 30, "sealed"),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
+async def test_what_cannot_be_shown_is_named_and_the_rest_is_there(
+    kind: str, data: bytes, reason: str, ask: Ask, make_saver: MakeSaver
+) -> None:
+    saver = make_saver(serde=Written(kind, data))
+    config = store(saver, thread_config("t"), ID, {"a": "x", "b": [1]})
+    saver.put_writes(config, [("__interrupt__", "x")], "task")
+    found = await get(ask)
+    assert found["values"] == {"b": [1]}
+    assert found["omitted"]["a"]["reason"] == reason
+    assert 0 < found["omitted"]["a"]["bytes"] < 1.01 * len(data) + 1000
+    [write] = found["pending_writes"]
+    assert write.get("omitted", {"reason": "sealed"})["reason"] == reason
+    assert write["channel"] == "__interrupt__"
+    assert found["interrupts"] == [{"id": None, **{name: write[name] for name in write if name != "channel"}}]
+
+
+async def test_small_values_are_shown_beside_large_ones_and_large_ones_alone(
+    ask: Ask, make_saver: MakeSaver
+) -> None:
+    large = {name: noise(1_700_000, seed).hex()[:2_500_000] for seed, name in enumerate(("a", "b"))}
+    saver = make_saver()
+    store(saver, thread_config("t"), ID, {**large, "z": "small"})
+    found = await get(ask)
+    assert len(found["values"]) == 2
+    assert found["values"]["z"] == "small"
+    [left_out] = found["omitted"]
+    assert (await get(ask, channels=[left_out]))["values"] == {left_out: large[left_out]}
+
+
+async def test_a_page_ends_where_the_next_checkpoint_has_no_room(ask: Ask, make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    ids = [f"1f0c6f64-5bd2-6d3b-8000-{number:012}" for number in range(5)]
+    config = thread_config("t")
+    for number, each in enumerate(ids):
+        store(saver, config, each, {"a": noise(750_000, number).hex()})
+    pages: list[Any] = []
+    cursor = None
+    while cursor is not None or not pages:
+        pages.append(await ask("list-plain", thread_id="t", cursor=cursor))
+        cursor = pages[-1]["cursor"]
+    assert [len(page["checkpoints"]) for page in pages] == [2, 2, 1]
+    checkpoints = [each for page in pages for each in page["checkpoints"]]
+    assert [each["checkpoint_id"] for each in checkpoints] == ids[::-1]
+    assert [each["values"]["a"] for each in checkpoints] == [noise(750_000, each).hex() for each in range(5)][
+        ::-1
+    ]
+
+
+async def test_an_item_whose_content_is_too_large_is_named(make_ask: Any, make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    # Metadata and names of channels, and all writes of a task.
+    config = store(
+        saver, thread_config("t"), ID, {f"channel {each}" * 50: 1 for each in range(200)}, note="x" * 3000
+    )
+    saver.put_writes(config, [("a" * 3000, each) for each in range(3)], "task")
+    small = make_ask(limits=Limits(body_bytes_max=4000))
+    found = await get(small)
+    for part in (found["metadata"], found["values"], found["pending_writes"][0]):
+        assert part["omitted"]["reason"] == "too_large"
+    assert found["interrupts"] is None
+
+
+async def test_an_interrupt_that_no_longer_fits_is_named(make_ask: Any, make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    config = store(saver, thread_config("t"), ID, {})
+    saver.put_writes(config, [("__interrupt__", [Interrupt("x" * 2500, id="me")])], "task")
+    found = await get(make_ask(limits=Limits(body_bytes_max=8000)))
+    assert found["pending_writes"][0]["value"][0]["value"]["value"] == "x" * 2500
+    assert found["interrupts"] == [
+        {"task_id": "task", "id": "me", "omitted": {"reason": "too_large", "bytes": 0}}
+    ]
+
+
+# Encryption
+
+
+@pytest.mark.parametrize("size", [10, 300_000])
+async def test_what_is_encrypted_stays_closed(size: int, ask: Ask, make_saver: MakeSaver) -> None:
+    saver = make_saver(serde=ENCRYPTED)
+    first = store(saver, thread_config("t"), ID[:-1] + "1", {})
+    config = store(saver, first, ID, {"secret": "s" * size}, secret="s")
+    saver.put_writes(config, [("secret", "s" * size), ("__interrupt__", Interrupt("s"))], "task")
+    found = await get(ask)
+    assert (found["checkpoint_id"], found["parent_checkpoint_id"]) == (ID, ID[:-1] + "1")
+    assert found["ts"] is None
+    for part in (found["metadata"], found["values"]):
+        assert part.keys() == {"sealed", "bytes"}
+        assert part["sealed"] is True
+    assert found["values"]["bytes"] > 0
+    [writes] = found["pending_writes"]
+    assert writes == {"task_id": "task", "sealed": True, "bytes": writes["bytes"]}
+    assert found["interrupts"] is None
+    assert "secret" not in json.dumps(found)
+    assert "ss" not in json.dumps(found)
+
+
+async def test_writes_of_another_agent_may_be_sealed_beside_open_ones(
+    ask: Ask, make_saver: MakeSaver
+) -> None:
+    saver = make_saver()
+    config = store(saver, thread_config("t"), ID, {"a": 1})
+    saver.put_writes(config, [("a", 2)], "open")
+    make_saver(serde=ENCRYPTED, allow_unencrypted=True).put_writes(config, [("a", 3)], "closed")
+    found = await get(ask)
+    assert found["values"] == {"a": 1}
+    writes = {each["task_id"]: each for each in found["pending_writes"]}
+    assert writes["open"]["value"] == 2
+    assert writes["closed"]["sealed"] is True
+
+
+# Who may read, and where it is
+
+
+@pytest.mark.parametrize("name", ["get-plain", "list-plain"])
+async def test_a_tenant_reads_its_own(name: str, make_ask: Any, make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    for thread in ("acme/1", "other/1"):
+        store(saver, thread_config(thread), ID, {"whose": thread})
+    acme = make_ask(principal=Principal("agents", "acme"))
+    assert "acme/1" in json.dumps(await acme(name, thread_id="acme/1"))
+    refused = await acme(name, 403, thread_id="other/1")
+    assert "not of the tenant" in refused["detail"]
+    writer = make_ask(principal=Principal("writer", rights=frozenset({"write", "administer"})))
+    assert "right to read" in (await writer(name, 403, thread_id="acme/1"))["detail"]
+
+
+async def test_a_cursor_of_a_page_is_for_its_principal_and_its_thread(
+    make_ask: Any, make_saver: MakeSaver
+) -> None:
+    saver = make_saver()
+    for number in range(3):
+        store(saver, thread_config("t"), f"{ID[:-1]}{number}", {})
+    key = {"cursor_key": b"0123456789abcdef"}
+    reader = make_ask(principal=Principal("a"), **key)
+    cursor = (await reader("list-plain", thread_id="t", limit=2))["cursor"]
+    assert cursor is not None
+    rest = await reader("list-plain", thread_id="t", limit=100, cursor=cursor)
+    assert [each["checkpoint_id"] for each in rest["checkpoints"]] == [f"{ID[:-1]}0"]
+    assert rest["cursor"] is None
+    await reader("list-plain", 400, thread_id="u", cursor=cursor)
+    await make_ask(principal=Principal("b"), **key)("list-plain", 400, thread_id="t", cursor=cursor)
+
+
+async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = client_of(create_gateway(DynamoDBSaver("threads"), insecure=True))
+    for name in ("get-plain", "list-plain"):
+        assert (await client.post(f"/checkpoints/{name}", json={"thread_id": "t"})).status_code == 404
+    assert "lain" not in "".join((await client.get("/openapi.json")).json()["components"]["schemas"])
+    assert not load_options().plain_json
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_PLAIN_JSON", "true")
+    client = client_of(load_options().gateway(DynamoDBSaver("threads"), insecure=True))
+    assert "/checkpoints/get-plain" in (await client.get("/openapi.json")).json()["paths"]
+
+
+# The document
+
+
+async def test_the_example_of_the_document_is_what_is_answered(make_saver: MakeSaver, client_of: Any) -> None:
+    section = DOCUMENT.read_text().split("## Plain JSON")[1].split("\n## ")[0]
+    command, answered = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL) for kind in ("sh", "json"))
+    assert command is not None
+    assert answered is not None
+    words = iter(shlex.split(command[1].replace("\\\n", " ")))
+    given: dict[str, str] = {}
+    url = ""
+    assert next(words) == "curl"
+    for word in words:
+        if word.startswith("-"):
+            given[word] = next(words)
+        else:
+            url = word
+    saver = make_saver()
+    first = store(saver, thread_config("acme/trip-1"), "1f0c6f64-4a10-6c11-8000-000000000000", {})
+    messages = [HumanMessage("Lisbon?", id="m-1"), AIMessage("Two nights, 336 euros.", id="m-2")]
+    config = store(saver, first, "1f0c6f64-5bd2-6d3b-8001-000000000001", {"messages": messages, "euros": 336})
+    saver.put_writes(config, [("__interrupt__", [Interrupt("Book it?", id="5d1c")])], "8a3f")
+    gateway = create_gateway(saver, authenticate=always(Principal("dashboard", "acme")), plain_json=True)
+    name, _, value = given["-H"].partition(": ")
+    headers = {name: value, "content-type": "application/json"}
+    path = httpx.URL(url).path
+    answer = await client_of(gateway).post(path, content=given["--json"], headers=headers)
+    assert answer.json() == json.loads(answered[1])

@@ -1,0 +1,94 @@
+"""What an agent behind the gateway makes of bytes that others stored: harmless types, and those that were allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import StateGraph
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, create_checkpointer
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Person, Place, fill, read
+from tests.support.operations import Side, both_sides
+
+# An engine knows nothing of types.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+MakeSaver = Callable[..., DynamoDBSaver]
+KEY = "0123456789abcdef"
+
+
+class State(TypedDict):
+    """What a graph declares, and one value of which it does not say what it is."""
+
+    place: Place
+    anything: Any
+
+
+@both_sides
+def test_by_default_no_type_is_made_that_was_not_allowed(
+    make_saver: MakeSaver, make_remote: Callable[..., HttpCheckpointSaver], side: Side
+) -> None:
+    fill(make_saver())
+    remote = make_remote()
+    assert read(side, remote) == [FIELDS] * 14
+    generous = remote.with_allowlist(ALLOWED)
+    assert read(side, generous) == [[PLACE, FIELDS[1]]] * 14
+    # Neither has changed the other.
+    assert read(side, remote) == [FIELDS] * 14
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+@pytest.mark.parametrize(
+    ("serde", "expected"),
+    [
+        ({}, FIELDS),
+        ({"serde": {}}, FIELDS),
+        ({"serde": {"allowed_msgpack_modules": [f"{Place.__module__}:Place"]}}, [PLACE, FIELDS[1]]),
+        ({"serde": f"{__name__}:permissive"}, [PLACE, PERSON]),
+    ],
+)
+def test_a_configured_client_is_as_strict(
+    make_saver: MakeSaver,
+    serve: Callable[..., str],
+    tmp_path: Path,
+    serde: dict[str, Any],
+    expected: list[Any],
+    *,
+    encrypts: bool,
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(KEY)
+    cipher = EncryptedSerializer.from_pycryptodome_aes(key=KEY.encode())
+    fill(make_saver(serde=cipher if encrypts else None))
+    options = {**serde, **({"encryption_key": {"file": str(file), "encoding": "text"}} if encrypts else {})}
+    with create_checkpointer({"type": "http", "config": {"url": serve(), **options}}) as remote:
+        assert remote is not None
+        assert read("sync", remote) == [expected] * 14
+
+
+@pytest.mark.parametrize("says", ["environment", "serializer"])
+def test_a_graph_gets_the_types_that_it_declares(
+    monkeypatch: pytest.MonkeyPatch, make_remote: Callable[..., HttpCheckpointSaver], says: str
+) -> None:
+    """LangGraph derives them from the schema where it is told to be strict, and tells the saver."""
+    remote = make_remote()
+    if says == "environment":
+        monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", True)
+    else:
+        remote = make_remote(serde=JsonPlusSerializer(allowed_msgpack_modules=[Place]))
+    builder = StateGraph(State).add_node("node", lambda _state: {"anything": Person("ann")})
+    graph = builder.set_entry_point("node").compile(checkpointer=remote)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"place": Place("here"), "anything": None}, config)
+    assert graph.get_state(config).values == {"place": PLACE, "anything": {"name": "ann"}}
+
+
+def permissive() -> JsonPlusSerializer:
+    """Make a serializer that makes every type."""
+    return JsonPlusSerializer(allowed_msgpack_modules=True)

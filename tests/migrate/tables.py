@@ -1,0 +1,85 @@
+"""A table in use and one that is restored from it, in memory, where a process can end before any request."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.migrate.threads import config
+from tests.support import graphs
+from tests.support.dynamodb_model import DynamoDBModel
+
+LIVE, RESTORED = "live", "restored"
+NOTHING: Any = ({}, (), [])
+"""What a reader sees of a thread that is not there."""
+
+
+class PowerCutError(BaseException):
+    """The process ends here."""
+
+
+class Tables:
+    """A table in use and one that is restored from it, in memory, on a clock."""
+
+    def __init__(self) -> None:
+        """Start with both empty."""
+        self.now = 1_700_000_000.0
+        self.models = {name: DynamoDBModel(table_schema(name), lambda: self.now) for name in (LIVE, RESTORED)}
+        self._pool = ThreadPoolExecutor(4)
+        self._turn = threading.Lock()
+        self.restored: Any = None
+        """What a reader saw of the thread at the point in time."""
+
+    def copied(self) -> Tables:
+        """The same again."""
+        tables = Tables()
+        for name, model in self.models.items():
+            for item in model.items():
+                tables.models[name].handle("put_item", {"TableName": name, "Item": item})
+        tables.now, tables.restored = self.now, self.restored
+        return tables
+
+    def restore(self) -> None:
+        """Make the restored table what the one in use is now, item by item, as DynamoDB does."""
+        for item in self.models[LIVE].items():
+            self.models[RESTORED].handle("put_item", {"TableName": RESTORED, "Item": item})
+        self.restored = self.seen()
+
+    def saver(self, requests_left: int = 1_000_000, **options: Any) -> DynamoDBSaver:
+        """A process's saver of the table in use; the process ends before the request that is one too many."""
+        left = iter(range(requests_left))
+
+        def send(call: Call) -> Any:
+            with self._turn:
+                if next(left, None) is None:
+                    raise PowerCutError
+                name = call.params.get("TableName") or next(iter(call.params["RequestItems"]))
+                return self.models[name].handle(call.method, call.params)
+
+        saver = DynamoDBSaver(LIVE, region_name="us-east-1", **options)
+        clients = type("Clients", (), {"send": staticmethod(send), "pool": lambda _: self._pool})()
+        saver.__dict__ |= {
+            "_clients": clients,
+            "_table": replace(saver._table, clock=lambda: self.now),
+            "_blocking": BlockingDriver(clients.send, clients.pool),
+        }
+        return saver
+
+    def seen(self, thread_id: str = "t") -> Any:
+        """What a reader sees of a thread: its state, what it waits for, and those of its subgraphs."""
+        graph = graphs.subgraphs(None)(self.saver())
+        return _shown(graph.get_state(config(thread_id), subgraphs=True))
+
+
+def _shown(state: Any) -> Any:
+    tasks = [
+        (each.name, [asked.value for asked in each.interrupts], _shown(each.state) if each.state else None)
+        for each in state.tasks
+    ]
+    return state.values, state.next, tasks

@@ -1,0 +1,257 @@
+"""What must hold in every state. The rules are those of the simulation's ledger; here they are asked everywhere.
+
+An actor may have died wherever it stands, so each state is also one after crashes: a new process reads the thread in
+it, and finds all that was acknowledged and nothing that is torn; and a deletion, once all claims have run out, leaves
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from graphlib import TopologicalSorter
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format.items import THREAD as THREAD_ITEM
+from langgraph.checkpoint.dynamodb._format.items import parts_of
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed
+from tests.model.actors import Call, Start
+from tests.model.states import Actor, Contents, Key, Local, Status, Storage, Table
+from tests.simulation.ledger import Deletion, Ledger, Moment, Put, Violation, Writes
+from tests.support.stage import THREAD, Process
+
+_LATER = 4000.0
+_OWNERS = 200
+ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one call is, as far as the ledger asks."""
+
+    status: Status
+    has_begun: bool
+    after: int
+    """The calls that had ended when it began, as bits, of those with which the order matters."""
+
+
+def order_matters(one: Call, other: Call) -> bool:
+    """Tell whether the ledger asks if one call had ended before the other one began."""
+    return not one.reads and (other.reads or one.deletes != other.deletes)
+
+
+class Judge:
+    """Reads and deletes in copies of tables, and asks the ledger."""
+
+    def __init__(self, start: Start, calls: Sequence[Call], storage: Storage) -> None:
+        """Take what there was, and who takes part."""
+        self._start = start
+        self._calls = calls
+        self._storage = storage
+        puts = {each.checkpoint_id: each for each in start.puts}
+        puts |= {each.record.checkpoint_id: each.record for each in calls if isinstance(each.record, Put)}
+        self._reads = {
+            each: self._actor(Call(f"read {each}", partial(_read, each))) for each in (None, *sorted(puts))
+        }
+        self._list = self._actor(Call("list", lambda process: collected(process.listed())))
+        self._delete = self._actor(Call("delete", lambda process: process.delete_thread()))
+        self._seen: dict[int, tuple[Mapping[Any, Local], frozenset[str]]] = {}
+        self._emptied: set[frozenset[Key]] = set()
+        self._judged: set[Any] = set()
+
+    def _actor(self, call: Call) -> Actor:
+        return Actor(call.name, self._start.flow(call, _OWNERS), self._storage)
+
+    def check(self, table: Table, now: float, progress: Sequence[Progress]) -> None:
+        """Check one state.
+
+        Raises:
+            Violation: Something is lost, torn, or back again.
+        """
+        known = self._seen.get(table.digest[0])
+        if known is None:
+            known = self._seen[table.digest[0]] = self._read_all(table, now), _uncommitted(table)
+            self._check_emptied(table, now)
+        seen, uncommitted = known
+        key = (*map(id, seen.values()), uncommitted, *progress)
+        if key in self._judged:
+            return
+        self._judged.add(key)
+        ledger, began = self._ledger(progress)
+        self._check_committed(ledger, uncommitted, began)
+        for name, local in seen.items():
+            result = _result(local, f"a new process that reads {name or 'the newest checkpoint'}")
+            if name is None:
+                ledger.check_latest((THREAD, ""), result, began)
+            elif name == "list":
+                ledger.check_list(THREAD, result, began)
+            else:
+                ledger.check_one(ledger.puts[THREAD, "", name], result, began)
+
+    def check_end(self, position: int, local: Local, progress: Sequence[Progress]) -> None:
+        """Check what a call returned or raised that has just ended.
+
+        Raises:
+            Violation: It must not.
+        """
+        call, error = self._calls[position], local.result
+        if local.status is Status.FAILED:
+            if not isinstance(error, ThreadBusyError):
+                raise Violation(f"{call.name} failed: {error!r}") from error
+            if local.now - _first(local).now < CLAIM_SECONDS:
+                # Deletions that wait do not give up here: they wait until the claim is free, or has run out.
+                raise Violation(f"{call.name} failed, though no time has passed: {error!r}") from error
+        elif call.reads:
+            ledger, _ = self._ledger(progress)
+            ledger.check_latest((THREAD, ""), local.result, self._moments[position][0])
+
+    # Reading and deleting in a copy.
+
+    def _read_all(self, table: Table, now: float) -> Mapping[Any, Local]:
+        seen: dict[Any, Local] = {
+            name: self._alone(dict(table.contents), actor, now) for name, actor in self._reads.items()
+        }
+        seen["list"] = self._alone(dict(table.contents), self._list, now)
+        return seen
+
+    def _alone(self, contents: Contents, actor: Actor, now: float) -> Local:
+        """Run a call to its end, with nobody else there."""
+        local = actor.receive(actor.start, {}, now)
+        while local.status is Status.RUNNING:
+            answers = {}
+            for position, request in enumerate(local.effects):
+                answers[position], changes = self._storage.perform(contents, request)
+                for key, stored in changes.items():
+                    contents.pop(key, None)
+                    if stored is not None:
+                        contents[key] = stored
+            local = actor.receive(local, answers, now)
+        return local
+
+    def _check_committed(self, ledger: Ledger, uncommitted: Collection[str], began: Moment) -> None:
+        """Let all that is acknowledged and there be committed. What was put twice may be there unacknowledged."""
+        records: list[Put | Writes] = [*ledger.puts.values(), *ledger.writes.values()]
+        for record in records:
+            name = (
+                record.checkpoint_id
+                if isinstance(record, Put)
+                else f"{record.checkpoint_id} {record.task_id}"
+            )
+            if name in uncommitted and record.clean and record.acknowledged_before(began):
+                raise Violation(f"{name} is acknowledged and there, but not committed")
+
+    def _check_emptied(self, table: Table, now: float) -> None:
+        """Let a deletion find all that is there, once no claim holds and what nothing names is old."""
+        # It deletes by their keys what it finds, and one segment like another.
+        keys = frozenset((pk, "S#" if sk.startswith("S#") else sk) for pk, sk in table.contents)
+        if keys in self._emptied:
+            return
+        self._emptied.add(keys)
+        contents = dict(table.contents)
+        _result(self._alone(contents, self._delete, now + _LATER), "a deletion of everything")
+        if contents:
+            raise Violation(f"orphans after the thread was deleted: {sorted(contents)}")
+
+    # What the ledger is told.
+
+    def _ledger(self, progress: Sequence[Progress]) -> tuple[Ledger, Moment]:
+        """Return the ledger of what has begun and ended, and the moment after all of it."""
+        moments = self._moments = _moments(self._calls, progress)
+        ledger = Ledger()
+        for put in self._start.puts:
+            before = replace(put, began=Moment(-2, 0.0), ended=Moment(-1, 0.0), acknowledged=True)
+            ledger.puts[THREAD, "", put.checkpoint_id] = before
+        for call, each, (began, ended) in zip(self._calls, progress, moments, strict=True):
+            succeeded = each.status is Status.SUCCEEDED
+            facts: Any = {
+                "began": began if each.has_begun else None,
+                "ended": ended if each.status in ENDED else None,
+                "acknowledged": succeeded,
+                "clean": succeeded,
+            }
+            record = call.record
+            if isinstance(record, Put):
+                key = (THREAD, "", record.checkpoint_id)
+                ledger.puts[key] = _merged(replace(record, **facts), ledger.puts.get(key))
+            elif isinstance(record, Writes):
+                ledger.writes[THREAD, "", record.checkpoint_id, record.task_id] = replace(record, **facts)
+            elif isinstance(record, Deletion):
+                ledger.deletions.append(replace(record, **facts))
+        return ledger, Moment(1_000, 0.0)
+
+
+def _read(checkpoint_id: str | None, process: Process) -> Op[Any]:
+    return process.read(checkpoint_id)
+
+
+def _uncommitted(table: Table) -> frozenset[str]:
+    """Return the checkpoints, and the tasks' writes to those that are there, that no rule keeps whole."""
+    found = {sk: stored.item for (_, sk), stored in table.contents.items()}
+    thread = Thread.parse(found[THREAD_ITEM]) if THREAD_ITEM in found else None
+    names = set()
+    for sk, item in found.items():
+        checkpoint_id, _, task = sk.removeprefix("C#").partition("#")
+        if not sk.startswith("C#") or f"C#{checkpoint_id}#" not in found:
+            continue
+        if not all(is_committed(item, name, thread) for name, _ in parts_of(item)):
+            names.add(f"{checkpoint_id} {task.removeprefix('W#')}".strip())
+    return frozenset(names)
+
+
+def _merged(put: Put, other: Put | None) -> Put:
+    """Return the record of a checkpoint that two calls put."""
+    if other is None or put.began is None:
+        return other or put
+    if other.began is None:
+        return put
+    ends = [each.ended for each in (put, other) if each.acknowledged and each.ended is not None]
+    # What one of them stores may come after a deletion.
+    return replace(
+        put,
+        began=min(put.began, other.began),
+        ended=min(ends, default=None),
+        acknowledged=bool(ends),
+        clean=False,
+    )
+
+
+def _moments(calls: Sequence[Call], progress: Sequence[Progress]) -> list[tuple[Moment, Moment]]:
+    """Return when each call began and ended, in some order of which all that is known is true."""
+    sorter: TopologicalSorter[tuple[int, str]] = TopologicalSorter()
+    for one, other in _pairs(calls):
+        sorter.add((other, "ended"), (other, "began"))
+        if not progress[other].has_begun:
+            continue
+        if progress[other].after >> one & 1:
+            sorter.add((other, "began"), (one, "ended"))
+        else:
+            sorter.add((one, "ended"), (other, "began"))
+    order = {event: Moment(number, 0.0) for number, event in enumerate(sorter.static_order(), 1)}
+    return [
+        (order.get((position, "began"), Moment(0, 0.0)), order.get((position, "ended"), Moment(999, 0.0)))
+        for position in range(len(calls))
+    ]
+
+
+def _pairs(calls: Sequence[Call]) -> Iterator[tuple[int, int]]:
+    for one, call in enumerate(calls):
+        for other, later in enumerate(calls):
+            if one != other and order_matters(call, later):
+                yield one, other
+
+
+def _first(local: Local) -> Local:
+    """Return where a call was when it began."""
+    while local.before is not None and local.before.before is not None:
+        local = local.before
+    return local
+
+
+def _result(local: Local, who: str) -> Any:
+    if local.status is Status.FAILED:
+        raise Violation(f"{who} fails: {local.result!r}") from local.result
+    return local.result

@@ -1,0 +1,79 @@
+"""Every interleaving of a few calls: nothing is lost or torn; and each broken rule is found by one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.model.configurations import BY_EFFECT, CLAIM_PASSES, HOUR_PASSES, PAIRS, TRIPLES
+from tests.model.explore import Configuration, Explorer
+from tests.operations import mutants as rules
+from tests.simulation import mutants as orders
+from tests.simulation.mutants import Mutation
+from tests.simulation.world import use_small_limits
+
+# By numbers of states: a bound by time would search more on a quiet machine.
+STATES_MAX = 2_500
+STATES_UNTIL_FOUND_MAX = 20_000
+
+
+@pytest.fixture(autouse=True)
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few hundred bytes be a large state."""
+    use_small_limits(monkeypatch)
+
+
+def test_every_interleaving_of_a_fork_and_a_prune() -> None:
+    report = Explorer(Configuration(("fork", "prune")), states_max=STATES_UNTIL_FOUND_MAX).run()
+    assert report.violation is None
+    assert report.exhausted
+    assert report.states > 1_000
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("configuration", [*PAIRS, *BY_EFFECT, *TRIPLES], ids=str)
+def test_the_first_interleavings(configuration: Configuration) -> None:
+    """Those with the fewest interruptions; `make model` goes on."""
+    report = Explorer(configuration, states_max=STATES_MAX).run()
+    assert report.violation is None, report.violation
+    assert report.exhausted or report.states > STATES_MAX
+
+
+FOUND_BY: Sequence[tuple[Mutation, Configuration]] = (
+    (orders.head_first, Configuration(("put",))),
+    (orders.put_does_not_confirm, Configuration(("fork", "prune"))),
+    (orders.writes_do_not_confirm, Configuration(("writes", "delete", "put again"))),
+    (orders.no_reread, Configuration(("fork", "prune"))),
+    (orders.reread_before_the_epoch_ends, Configuration(("fork", "prune"))),
+    (orders.no_exclusion, Configuration(("prune", "prune"))),
+    (orders.nothing_is_restamped, Configuration(("prune",))),
+    (orders.previous_epochs_are_forgotten, Configuration(("prune",))),
+    (rules.heads_are_put_without_a_condition, Configuration(("put again", "put again", "prune"))),
+    (rules.pending_epochs_are_confirmed, Configuration(("put", "delete"))),
+    (rules.writes_reuse_across_epochs, Configuration(("writes", "delete", "put again"))),
+    (
+        rules.anybody_releases,
+        Configuration(("prune", "prune"), jumps=CLAIM_PASSES, jumps_anywhere=True),
+    ),
+    (rules.heads_are_replaced_under_an_epoch_that_ended, Configuration(("put again", "put again", "prune"))),
+    (
+        rules.what_took_a_heads_place_is_not_kept,
+        Configuration(("put again", "prune"), jumps=HOUR_PASSES, jumps_anywhere=True),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "configuration"),
+    [pytest.param(*each, marks=[pytest.mark.search], id=each[0].__name__) for each in FOUND_BY],
+)
+def test_a_broken_rule_is_found(
+    mutation: Mutation, configuration: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same search finds nothing in the saver."""
+    with monkeypatch.context() as patch:
+        mutation(patch)
+        broken = Explorer(configuration, states_max=STATES_UNTIL_FOUND_MAX).run()
+    assert broken.violation is not None
+    assert Explorer(configuration, states_max=broken.states).run().violation is None

@@ -1,0 +1,114 @@
+"""What an agent runs under beside `asyncio.run`: anyio, uvloop, nest_asyncio, Starlette's TestClient, Jupyter.
+
+Each runs a coroutine that makes every kind of call on the saver and plays the examples, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+PROJECT_FOLDER = Path(__file__).parents[2]
+
+_MAIN = """
+import asyncio, sys
+from pathlib import Path
+from examples import async_quickstart, conversation, many_users, remote_agent, workflow
+from langgraph.checkpoint.dynamodb import create_checkpointer
+from tests.support.operations import aask_all, ask_all
+
+file, where = sys.argv[1:]
+workflow.STEP_SECONDS = remote_agent.STEP_SECONDS = 0
+
+def act(number):
+    with create_checkpointer(file) as saver:
+        ask_all("sync", saver, f"thread-{number}")
+    conversation.main(file, f"user-{number}", "Hello")
+    workflow.main(file, f"order-{number}")
+    if where.startswith("http"):
+        remote_agent.main(where, "start", f"trip-{number}")
+        remote_agent.main(where, "yes", f"trip-{number}")
+
+async def main():
+    with create_checkpointer(file) as saver:
+        await aask_all(saver, "thread-1")
+        if hasattr(saver, "athread_lock"):
+            async with saver.athread_lock("thread-1") as lock:
+                await lock.check()
+        await saver.aclose()
+    await many_users.main(file, "3")
+    if not where.startswith("http"):
+        await async_quickstart.main()
+    # Blocking calls in a thread that has the context of the event loop, and in its own.
+    await asyncio.to_thread(act, 2)
+    act(3)
+    print("played")
+"""
+
+_CELLS = """
+def cells(*cells):
+    from jupyter_client.manager import start_new_kernel
+    manager, client = start_new_kernel()
+    try:
+        for cell in (f"import sys; sys.argv = {sys.argv}", MAIN, *cells):
+            reply = client.execute_interactive(cell, timeout=200)
+            assert reply["content"]["status"] == "ok"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+"""
+
+HOSTS = {
+    "anyio": "import anyio; anyio.run(main)",
+    "anyio on uvloop": "import anyio; anyio.run(main, backend_options={'use_uvloop': True})",
+    "uvloop": "import uvloop; uvloop.run(main())",
+    "nest_asyncio": """
+import nest_asyncio
+nest_asyncio.apply()
+async def nested():
+    asyncio.run(main())
+loop = asyncio.get_event_loop()
+loop.run_until_complete(nested())
+loop.close()
+""",
+    "TestClient": """
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+async def endpoint(request):
+    await main()
+    return PlainTextResponse("answered")
+
+assert TestClient(Starlette(routes=[Route("/", endpoint)])).get("/").text == "answered"
+""",
+    "Jupyter": "cells('await main()')",
+    "nest_asyncio in Jupyter": "cells('import nest_asyncio; nest_asyncio.apply()', 'asyncio.run(main())')",
+}
+# ipykernel says that its connection on this machine is not encrypted.
+_OF_JUPYTER = "[IPKernelApp] WARNING | Kernel is running over TCP without encryption."
+
+
+def played(host: str, file: Path, where: str, environment: Mapping[str, str]) -> tuple[list[str], str]:
+    """Play under a host with what a configuration file makes; return the lines of its output, and its errors.
+
+    Args:
+        host: One of `HOSTS`.
+        file: The configuration of the saver.
+        where: The saver's table, or the address of its gateway.
+        environment: That of the process.
+    """
+    program = f"MAIN = {_MAIN!r}\n{_MAIN}{_CELLS}{HOSTS[host]}"
+    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
+        [sys.executable, "-W", "always::ResourceWarning", "-c", program, str(file), where],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT_FOLDER,
+        env={**environment, "PYTHONPATH": str(PROJECT_FOLDER)},
+        timeout=300,
+    )
+    errors = [line for line in done.stderr.splitlines() if not line.startswith(_OF_JUPYTER)]
+    return done.stdout.splitlines(), "\n".join(errors)

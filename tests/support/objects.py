@@ -1,0 +1,59 @@
+"""Objects of the tests' own types in every place where a checkpoint can hold one, and what a reader gets of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
+from tests.support.operations import Side, ask
+
+
+@dataclass
+class Place:
+    """A type that a test allows."""
+
+    name: str
+
+
+@dataclass
+class Person:
+    """A type that no test allows."""
+
+    name: str
+
+
+ALLOWED = [(Place.__module__, Place.__name__)]
+PLACE, PERSON = Place("here"), Person("ann")
+FIELDS = [{"name": "here"}, {"name": "ann"}]
+
+
+def fill(saver: BaseCheckpointSaver[Any]) -> None:
+    """Store the two objects as a value, a pending write, metadata, a delta channel's stored value and its writes."""
+    objects = [PLACE, PERSON]
+    metadata = cast("CheckpointMetadata", {**METADATA, "note": objects})
+    config = thread_config()
+    for checkpoint_id, log in (("1", _DeltaSnapshot(objects)), ("2", None)):
+        checkpoint = checkpoint_of(checkpoint_id, {"value": objects, **({"log": log} if log else {})})
+        config = saver.put(config, checkpoint, metadata, checkpoint["channel_versions"])
+        saver.put_writes(config, [("log", objects)], "task")
+
+
+def read(side: Side, saver: BaseCheckpointSaver[Any]) -> list[Any]:
+    """What became of the objects, in every place that they were stored in."""
+    newest = ask(side, saver, "get_tuple", thread_config())
+    named = ask(side, saver, "get_tuple", thread_config(checkpoint_id="2"))
+    listed = ask(side, saver, "list", thread_config())
+    child = thread_config(checkpoint_id="2")
+    history = ask(side, saver, "get_delta_channel_history", config=child, channels=["log"])["log"]
+    tuples = [newest, named, *listed]
+    return [
+        *(each.checkpoint["channel_values"]["value"] for each in tuples),
+        *(each.metadata["note"] for each in tuples),
+        *(write[2] for each in tuples for write in each.pending_writes),
+        history["seed"].value,
+        *(write[2] for write in history["writes"]),
+    ]

@@ -1,0 +1,230 @@
+"""The protocol is in one file: nobody else compares epochs, and operations send what it says, in its order."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import langgraph.checkpoint.dynamodb as package
+from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb.protocol import WRITE_ORDER, State, Thread
+from tests.support.checkpoints import noise
+from tests.support.stage import TABLE, Stage
+from tools.protocol_tables import DOCUMENT, rendered
+
+FOLDER = Path(package.__file__).parent
+BIG = noise(60_000)
+MUCH = noise(200_000)
+
+
+# Nobody else compares epochs
+
+
+def _comparisons(path: Path) -> Iterator[str]:
+    """Yield the comparisons of a module that have an epoch on either side."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            is_for_none = any(isinstance(each, ast.Constant) and each.value is None for each in sides)
+            if not is_for_none and any(re.search(r"epoch|EPOCH", ast.unparse(each)) for each in sides):
+                yield f"{path.relative_to(FOLDER)}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_epochs_are_compared_in_the_protocol_only() -> None:
+    modules = [each for each in FOLDER.rglob("*.py") if each.name != "protocol.py"]
+    assert not [found for each in modules for found in _comparisons(each)]
+
+
+def test_the_protocol_compares_epochs() -> None:
+    """Otherwise the test above would prove nothing."""
+    assert len(list(_comparisons(FOLDER / "protocol.py"))) >= 3
+
+
+# What is committed
+
+
+NOW, BEFORE, LONG_AGO = b"now", b"before", b"long ago"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "is_pending", "commits", "confirms"),
+    [
+        (NOW, False, True, True),
+        (NOW, True, True, False),
+        (BEFORE, False, True, False),
+        (LONG_AGO, False, False, False),
+        (None, False, False, False),
+    ],
+)
+def test_what_is_committed_and_what_is_confirmed(
+    epoch: bytes | None, is_pending: bool, commits: bool, confirms: bool
+) -> None:
+    item: items.Item = {items.EPOCH: {"B": NOW}, items.PREVIOUS: {"BS": [BEFORE]}}
+    thread = Thread.parse({**item, items.PENDING: {"BOOL": True}} if is_pending else item)
+    assert (thread.commits(epoch), thread.confirms(epoch)) == (commits, confirms)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "is_committed"), [(None, True), (NOW, True), (BEFORE, True), (LONG_AGO, False)]
+)
+def test_a_part_without_an_epoch_names_no_segment(attribute: bytes | None, is_committed: bool) -> None:
+    thread = Thread.parse({items.EPOCH: {"B": NOW}, items.PREVIOUS: {"BS": [BEFORE]}})
+    writes: items.Item = {} if attribute is None else {"writes_epoch": {"B": attribute}}
+    assert protocol.is_committed(writes, items.WRITES, thread) == is_committed
+    assert protocol.is_committed(writes, items.WRITES, None) == (attribute is None)
+
+
+# The states of a thread item
+
+
+def _state(stage: Stage) -> State:
+    thread = stage.items("T").get("T")
+    if thread is None:
+        return State.ABSENT
+    return State.PENDING if items.PENDING in thread else State.ACTIVE
+
+
+def _traced(stage: Stage, *operations: Op[object]) -> set[tuple[State, State]]:
+    """Run operations one after the other; return how the thread item's state changed with each request."""
+    seen = set()
+    for operation in operations:
+        run = stage.begin(operation)
+        while not run.done:
+            before = _state(stage)
+            run.go_on()
+            seen.add((before, _state(stage)))
+    return {(before, after) for before, after in seen if before is not after}
+
+
+def test_the_thread_item_changes_its_state_as_the_table_says() -> None:
+    """All of its changes of state happen, and no other one does."""
+    stage = Stage()
+    process = stage.process()
+    seen = _traced(stage, process.put("1", {"x": BIG}), process.prune(), process.delete_thread())
+    # A deletion of what is not there, and a put that begins the epoch that a deletion left pending.
+    seen |= _traced(stage, stage.process().delete_thread(), process.put("2", {"x": BIG}))
+    deletion = stage.begin(stage.process().delete_thread())
+    while _state(stage) is not State.PENDING:
+        deletion.go_on()
+    seen |= _traced(stage, stage.process().put("3", {"x": BIG}))
+    declared = {
+        (before, before if each.after is None else each.after)
+        for each in protocol.TRANSITIONS
+        for before in each.before
+    }
+    assert seen == {(before, after) for before, after in declared if before is not after}
+
+
+# The order of requests
+
+
+def _keys(call: Call) -> list[str]:
+    params = call.params
+    if call.method == "batch_write_item":
+        writes = params["RequestItems"][TABLE]
+        return [
+            (each.get("PutRequest", {}).get("Item") or each["DeleteRequest"]["Key"])["SK"]["S"]
+            for each in writes
+        ]
+    return [(params.get("Item") or params["Key"])["SK"]["S"]]
+
+
+def _step_of_put(call: Call) -> str:
+    if call.method == "get_item":
+        return "confirm epoch"
+    [kind] = {key[:2] for key in _keys(call)}
+    if kind == "C#":
+        head = {"put_item": "put head", "update_item": "update writes"}
+        return head[call.method]
+    return {"N#": "register namespace", "S#": "write segments"}[kind]
+
+
+def _steps(calls: Sequence[str]) -> list[str]:
+    """Say each step once, in the order in which they began."""
+    return list(dict.fromkeys(calls))
+
+
+def test_a_put_and_its_writes_are_sent_in_the_order_of_the_table() -> None:
+    stage = Stage()
+    process = stage.process()
+    stage.run(process.put("1", {"x": 1}))
+    put = stage.begin(process.put("2", {"x": BIG}, namespace="inner")).trace()
+    assert _steps(list(map(_step_of_put, put))) == [each.name for each in WRITE_ORDER["put"]]
+    writes = stage.begin(process.put_writes("2", [("x", MUCH)], namespace="other")).trace()
+    assert _steps(list(map(_step_of_put, writes))) == [each.name for each in WRITE_ORDER["put_writes"]]
+
+
+def _step_of_deletion(call: Call, has_ended: bool) -> str:
+    if call.method in ("query", "batch_get_item"):
+        return "read again" if has_ended else "read"
+    keys = _keys(call)
+    if keys == ["T"]:
+        text = str(call.params.get("UpdateExpression", ""))
+        names = {"SET #claim": "claim thread", "SET #epoch": "end epoch", "REMOVE #previous": "finalize"}
+        return next((step for begins, step in names.items() if text.startswith(begins)), "release thread")
+    kinds = {"writes" if "#W#" in key else key[:2] for key in keys}
+    if call.method == "update_item":
+        return "cut parents" if "REMOVE #parent" in call.params["UpdateExpression"] else "restamp"
+    [kind] = kinds
+    deleted = {"C#": "delete heads", "S#": "delete segments", "N#": "unregister namespaces"}
+    if kind == "writes":
+        return "delete abandoned writes" if call.method == "delete_item" else "delete writes"
+    return deleted[kind]
+
+
+def test_a_deletion_is_sent_in_the_order_of_the_table() -> None:
+    stage = Stage()
+    process = stage.process()
+    for number in range(3):
+        parent = str(number - 1) if number else None
+        stage.run(process.put(str(number), {"x": noise(60_000, number)}, parent, run_id=f"run {number}"))
+        stage.run(process.put_writes(str(number), [("x", 1)]))
+    stage.run(process.put("0", {"x": 1}, namespace="inner", run_id="run 0"))
+    stage.run(process.put_writes("never put", [("x", 1)]))
+    stage.now += 4000
+    steps = []
+    for call in stage.begin(stage.process().delete_for_runs("run 0")).trace():
+        if call.params.get("IndexName") is None:
+            steps.append(_step_of_deletion(call, "end epoch" in steps))
+    assert _steps(steps) == [each.name for each in WRITE_ORDER["deletion"]]
+
+
+def _step_of_copy(call: Call) -> str:
+    if call.method == "get_item" and _keys(call) == ["T"]:
+        return "confirm epoch"
+    if call.method == "update_item" and "C#" in _keys(call)[0]:
+        return "show newest head"
+    if any(key.startswith("C#") for key in _keys(call)):
+        return "write writes" if "#W#" in _keys(call)[0] else "put heads"
+    return _step_of_put(call)
+
+
+def test_a_copy_is_sent_in_the_order_of_the_table() -> None:
+    stage = Stage()
+    process = stage.process()
+    for number in ("1", "2"):
+        stage.run(process.put(number, {"x": BIG}, namespace="inner"))
+        stage.run(process.put_writes(number, [("x", 1)], namespace="inner"))
+    run, steps = stage.begin(process.copy_thread("copy")), list[str]()
+    run.until(lambda call: call.method == "put_item" and _keys(call) == ["N#inner"])
+    for call in run.trace():
+        if call.method not in ("query", "batch_get_item") and not (
+            call.method == "get_item" and _keys(call)[0].startswith("C#")
+        ):
+            steps.append(_step_of_copy(call))
+    assert _steps(steps) == [each.name for each in WRITE_ORDER["copy"]]
+
+
+# The document
+
+
+def test_the_design_has_the_tables_of_the_protocol() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert text.count("<!-- begin ") == 3
+    assert text == rendered(text), "run `python -m tools.protocol_tables`"
