@@ -25,7 +25,11 @@ def _wrong(value: Any) -> dict[str, Any]:
 
 
 _TEXT = (b'{"thread_id":"', b'"}')
-_SEGMENTS = {"thread_id": "t", "segments": [{"id": bytes(8), "data": bytes(128 << 10)}] * 127}
+_SEGMENTS = {
+    "thread_id": "t",
+    "thread": {"epoch": b"epoch"},
+    "segments": [{"id": bytes(8), "data": bytes(128 << 10)}] * 127,
+}
 
 CRAFTED: dict[str, tuple[str, Media, bytes]] = {
     "JSON: quotation marks": ("get-tuple", JSON, _filled(b'"')),
@@ -42,7 +46,11 @@ CRAFTED: dict[str, tuple[str, Media, bytes]] = {
     "JSON: base64": (
         "put-segments",
         JSON,
-        _filled(b"A", b'{"thread_id":"t","segments":[{"id":"AAAAAAAAAAA=","data":"', b'"}]}'),
+        _filled(
+            b"A",
+            b'{"thread_id":"t","thread":{"epoch":"AAAA"},"segments":[{"id":"AAAAAAAAAAA=","data":"',
+            b'"}]}',
+        ),
     ),
     "JSON: mistakes": ("put-writes", JSON, json.dumps(_wrong(0)).encode()),
     "msgpack: empty lists": ("get-tuple", MSGPACK, _filled(b"\x90", b"\xdd\xff\xff\xff\xff")),

@@ -394,7 +394,7 @@ async def test_large_bodies_are_read_in_a_thread_and_mean_the_same(
     make_client: MakeClient, script: Script
 ) -> None:
     segments = [{"id": each.to_bytes(8, "big"), "data": bytes(10_000)} for each in range(20)]
-    body = ormsgpack.packb({**MESSAGE, "segments": segments})
+    body = ormsgpack.packb({**MESSAGE, "thread": {"epoch": b"epoch"}, "segments": segments})
     for sent, encoding in ((body, ""), (zlib.compress(body, wbits=31), "gzip")):
         assert await post(make_client(), sent, MSGPACK, "put-segments", content_encoding=encoding) == (
             200,

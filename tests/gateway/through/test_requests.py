@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from pydantic import ValidationError
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import copy as copying
@@ -408,6 +409,68 @@ def test_a_way_back_through_what_has_expired_is_an_error() -> None:
     _step(pair, 2)
     with pytest.raises(CheckpointNotFoundError, match="is not in the table any more"):
         _history(pair, "2")
+
+
+# Requests that are carried out twice
+
+
+def _store_writes(pair: Pair, size: int) -> None:
+    at, writes = thread_config(THREAD, "", "1"), [("x", noise(size))]
+    pair.run(operations.store_writes(pair.gateway, SERDE, at, writes, "task", ""))
+
+
+STORES: dict[str, Callable[[Pair], None]] = {
+    "put": lambda pair: pair.put("1", {"x": noise(20_000)}),
+    "put-writes": lambda pair: _store_writes(pair, 100_000),
+    # More than fits into one request.
+    "put-segments": lambda pair: pair.put("1", {"x": noise(300_000)}),
+}
+
+
+@pytest.fixture
+def _roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a request have some segments."""
+    monkeypatch.setitem(remote.ABOUT, "limits", {"body_bytes_max": 400_000, "items_max": 100})
+
+
+def _has_segments(call: Call, endpoint: str) -> bool:
+    return call.method == endpoint and bool(call.params.get("segments"))
+
+
+@pytest.mark.usefixtures("_roomy")
+@pytest.mark.parametrize("endpoint", STORES)
+def test_a_request_may_be_carried_out_again_while_a_deletion_removes_what_it_stored(endpoint: str) -> None:
+    """The deletion has read the segments of the first time, and removes them after the second."""
+    pair, repeated = Pair(), list[Call]()
+
+    def repeat(call: Call, answer: Any) -> Any:
+        if repeated or not _has_segments(call, endpoint):
+            return answer
+        repeated.append(call)
+        deletion = pair.stage.begin(pair.stage.process().delete_thread())
+        deletion.until(lambda each: each.method == "batch_write_item" and "S#" in repr(each.params))
+        answer = pair.ask(call.method, call.params)
+        deletion.finish()
+        return answer
+
+    pair.change = repeat
+    STORES[endpoint](pair)
+    stored = pair.stage.items("C#")
+    assert repeated
+    assert stored
+    needed = {items.segment_sk(each) for each in items.named_ids(stored.values())}
+    assert needed
+    assert needed <= pair.stage.items("S#").keys()
+
+
+@pytest.mark.usefixtures("_roomy")
+@pytest.mark.parametrize("endpoint", STORES)
+def test_segments_without_a_thread_are_refused(endpoint: str) -> None:
+    pair = Pair()
+    STORES[endpoint](pair)
+    [sent, *_] = [each.params for each in pair.asked if _has_segments(each, endpoint)]
+    with pytest.raises(ValidationError, match="put-segments without segments answers which"):
+        pair.ask(endpoint, {**sent, "thread": None})
 
 
 # What the service is told

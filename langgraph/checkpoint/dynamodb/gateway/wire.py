@@ -12,7 +12,7 @@ import base64
 import binascii
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 
@@ -127,14 +127,32 @@ class ReusedSegment(Message):
     )
 
 
-class Stored(Namespace):
+class NewSegments(Namespace):
+    """New segments, and the thread that they are stored under."""
+
+    thread: ThreadNote | None = Field(
+        None,
+        description="The thread under whose epoch it is stored; null where that is not known, and with no segments.",
+    )
+    segments: list[NewSegment] = []
+
+    @model_validator(mode="after")
+    def _check_thread(self) -> NewSegments:
+        """Refuse segments that any epoch may commit.
+
+        Carried out twice, with a deletion in between, their request would commit under the new epoch what the deletion
+        is about to remove.
+        """
+        if self.segments and self.thread is None:
+            msg = "segments need a thread; put-segments without segments answers which"
+            raise ValueError(msg)
+        return self
+
+
+class Stored(NewSegments):
     """What every request has that stores something."""
 
     checkpoint_id: Text
-    thread: ThreadNote | None = Field(
-        None, description="The thread under whose epoch it is stored; null where that is not known."
-    )
-    segments: list[NewSegment] = []
     reused: list[ReusedSegment] = Field(
         [], description="Those of the segments that are named again which may have to live longer."
     )
@@ -217,11 +235,11 @@ class PutWrites(Stored):
     )
 
 
-class PutSegments(Namespace):
-    """Send segments ahead of the request that will name them, so that no request is too large."""
+class PutSegments(NewSegments):
+    """Send segments ahead of the request that will name them, so that no request is too large.
 
-    thread: ThreadNote | None = None
-    segments: list[NewSegment]
+    Without segments it answers which thread they would be stored under.
+    """
 
 
 # What is read

@@ -268,9 +268,16 @@ class GatewayAccess:
     ) -> Op[dict[str, Any]]:
         """Return the new segments that a request has, and the thread that it names.
 
-        Where the segments do not fit into the request they are sent before it. What names them is then stored under
-        the epoch that the thread had at the first of them: a deletion that comes later may remove it.
+        What names segments is stored under the epoch that the thread had before the first of them was sent. Otherwise a
+        request that is carried out twice, with a deletion in between, would name under the new epoch what the deletion
+        is about to remove.
+
+        Where the segments do not fit into the request they are sent before it.
         """
+        if thread is None and needs.segments:
+            answer = yield from ask("put-segments", {**place_of(at), "thread": None, "segments": []})
+            self._learn(at, answer["thread"])
+            thread = _thread_in(answer["thread"])
         new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in needs.segments.items()]
         room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
         groups = list(_grouped(new, room, self.about.items_max))
@@ -280,7 +287,6 @@ class GatewayAccess:
             document = {**place_of(at), "thread": self._note(at, thread), "segments": group}
             answer = yield from ask("put-segments", document)
             self._learn(at, answer["thread"])
-            thread = thread or _thread_in(answer["thread"])
             _take_expiries(needs, answer["segments"])
         uploading_seconds = max(0.0, self.table.clock() - started_at)
         return {"uploading_seconds": uploading_seconds, "thread": self._note(at, thread)}
