@@ -60,7 +60,7 @@ def _condition(name: str) -> str:
         "complete_copy": (b"",),
         "revoke_copy": (),
     }
-    options = {"is_empty": True} if name == "finalize" else {}
+    options = {"stays_pending": True} if name == "finalize" else {}
     change: protocol.Change = getattr(protocol, name)(*arguments[name], **options)
     return re.sub(r"#(\w+)", lambda match: change.names[match[0]], change.condition)
 

@@ -107,6 +107,18 @@ def test_a_thread_that_has_expired_begins_anew(ttls: tuple[int, int | None], rem
     assert items.expires_at(stage.items("C#3#")["C#3#"]) == _expiry(stage, ttls[1], 1)
 
 
+@pytest.mark.parametrize("ttl_seconds", [DAY, None])
+def test_a_thread_whose_item_a_deletion_made_gets_its_ttl_from_the_next_put(ttl_seconds: int | None) -> None:
+    """The deletion has left something of a put that stood still while its thread was removed."""
+    stage = Stage()
+    stage.run(stage.process(ttl_seconds).put("1", {"x": BIG}))
+    stage.remove(stage.items("T")["T"])
+    stage.run(stage.process().prune())
+    assert stage.process().values() == {"x": BIG}
+    stage.run(stage.process(ttl_seconds).put("2", {"x": 2}, "1"))
+    assert items.expires_at(stage.items("C#2#")["C#2#"]) == _expiry(stage, ttl_seconds, 1)
+
+
 def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_moment() -> None:
     """A put found the thread expired and of its own epoch; another process gives it a new one before it is extended."""
     stage = Stage()

@@ -76,6 +76,8 @@ class Thread:
     claimed_until: int | None
     ttl_seconds: int | None
     expires_at: int | None
+    has_ttl: bool
+    """Whether some put has decided on the ttl, if only that there is none. A deletion may have made the item."""
     is_copy: bool = False
     """Whether it is the copy of a thread that is swapped in for it. See `create_copy`."""
     is_whole: bool = False
@@ -97,6 +99,7 @@ class Thread:
             items.number(item, items.CLAIMED_UNTIL),
             items.ttl_of(item),
             items.number(item, TTL_ATTRIBUTE),
+            items.TTL_SECONDS in item,
             items.COPY in item,
             items.WHOLE in item,
         )
@@ -274,12 +277,13 @@ def end_epoch(token: bytes, epoch: bytes, new: bytes, now: float) -> Change:
     )
 
 
-def finalize(token: bytes, epoch: bytes, *, is_empty: bool) -> Change:
+def finalize(token: bytes, epoch: bytes, *, stays_pending: bool) -> Change:
     """CLAIMED: from here on the new epoch alone tells what is committed, so segments may go.
 
-    The epoch becomes active where something is left, which builds on it.
+    The epoch becomes active where something is left, which builds on it. It stays pending in a thread without a ttl:
+    the put that begins it decides on that.
     """
-    removed = "#previous" if is_empty else "#previous, #pending"
+    removed = "#previous" if stays_pending else "#previous, #pending"
     held = "#claim = :claim AND #epoch = :epoch"
     return _change(f"REMOVE {removed}", held, claim={"B": token}, epoch={"B": epoch})
 
@@ -525,7 +529,9 @@ TRANSITIONS: Sequence[Transition] = (
     Transition("extend_claimed_thread", "deletion", _PRESENT, None, needs_claim=True),
     Transition("end_epoch", "deletion", _PRESENT, State.PENDING, needs_claim=True),
     Transition("finalize", "deletion that leaves something", _PRESENT, State.ACTIVE, needs_claim=True),
-    Transition("finalize", "deletion that leaves nothing", _PRESENT, None, needs_claim=True),
+    Transition(
+        "finalize", "deletion that leaves nothing, or before any put", _PRESENT, None, needs_claim=True
+    ),
     Transition("release_thread", "deletion", _PRESENT, None, needs_claim=True),
     Transition(
         "remove_thread", "deletion that leaves nothing", (State.PENDING,), State.ABSENT, needs_claim=True

@@ -463,6 +463,25 @@ def test_a_request_may_be_carried_out_again_while_a_deletion_removes_what_it_sto
     assert needed <= pair.stage.items("S#").keys()
 
 
+@pytest.mark.parametrize("endpoint", ["put", "put-writes"])
+def test_what_was_sent_ahead_is_not_named_once_a_deletion_has_removed_it(endpoint: str) -> None:
+    pair, deleted = Pair(), list[Call]()
+
+    def delete(call: Call, answer: Any) -> Any:
+        if not deleted and _has_segments(call, "put-segments"):
+            deleted.append(call)
+            pair.stage.run(pair.stage.process().delete_thread())
+        return answer
+
+    pair.change = delete
+    STORES[endpoint](pair)
+    stored = pair.stage.items("C#")
+    assert deleted
+    needed = {items.segment_sk(each) for each in items.named_ids(stored.values())}
+    assert needed
+    assert needed <= pair.stage.items("S#").keys()
+
+
 @pytest.mark.usefixtures("_roomy")
 @pytest.mark.parametrize("endpoint", STORES)
 def test_segments_without_a_thread_are_refused(endpoint: str) -> None:

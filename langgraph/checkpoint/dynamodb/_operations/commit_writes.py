@@ -98,8 +98,9 @@ def commit_writes(table: Table, codec: Codec, writes: TaskWrites, thread: Thread
     at = writes.at
     if thread is None:
         thread = yield from find_epoch(table, at)
-    # Whether they depend on more than their item: on segments, or on their namespace's marker.
-    must_confirm = bool(writes.needs.chunks or at.namespace)
+    # Whether they depend on more than their item: on segments, or on their namespace's marker. A client of the gateway
+    # may have sent the segments ahead, and need not list them again.
+    must_confirm = bool(at.namespace or any(part.ids for part in writes.parts.values()))
     expiry = Expiry.after(thread.ttl_seconds, table.clock())
     # Writes may come before the first checkpoint of their namespace.
     if must_confirm and not (yield from store_needs(table, at, writes.needs, thread, expiry, expiry.item)):

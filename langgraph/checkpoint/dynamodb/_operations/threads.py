@@ -222,7 +222,8 @@ def finalize(table: Table, claim: Claim, thread: Thread, *, is_empty: bool) -> O
     Raises:
         ThreadBusyError: Another deletion has taken over.
     """
-    change = protocol.finalize(claim.token, thread.epoch, is_empty=is_empty)
+    stays_pending = is_empty or not thread.has_ttl
+    change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
     if (yield from table.try_update(thread_key(claim.root), change)) is not None:
         raise _claim_lost(claim.root)
 
