@@ -87,7 +87,7 @@ def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
     def delete_and_read(table: Table, namespaces: Sequence[_Namespace]) -> Op[None]:
         yield from delete(table, namespaces)
         root = namespaces[0].before.at
-        thread = Thread(b"", False, frozenset(), None, None, None, None)
+        thread = Thread(b"", False, frozenset(), None, None, None, None, has_ttl=True)
         since[id(namespaces)] = yield from read_again(table, Claim(root, b"", thread, 0.0), namespaces)
 
     def read_nothing(_table: Table, _claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from pydantic import ValidationError
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import copy as copying
@@ -488,7 +487,7 @@ def test_segments_without_a_thread_are_refused(endpoint: str) -> None:
     pair = Pair()
     STORES[endpoint](pair)
     [sent, *_] = [each.params for each in pair.asked if _has_segments(each, endpoint)]
-    with pytest.raises(ValidationError, match="put-segments without segments answers which"):
+    with pytest.raises(CheckpointerInputError, match="put-segments without segments answers which"):
         pair.ask(endpoint, {**sent, "thread": None})
 
 

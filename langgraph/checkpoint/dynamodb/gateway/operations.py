@@ -237,7 +237,7 @@ class Operations:
         return await self._run(_listing_expiries(self._put_writes(table, at, request)))
 
     def _put_writes(self, table: Table, at: Partition, request: wire.PutWrites) -> Op[Document]:
-        needs = needs_of(at, request.segments, request)
+        needs = needs_of(at, request)
         sk = items.writes_sk(request.checkpoint_id, request.task_id)
         parts = parts_of(items.key(at.pk, sk), request.parts.model_dump())
         writes = TaskWrites(at, sk, parts, needs, request.order, _old(request), request.replaces)
@@ -398,7 +398,7 @@ def _put(table: Table, at: Partition, request: wire.Put) -> Op[Document]:
 def _head(at: Partition, request: wire.Put) -> Head:
     given = request.parent_lifetime
     parent = None if given is None else Lifetime(given.ends_at, given.history_expires_at)
-    needs = needs_of(at, request.segments, request)
+    needs = needs_of(at, request)
     key = items.key(at.pk, items.checkpoint_prefix(request.checkpoint_id))
     head = request.head
     parts = parts_of(key, {items.BODY: head.body, items.SEALED_METADATA: head.sealed_metadata})
@@ -462,12 +462,11 @@ def _expiries(needs: Needs, told: Iterable[wire.ReusedSegment]) -> list[Document
 
 
 def _put_segments(table: Table, at: Partition, request: wire.PutSegments) -> Op[Document]:
-    thread = thread_of(request.thread)
+    needs, thread = needs_of(at, request), thread_of(request.thread)
     if thread is None:
         yield from look_for_other_savers(table, at)
         thread = yield from ensure_epoch(table, at)
-    needs, expiry = needs_of(at, request.segments), Expiry.after(thread.ttl_seconds, table.clock())
-    yield from store_needs(table, at, needs, thread, expiry, None)
+    yield from store_needs(table, at, needs, thread, Expiry.after(thread.ttl_seconds, table.clock()), None)
     return {"thread": note_of(table.memory, at, thread), "segments": _expiries(needs, ())}
 
 

@@ -82,21 +82,28 @@ def stored_segment_document(item: Item) -> dict[str, Any]:
 # What is to be stored
 
 
-def needs_of(at: Partition, segments: Iterable[wire.NewSegment], stored: wire.Stored | None = None) -> Needs:
+def needs_of(at: Partition, request: wire.NewSegments) -> Needs:
     """Return segments that are to be stored, and what is known of those that are named again.
 
     Raises:
-        CheckpointerInputError: A segment is not what its client sealed.
+        CheckpointerInputError: A segment is not what its client sealed, or there is no thread to store it under. Any
+            epoch might commit it then: carried out twice, with a deletion in between, the request would commit under
+            the new epoch what the deletion is about to remove.
     """
-    needs = Needs(others_until=None if stored is None else stored.reused_until)
-    for each in segments:
+    if request.segments and request.thread is None:
+        msg = "segments need a thread; put-segments without segments answers which"
+        raise CheckpointerInputError(msg)
+    needs = Needs()
+    for each in request.segments:
         item = items.segment_item(at, each.id, each.data)
         with _as_sent():
             check_sealed(each.data, item)
         needs.segments[each.id] = item
         needs.chunks[each.id] = Chunk(b"", 0, b"", None)
-    for again in () if stored is None else stored.reused:
-        needs.chunks.setdefault(again.id, Chunk(b"", 0, b"", again.expires_at))
+    if isinstance(request, wire.Stored):
+        needs.others_until = request.reused_until
+        for again in request.reused:
+            needs.chunks.setdefault(again.id, Chunk(b"", 0, b"", again.expires_at))
     return needs
 
 

@@ -12,7 +12,7 @@ import base64
 import binascii
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 
@@ -135,18 +135,6 @@ class NewSegments(Namespace):
         description="The thread under whose epoch it is stored; null where that is not known, and with no segments.",
     )
     segments: list[NewSegment] = []
-
-    @model_validator(mode="after")
-    def _check_thread(self) -> NewSegments:
-        """Refuse segments that any epoch may commit.
-
-        Carried out twice, with a deletion in between, their request would commit under the new epoch what the deletion
-        is about to remove.
-        """
-        if self.segments and self.thread is None:
-            msg = "segments need a thread; put-segments without segments answers which"
-            raise ValueError(msg)
-        return self
 
 
 class Stored(NewSegments):
