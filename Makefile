@@ -22,11 +22,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
-# The rooms above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
+# The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
 # They run by themselves, since measuring takes time.
-ROOMS := $(foreach room,config cli gateway http migrate view,$(patsubst %/,%,$(wildcard tests/$(room)/)))
-MEASURED := $(ROOMS) --cov --cov-report term-missing:skip-covered
-OTHERS := $(addprefix --ignore=,$(ROOMS))
+PACKAGES := $(foreach package,config cli gateway http migrate view,$(patsubst %/,%,$(wildcard tests/$(package)/)))
+MEASURED := $(PACKAGES) --cov --cov-report term-missing:skip-covered
+OTHERS := $(addprefix --ignore=,$(PACKAGES))
 
 .PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz fuzz-gateway model mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
@@ -128,9 +128,9 @@ test-boto3: $(VENV_BOTO3)/.installed engine
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
 soak: setup engine
 	while LANGGRAPH_DYNAMODB_SEED=$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))') \
-		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_HURT_OPERATIONS=3000 \
+		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_CHAOS_OPERATIONS=3000 \
 		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
-		$(BIN)/python -m pytest -k "not fixed" tests/simulation tests/hurt tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py; do :; done
+		$(BIN)/python -m pytest -k "not fixed" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py; do :; done
 
 fuzz: setup
 	test -x .venv-fuzz/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-fuzz

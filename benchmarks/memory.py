@@ -133,7 +133,7 @@ def _threads(engine: Engine, cache_bytes: int) -> Iterator[int]:
 
 def _thread(saver: DynamoDBSaver, thread_id: str, messages: list[AnyMessage]) -> None:
     # The ids and the epoch of the thread that was recorded, which are what the tape answers with.
-    saver._table = replace(saver._table, rng=Random(_SEED))
+    saver._storage = replace(saver.storage, rng=Random(_SEED))  # noqa: SLF001
     thread = Thread(saver, thread_id)
     for missing in range(_PUTS - 1, -1, -1):
         thread.put(messages=messages[: len(messages) - missing])

@@ -25,8 +25,8 @@ from benchmarks.stored import item_bytes, scan
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import read_units
 from langgraph.checkpoint.dynamodb.view.answers import Answers
-from langgraph.checkpoint.dynamodb.view.record import Session
 from langgraph.checkpoint.dynamodb.view.server import PageServer
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tools.browser import run_browser
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ async def _visit_once(engine: Engine, table_name: str, browser: Browser) -> Visi
     meter, recorder = Meter(), Recorder(session)
     meter.watch(session)
     with DynamoDBSaver(table_name, session=session, endpoint_url=engine.endpoint_url) as saver:
-        sizes = {_key(item): item_bytes(item) for item in scan(saver._clients._blocking_client(), table_name)}
+        sizes = {_key(item): item_bytes(item) for item in scan(saver.clients.client(), table_name)}
         recorder.take()
         before = meter.total.requests, meter.total.read_units
         seen: set[tuple[str, str]] = set()

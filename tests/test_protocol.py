@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.protocol import WRITE_ORDER, State, Thread
 from tests.support.checkpoints import noise
-from tests.support.stage import TABLE, Stage
+from tests.support.harness import TABLE, Harness
 from tools.protocol_tables import DOCUMENT, rendered
 
 FOLDER = Path(package.__file__).parent
@@ -83,36 +83,36 @@ def test_a_part_without_an_epoch_names_no_segment(attribute: bytes | None, is_co
 # The states of a thread item
 
 
-def _state(stage: Stage) -> State:
-    thread = stage.items("T").get("T")
+def _state(harness: Harness) -> State:
+    thread = harness.items("T").get("T")
     if thread is None:
         return State.ABSENT
     return State.PENDING if items.PENDING in thread else State.ACTIVE
 
 
-def _traced(stage: Stage, *operations: Op[object]) -> set[tuple[State, State]]:
+def _traced(harness: Harness, *operations: Op[object]) -> set[tuple[State, State]]:
     """Run operations one after the other; return how the thread item's state changed with each request."""
     seen = set()
     for operation in operations:
-        run = stage.begin(operation)
+        run = harness.begin(operation)
         while not run.done:
-            before = _state(stage)
+            before = _state(harness)
             run.go_on()
-            seen.add((before, _state(stage)))
+            seen.add((before, _state(harness)))
     return {(before, after) for before, after in seen if before is not after}
 
 
 def test_the_thread_item_changes_its_state_as_the_table_says() -> None:
     """All of its changes of state happen, and no other one does."""
-    stage = Stage()
-    process = stage.process()
-    seen = _traced(stage, process.put("1", {"x": BIG}), process.prune(), process.delete_thread())
+    harness = Harness()
+    process = harness.process()
+    seen = _traced(harness, process.put("1", {"x": BIG}), process.prune(), process.delete_thread())
     # A deletion of what is not there, and a put that begins the epoch that a deletion left pending.
-    seen |= _traced(stage, stage.process().delete_thread(), process.put("2", {"x": BIG}))
-    deletion = stage.begin(stage.process().delete_thread())
-    while _state(stage) is not State.PENDING:
+    seen |= _traced(harness, harness.process().delete_thread(), process.put("2", {"x": BIG}))
+    deletion = harness.begin(harness.process().delete_thread())
+    while _state(harness) is not State.PENDING:
         deletion.go_on()
-    seen |= _traced(stage, stage.process().put("3", {"x": BIG}))
+    seen |= _traced(harness, harness.process().put("3", {"x": BIG}))
     declared = {
         (before, before if each.after is None else each.after)
         for each in protocol.TRANSITIONS
@@ -151,12 +151,12 @@ def _steps(calls: Sequence[str]) -> list[str]:
 
 
 def test_a_put_and_its_writes_are_sent_in_the_order_of_the_table() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": 1}))
-    put = stage.begin(process.put("2", {"x": BIG}, namespace="inner")).trace()
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    put = harness.begin(process.put("2", {"x": BIG}, namespace="inner")).trace()
     assert _steps(list(map(_step_of_put, put))) == [each.name for each in WRITE_ORDER["put"]]
-    writes = stage.begin(process.put_writes("2", [("x", MUCH)], namespace="other")).trace()
+    writes = harness.begin(process.put_writes("2", [("x", MUCH)], namespace="other")).trace()
     assert _steps(list(map(_step_of_put, writes))) == [each.name for each in WRITE_ORDER["put_writes"]]
 
 
@@ -179,17 +179,17 @@ def _step_of_deletion(call: Call, has_ended: bool) -> str:
 
 
 def test_a_deletion_is_sent_in_the_order_of_the_table() -> None:
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     for number in range(3):
         parent = str(number - 1) if number else None
-        stage.run(process.put(str(number), {"x": noise(60_000, number)}, parent, run_id=f"run {number}"))
-        stage.run(process.put_writes(str(number), [("x", 1)]))
-    stage.run(process.put("0", {"x": 1}, namespace="inner", run_id="run 0"))
-    stage.run(process.put_writes("never put", [("x", 1)]))
-    stage.now += 4000
+        harness.run(process.put(str(number), {"x": noise(60_000, number)}, parent, run_id=f"run {number}"))
+        harness.run(process.put_writes(str(number), [("x", 1)]))
+    harness.run(process.put("0", {"x": 1}, namespace="inner", run_id="run 0"))
+    harness.run(process.put_writes("never put", [("x", 1)]))
+    harness.now += 4000
     steps = []
-    for call in stage.begin(stage.process().delete_for_runs("run 0")).trace():
+    for call in harness.begin(harness.process().delete_for_runs("run 0")).trace():
         if call.params.get("IndexName") is None:
             steps.append(_step_of_deletion(call, "end epoch" in steps))
     assert _steps(steps) == [each.name for each in WRITE_ORDER["deletion"]]
@@ -206,12 +206,12 @@ def _step_of_copy(call: Call) -> str:
 
 
 def test_a_copy_is_sent_in_the_order_of_the_table() -> None:
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     for number in ("1", "2"):
-        stage.run(process.put(number, {"x": BIG}, namespace="inner"))
-        stage.run(process.put_writes(number, [("x", 1)], namespace="inner"))
-    run, steps = stage.begin(process.copy_thread("copy")), list[str]()
+        harness.run(process.put(number, {"x": BIG}, namespace="inner"))
+        harness.run(process.put_writes(number, [("x", 1)], namespace="inner"))
+    run, steps = harness.begin(process.copy_thread("copy")), list[str]()
     run.until(lambda call: call.method == "put_item" and _keys(call) == ["N#inner"])
     for call in run.trace():
         if call.method not in ("query", "batch_get_item") and not (

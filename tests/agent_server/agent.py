@@ -32,15 +32,15 @@ def _extend(state: list[str], writes: Sequence[list[str]]) -> list[str]:
     return [*state, *(entry for write in writes for entry in write)]
 
 
-class Journal(TypedDict):
+class AccessLog(TypedDict):
     """A log whose entries are rebuilt from what each step wrote."""
 
     log: Annotated[list[str], DeltaChannel(_extend, snapshot_frequency=1000)]
 
 
-def count(state: Journal) -> dict[str, Any]:
+def count(state: AccessLog) -> dict[str, Any]:
     """Say how many entries there are."""
     return {"log": [f"after {len(state['log'])}"]}
 
 
-journal = StateGraph(Journal).add_node("count", count).add_edge(START, "count").compile()
+journal = StateGraph(AccessLog).add_node("count", count).add_edge(START, "count").compile()

@@ -204,9 +204,9 @@ def test_a_delta_channel_is_whole_and_its_reading_is_the_savers(
     # What is in the middle of the way back goes, behind everybody's back.
     history = [*saver.list(thread_config(thread_id))]
     middle = history[len(history) // 2].checkpoint["id"]
-    at = items.partition(thread_id)
+    at = items.partition_of(thread_id)
     key = items.key(at.pk, items.checkpoint_prefix(middle))
-    saver._blocking.run(saver._table.send("delete_item", Key=key))
+    saver.runner.run(saver.storage.table.send("delete_item", Key=key))
     with pytest.raises(InternalServerError):
         server.threads.get_state(thread_id)
 

@@ -52,7 +52,7 @@ def adapters(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Give an empty module in the place of the server's, whose own tests are beside this file."""
     monkeypatch.setenv(f"{PREFIX}TYPE", "memory")
     module = ModuleType("adapters")
-    monkeypatch.setitem(sys.modules, server._ADAPTER_MODULE, module)
+    monkeypatch.setitem(sys.modules, server._ADAPTER_MODULE, module)  # noqa: SLF001
     return module
 
 
@@ -61,7 +61,7 @@ async def test_an_adapter_with_methods_of_its_own_keeps_them(adapters: ModuleTyp
         async def aget_delta_channel_history(self, *, config: Any, channels: Any) -> Any:
             del config, channels
 
-    setattr(adapters, server._ADAPTER, Adapter)
+    setattr(adapters, server._ADAPTER, Adapter)  # noqa: SLF001
     own = Adapter.aget_delta_channel_history
     async with checkpointer():
         assert Adapter.aget_delta_channel_history is own

@@ -86,8 +86,8 @@ def test_what_it_logs_are_lines_of_json(
     served: list[list[socket.socket]] = []
     monkeypatch.setattr(uvicorn.Server, "run", lambda _server, sockets: served.append(sockets))
     output = SimpleNamespace(note=print)
-    desk: Any = SimpleNamespace(output=output, options=SimpleNamespace(table_name="threads"))
-    gateway.serve(desk, FastAPI(), "127.0.0.1", 0)
+    context: Any = SimpleNamespace(output=output, options=SimpleNamespace(table_name="threads"))
+    gateway.serve(context, FastAPI(), "127.0.0.1", 0)
     assert len(served) == 1
     assert re.match(r"serving table threads at http://127\.0\.0\.1:\d+", capsys.readouterr().out)
     assert handlers[0].formatter is not None

@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._operations.survey import Line
+from langgraph.checkpoint.dynamodb._operations.overview import Line
 from langgraph.checkpoint.dynamodb.cli.history import tree
 from tests.cli.conftest import Run
 from tests.support.checkpoints import store, thread_config

@@ -113,7 +113,7 @@ stored_thread.LOCK_TTL_SECONDS = 1.0
 writing, run, namespaces = Table.batch_write, _Copy.run, []
 
 def note(copy, *arguments):
-    if copy._read is not copy._table and copy._read.name != copy._table.name:
+    if copy._read.table.name != copy._storage.table.name:
         namespaces.append(copy._target.namespace)
     return run(copy, *arguments)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from tests.cli.conftest import Run
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_a_table_for_development_is_made(run: Run, name: str) -> None:
 
 def test_on_aws_it_says_how_to_deploy_and_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     address = "https://dynamodb.eu-west-1.amazonaws.com"
-    monkeypatch.setattr(Desk, "client", SimpleNamespace(meta=SimpleNamespace(endpoint_url=address)))
+    monkeypatch.setattr(CommandContext, "client", SimpleNamespace(meta=SimpleNamespace(endpoint_url=address)))
     ended = run("setup", "--table", "agents")
     assert ended.code == 7
     assert "make deploy" in ended.err

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from langgraph.checkpoint.dynamodb._format.looking import LookingSerializer, Stored, looking
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, inert
 from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb.cli.values import (
     brief,
@@ -74,11 +74,11 @@ def test_older_forms_are_read_as_data() -> None:
 
 def test_an_encrypted_serializer_is_looked_through_and_ones_own_is_used_as_it_is() -> None:
     encrypted = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    value = looking(encrypted).loads_typed(encrypted.dumps_typed(HumanMessage("hello")))
+    value = inert(encrypted).loads_typed(encrypted.dumps_typed(HumanMessage("hello")))
     assert value.content["content"] == "hello"
 
     own = Own()
-    assert looking(own) is own
+    assert inert(own) is own
 
 
 def test_sizes_and_cuts() -> None:

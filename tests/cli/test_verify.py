@@ -123,7 +123,7 @@ def test_everything_that_is_found_is_said() -> None:
         empty_namespaces=1,
         recent=4,
         passed_over=5,
-        uncounted=6,
+        uncommitted=6,
         cut=8,
         expired=7,
     )

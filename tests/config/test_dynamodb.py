@@ -136,7 +136,7 @@ def test_options_of_serializer_and_client() -> None:
     assert not serde.pickle_fallback
     serde = _make(serde={"pickle_fallback": True, "allowed_msgpack_modules": "a:B, c.d:E"}).serde
     assert serde.pickle_fallback
-    assert serde._allowed_msgpack_modules == {("a", "B"), ("c.d", "E")}
+    assert serde._allowed_msgpack_modules == {("a", "B"), ("c.d", "E")}  # noqa: SLF001
     retries = {"mode": "standard", "total_max_attempts": 5}
     proxies = {"https": "http://ada:hunter2@proxy:3128"}
     given = {"read_timeout": "2.5", "retries": retries, "proxies": proxies}

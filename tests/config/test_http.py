@@ -66,7 +66,7 @@ def test_what_it_shows_to_the_gateway(tmp_path: Path) -> None:
             section = _section(url=gateway.address, auth=auth, headers={"X-Team": "support"})
             with create_checkpointer(section) as saver:
                 assert isinstance(saver, HttpCheckpointSaver)
-                saver._transport.send(Call("put", {}))
+                saver.transport.send(Call("put", {}))
         shown = [(each.headers["Authorization"][:12], each.headers["X-Team"]) for each in gateway.asked]
     assert shown == [("Bearer token", "support"), ("Bearer token", "support"), ("AWS4-HMAC-SH", "support")]
 
@@ -77,10 +77,10 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     with http_stand_in() as gateway:
         with create_checkpointer(_section(url=gateway.address, auth={"token_file": str(file)})) as saver:
             assert isinstance(saver, HttpCheckpointSaver)
-            saver._transport.send(Call("put", {}))
+            saver.transport.send(Call("put", {}))
             file.write_text("token-2\n")
             gateway.script = [Answer(401, b"", {})]
-            saver._transport.send(Call("put", {}))
+            saver.transport.send(Call("put", {}))
         shown = [each.headers["Authorization"] for each in gateway.asked]
     assert shown == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
 
@@ -133,4 +133,4 @@ def test_a_token_file_that_is_not_there(tmp_path: Path) -> None:
     with create_checkpointer(_section(auth={"token_file": str(tmp_path / "none")})) as saver:
         assert isinstance(saver, HttpCheckpointSaver)
         with pytest.raises(ValueError, match=r"auth\.token_file names the file .*none, which cannot be read"):
-            saver._transport.send(Call("put", {}))
+            saver.transport.send(Call("put", {}))

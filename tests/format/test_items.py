@@ -23,10 +23,10 @@ IDS = TEXT | AWKWARD
 def test_partitions_are_equal_only_for_equal_ids(
     thread: str, ns: str, other_thread: str, other_ns: str
 ) -> None:
-    first, second = items.partition(thread, ns), items.partition(other_thread, other_ns)
+    first, second = items.partition_of(thread, ns), items.partition_of(other_thread, other_ns)
     assert (first.pk == second.pk) == ((thread, ns) == (other_thread, other_ns))
     assert items.parse_partition(first.pk) == first
-    assert first.root == items.partition(thread).pk
+    assert first.root == items.partition_of(thread).pk
 
 
 @given(IDS, IDS)
@@ -59,9 +59,9 @@ def test_namespace_entries_read_back(namespace: str) -> None:
 def test_partition_keys_are_limited(name: str) -> None:
     fits, over = ("x" * 1_000, "x" * 3_000)
     ids = {"thread_id": "t", "checkpoint_ns": ""}
-    items.partition(*{**ids, name: fits}.values())
+    items.partition_of(*{**ids, name: fits}.values())
     with pytest.raises(CheckpointerInputError, match=rf"{name}.*2048"):
-        items.partition(*{**ids, name: over}.values())
+        items.partition_of(*{**ids, name: over}.values())
 
 
 def test_a_lone_surrogate_is_refused_by_name() -> None:

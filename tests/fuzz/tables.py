@@ -26,8 +26,8 @@ from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import TABLE, Simulator
 from tests.simulation.world import use_small_limits
@@ -35,7 +35,7 @@ from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.format_fixtures import BOUND_TO, KEY, read_items
 
 T = TypeVar("T")
-Operation = Callable[[Table], Op[Any]]
+Operation = Callable[[LocalStorage], Op[Any]]
 
 ROUNDS_MAX = 2_000
 REQUESTS_MAX = 10_000
@@ -94,33 +94,33 @@ class Thread:
 
     def readings(self) -> dict[str, Operation]:
         """Every way to read the thread."""
-        codec = self.codec
         asked: dict[str, RunnableConfig] = {f"newest of {ns!r}": self.config(ns) for ns, _ in self.heads}
         asked |= {f"{each} of {ns!r}": self.config(ns, each) for ns, each in self.heads}
         anywhere: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
         return {
             **{
-                f"get_tuple: {name}": functools.partial(get_tuple, codec=codec, config=config)
+                f"get_tuple: {name}": self._opened(functools.partial(get_tuple, config=config))
                 for name, config in asked.items()
             },
             **{
-                f"history: {name}": functools.partial(
-                    get_delta_channel_history, codec=codec, config=config, channels=["log", "list"]
+                f"history: {name}": self._opened(
+                    functools.partial(get_delta_channel_history, config=config, channels=["log", "list"])
                 )
                 for name, config in asked.items()
             },
-            "list": lambda table: collected(list_checkpoints(table, codec, anywhere, None, None, None)),
-            "list: filtered": lambda table: collected(
-                list_checkpoints(table, codec, anywhere, {"source": "loop"}, None, 2)
+            "list": self._opened(
+                lambda storage: collected(list_checkpoints(storage, anywhere, None, None, None))
             ),
-            "list: all threads": lambda table: collected(
-                list_checkpoints(table, codec, None, None, None, None)
+            "list: filtered": self._opened(
+                lambda storage: collected(list_checkpoints(storage, anywhere, {"source": "loop"}, None, 2))
+            ),
+            "list: all threads": self._opened(
+                lambda storage: collected(list_checkpoints(storage, None, None, None, None))
             ),
         }
 
     def changes(self) -> dict[str, Operation]:
         """Every way to change the thread, or to build on what it has."""
-        codec = self.codec
         runs = sorted({item[RUN_ID]["S"] for item in self.items if RUN_ID in item})
         return {
             **{f"put on {each} of {ns!r}": self._put(ns, each) for ns, each in self.heads},
@@ -128,24 +128,27 @@ class Thread:
                 f"put_writes: {task} of {each} of {ns!r}": self._put_writes(ns, each, task)
                 for ns, each, task in self.tasks
             },
-            "prune": lambda table: prune(table, [self.thread_id], "keep_latest", None),
-            "delete_for_runs": lambda table: delete_for_runs(table, runs),
-            "copy_thread": lambda table: copy_thread(table, codec, self.thread_id, "copy"),
-            "delete_thread": lambda table: delete_thread(table, self.thread_id),
+            "prune": self._opened(lambda storage: prune(storage, [self.thread_id], "keep_latest", None)),
+            "delete_for_runs": self._opened(lambda storage: delete_for_runs(storage, runs)),
+            "copy_thread": self._opened(lambda storage: copy_thread(storage, self.thread_id, "copy")),
+            "delete_thread": self._opened(lambda storage: delete_thread(storage, self.thread_id)),
         }
+
+    def _opened(self, operation: Operation) -> Operation:
+        """The operation with the codec of the thread."""
+        return lambda storage: operation(replace(storage, codec=self.codec))
 
     def _put(self, namespace: str, parent_id: str) -> Operation:
         """A checkpoint that inherits whatever its parent has of these channels."""
         checkpoint = checkpoint_of("9", {"new": "value"})
         checkpoint["channel_versions"] = {"new": 1, "list": 1, "text": 1, "messages": 2, "count": 3, "log": 3}
-        return lambda table: put(
-            table, self.codec, self.config(namespace, parent_id), checkpoint, METADATA, {"new": 1}
-        )
+        config = self.config(namespace, parent_id)
+        return self._opened(lambda storage: put(storage, config, checkpoint, METADATA, {"new": 1}))
 
     def _put_writes(self, namespace: str, checkpoint_id: str, task_id: str) -> Operation:
         writes = [(f"channel {number}", number) for number in range(4)] + [("__interrupt__", "?")]
         config = self.config(namespace, checkpoint_id)
-        return lambda table: put_writes(table, self.codec, config, writes, task_id, "")
+        return self._opened(lambda storage: put_writes(storage, config, writes, task_id, ""))
 
 
 def loaded(thread: Thread) -> Simulator:
@@ -158,7 +161,7 @@ def loaded(thread: Thread) -> Simulator:
 
 def run(simulator: Simulator, operation: Operation) -> Any:
     """Run an operation to its end, by a process that remembers nothing."""
-    return simulator.run_alone(_bounded(operation(simulator.process().table)))
+    return simulator.run_alone(_bounded(operation(simulator.process().storage)))
 
 
 def _bounded(steps: Op[T]) -> Op[T]:
@@ -188,7 +191,7 @@ def _segmented() -> list[Item]:
 
     metadata = cast("CheckpointMetadata", {**METADATA, "run_id": "run-1", "note": {1, 2}, "words": words(20)})
     simulator = Simulator(Choices())
-    table = simulator.process().table
+    storage = replace(simulator.process().storage, codec=PLAIN)
     config = thread_config("segmented", "ns")
     with pytest.MonkeyPatch.context() as patch:
         use_small_limits(patch)
@@ -196,9 +199,9 @@ def _segmented() -> list[Item]:
             checkpoint = checkpoint_of(
                 str(number), {"list": words(50 + number), "text": "x" * 50, **dict.fromkeys(words(8), 1)}
             )
-            config = simulator.run_alone(put(table, PLAIN, config, checkpoint, metadata, {"list": number}))
+            config = simulator.run_alone(put(storage, config, checkpoint, metadata, {"list": number}))
             writes = [("list", words(20)), ("text", 1), ("__interrupt__", words(10))]
-            simulator.run_alone(put_writes(table, PLAIN, config, writes, "task", "path"))
+            simulator.run_alone(put_writes(storage, config, writes, "task", "path"))
     return simulator.model.items()
 
 

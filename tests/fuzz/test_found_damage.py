@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
@@ -37,7 +39,7 @@ def test_a_namespace_marker_without_its_token_is_damage() -> None:
 def test_a_marker_of_the_root_namespace_is_damage() -> None:
     thread = threads()["plain"]
     marker = {
-        **items.key(items.partition(thread.thread_id).pk, items.NAMESPACES),
+        **items.key(items.partition_of(thread.thread_id).pk, items.NAMESPACES),
         items.REGISTERED: {"B": b"1"},
     }
     with pytest.raises(CheckpointCorruptionError, match="SK='N#'"):
@@ -47,9 +49,8 @@ def test_a_marker_of_the_root_namespace_is_damage() -> None:
 def test_segments_that_change_places_in_a_body_are_damage() -> None:
     simulator = Simulator(Choices())
     checkpoint = checkpoint_of("1", {"raw": noise(60_000)})
-    simulator.run_alone(
-        put(simulator.process().table, PLAIN, thread_config(), checkpoint, METADATA, {"raw": 1})
-    )
+    storage = replace(simulator.process().storage, codec=PLAIN)
+    simulator.run_alone(put(storage, thread_config(), checkpoint, METADATA, {"raw": 1}))
     thread = Thread(tuple(simulator.model.items()), PLAIN)
     head = next(each for each in thread.items if items.BODY in each)
     data = head[items.BODY]["B"]

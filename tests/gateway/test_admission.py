@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, capacity
-from langgraph.checkpoint.dynamodb.gateway.places import Places
+from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from tests.gateway.conftest import MakeClient, Script
@@ -75,7 +75,7 @@ def test_names_that_anybody_can_make_up_take_a_bounded_memory(monkeypatch: pytes
     for name in "abcdef":
         rates.take(Principal(name, "acme"))
     # Who asks goes on to be known, and so does its tenant.
-    assert list(rates._buckets) == [("acme", "e"), ("acme", "f"), ("acme",)]
+    assert list(rates._buckets) == [("acme", "e"), ("acme", "f"), ("acme",)]  # noqa: SLF001
     assert [refused(rates, Principal("g", "acme")) for _ in range(5)] == [None] * 4 + [1]
 
 
@@ -120,7 +120,7 @@ class Hall:
         limits = Limits(
             in_flight_max=in_flight_max, waiting_max=waiting_max, request_seconds_max=waiting_seconds_max
         )
-        self.places = Places(limits)
+        self.places = Concurrency(limits)
         self.served: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -248,7 +248,7 @@ async def test_where_too_many_wait_the_tenant_that_has_most_is_refused_before_it
 async def test_a_newcomer_does_not_overtake_who_waits() -> None:
     hall = Hall(in_flight_max=1)
     await hall.come("a1", "a2")
-    hall._leave["a1"].set()
+    hall._leave["a1"].set()  # noqa: SLF001
     await hall.come("a3")
     await hall.go("a2", "a3")
     assert hall.served == ["a1", "a2", "a3"]
@@ -276,7 +276,7 @@ async def test_who_gives_up_leaves_no_place_behind() -> None:
     await hall.give_up("a1")
     assert hall.served == ["a1", "a3"]
     # The turn comes, and the request is given up before it has noticed.
-    hall._leave["a3"].set()
+    hall._leave["a3"].set()  # noqa: SLF001
     await asyncio.sleep(0)
     hall.tasks["b1"].cancel()
     await hall.settle()
@@ -287,7 +287,7 @@ async def test_who_gives_up_leaves_no_place_behind() -> None:
 async def test_who_gave_up_a_moment_ago_is_passed_over() -> None:
     hall = Hall(in_flight_max=1, waiting_max=2)
     await hall.come("a1", "a2", "a3")
-    hall._leave["a1"].set()
+    hall._leave["a1"].set()  # noqa: SLF001
     # Neither has run since, so both still wait in line when the place is free.
     hall.tasks["a3"].cancel()
     hall.tasks["a2"].cancel()

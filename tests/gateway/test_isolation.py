@@ -20,6 +20,8 @@ from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.checkpoint.dynamodb.http.connections import Connections
+from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from tests.gateway.conftest import always
 from tests.gateway.requests import found, places_of_values, replaced
 from tests.support.checkpoints import Conversation, noise
@@ -74,20 +76,23 @@ def _keys(value: Any) -> list[str]:
 def recorded(saver: DynamoDBSaver) -> Recorded:
     """Give the way to a gateway that a tenant has, on a saver whose requests to DynamoDB are recorded."""
     # Its look for other savers names a thread in their ways.
-    saver._table.memory.facts.is_shared = False
+    saver.storage.cache.facts.is_shared = False
     principal = Principal("acme", "acme", RIGHTS)
     return Recorded(create_gateway(saver, authenticate=always(principal), plain_json=True))
 
 
 @pytest.fixture
-async def make_agent(recorded: Recorded) -> AsyncIterator[Callable[[], HttpCheckpointSaver]]:
+async def make_agent(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[[], HttpCheckpointSaver]]:
     """Give a factory of our own clients."""
     agents: list[HttpCheckpointSaver] = []
 
     def make() -> HttpCheckpointSaver:
         agents.append(HttpCheckpointSaver("http://localhost", allow_http=True))
         # There is no network between the two.
-        agents[-1]._transport._connections._options["transport"] = recorded
+        connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, lambda: None)
+        monkeypatch.setattr(agents[-1].transport, "_connections", connections)
         return agents[-1]
 
     yield make

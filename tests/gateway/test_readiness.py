@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from langgraph.checkpoint.dynamodb.gateway import create_gateway, readiness
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import always
+from tests.support.change import change_storage
 
 
 @pytest.mark.engines("dynamodb-local")
@@ -22,7 +24,7 @@ async def test_it_is_ready_while_the_table_answers(
     answer = await client_of(create_gateway(make_saver(), authenticate=always(None))).get("/ready")
     assert answer.json() == {"status": "ready"}
     none = make_saver()
-    none._table = type(none._table)("no-such-table", none._table.memory)
+    change_storage(none, table=replace(none.storage.table, name="no-such-table"))
     answer = await client_of(create_gateway(none, insecure=True)).get("/ready")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert "no-such-table" not in answer.text

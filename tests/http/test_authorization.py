@@ -35,7 +35,7 @@ def test_a_token_is_shown(gateway: StandIn, ask: Ask) -> None:
 
 def test_a_token_that_is_refused_stays_so(gateway: StandIn, ask: Ask) -> None:
     gateway.always = REFUSED
-    with pytest.raises(CheckpointerConfigurationError, match="does not know who asks") as caught:
+    with pytest.raises(CheckpointerConfigurationError, match="refused the credentials") as caught:
         ask(gateway.address, auth="token-1")
     assert "token-1" not in str(caught.value)
     assert _shown(gateway) == ["Bearer token-1"]
@@ -58,7 +58,7 @@ def test_a_token_is_asked_for_once_and_again_when_it_is_refused(gateway: StandIn
 
 def test_a_new_token_that_is_refused_too_is_an_error(gateway: StandIn, ask: Ask) -> None:
     gateway.always = REFUSED
-    with pytest.raises(CheckpointerConfigurationError, match="does not know who asks"):
+    with pytest.raises(CheckpointerConfigurationError, match="refused the credentials"):
         ask(gateway.address, auth=_tokens())
     assert _shown(gateway) == ["Bearer token-1", "Bearer token-2"]
 

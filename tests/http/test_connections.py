@@ -144,7 +144,7 @@ def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
             if side == "sync":
                 transport.close()
             else:
-                client._state = httpx._client.ClientState.CLOSED
+                client._state = httpx._client.ClientState.CLOSED  # noqa: SLF001
         return build(client, *args, **options)
 
     monkeypatch.setattr(
@@ -178,7 +178,7 @@ def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
         transport = Transport(gateway.address)
         transport.send(CALL)
         await transport.asend(CALL)
-        opened = transport._connections._open
+        opened = transport._connections._open  # noqa: SLF001
         clients: list[Any] = [opened.client, *(each.client for each in opened.loops.values())]
         del transport
         gc.collect()
@@ -204,10 +204,10 @@ def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
 def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
     transport = Transport(gateway.address)
     transport.send(CALL)
-    inherited = transport._connections._open
+    inherited = transport._connections._open  # noqa: SLF001
     # What happens in a child, in this process.
     inherited.process += 1
-    transport._connections.start()
+    transport._connections.start()  # noqa: SLF001
     assert transport.send(CALL) == {"a": 1}
     transport.close()
     assert gateway.connections == 2

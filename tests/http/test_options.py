@@ -26,9 +26,9 @@ PRIVATE = "that-nobody-may-see"
         ({"url": "ftp://gateway.example"}, "url is no address"),
         ({"url": "https://"}, "url is no address"),
         ({"url": "https://gateway.example:port"}, "url is no address"),
-        ({"url": f"https://me:{PRIVATE}@gateway.example"}, "give the address alone, and who asks as auth="),
-        ({"url": f"https://gateway.example/?key={PRIVATE}"}, "give the address alone"),
-        ({"url": f"https://gateway.example/#{PRIVATE}"}, "give the address alone"),
+        ({"url": f"https://me:{PRIVATE}@gateway.example"}, "remove them, and pass credentials as auth="),
+        ({"url": f"https://gateway.example/?key={PRIVATE}"}, "remove them, and pass credentials"),
+        ({"url": f"https://gateway.example/#{PRIVATE}"}, "remove them, and pass credentials"),
         (
             {"url": "http://gateway.example", "auth": PRIVATE},
             "url is http://gateway.example, where everybody",

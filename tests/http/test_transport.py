@@ -226,7 +226,7 @@ def test_what_is_not_the_gateways_own_answer(gateway: StandIn, ask: Ask, answer:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (Answer(401, b"", {}), r"does not know who asks \(401 Unauthorized\); pass auth="),
+        (Answer(401, b"", {}), r"refused the credentials \(401 Unauthorized\); pass auth="),
         (
             problem(403, "CheckpointerError", "Only your own."),
             r"does not allow this \(403 Only your own.\); check auth=",

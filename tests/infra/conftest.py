@@ -54,7 +54,7 @@ def stack_outputs(cloudformation: CloudFormationClient) -> Iterator[dict[str, st
 @pytest.fixture(scope="session")
 def descriptions() -> Loader:
     """Give what all sessions read the descriptions of AWS's services by."""
-    loader: Loader = boto3.Session()._session.get_component("data_loader")
+    loader: Loader = boto3.Session()._session.get_component("data_loader")  # noqa: SLF001
     return loader
 
 
@@ -66,7 +66,7 @@ def saver_of(make_saver: MakeSaver, descriptions: Loader) -> Callable[[Gate], Dy
         sessions = {"session": boto3.Session(), "async_session": aioboto3.Session()}
         for session in sessions.values():
             # What AWS says of its services is the same for all of them, and takes long to read.
-            session._session.register_component("data_loader", descriptions)
+            session._session.register_component("data_loader", descriptions)  # noqa: SLF001
             gate.guard(session)
         return make_saver(**sessions, **options)
 

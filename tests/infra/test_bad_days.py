@@ -29,12 +29,12 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._operations import get
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError
 from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, outage_remedy
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from tests.support import graphs
+from tests.support.change import change_storage
 from tests.support.checkpoints import all_items, noise, store, thread_config
+from tests.support.harness import Harness, commits
 from tests.support.scripted import scripted_server
-from tests.support.stage import Stage, commits
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -85,7 +85,7 @@ def _key_away() -> str:
 
 
 def _unprocessed() -> str:
-    operation = Table(TABLE, Memory(0)).batch_write([{"PK": {"S": "t#"}, "SK": {"S": "S#1"}}])
+    operation = Table(TABLE).batch_write([{"PK": {"S": "t#"}, "SK": {"S": "S#1"}}])
 
     def run() -> None:
         steps: Any = next(operation)
@@ -96,31 +96,28 @@ def _unprocessed() -> str:
 
 
 def _held() -> str:
-    stage = Stage()
-    process = stage.process()
-    saver = DynamoDBSaver(TABLE, region_name="us-east-1")
-    saver.__dict__ |= {"_table": process.table, "_blocking": stage}
+    saver = _in_memory()
     with saver.thread_lock(THREAD):
         return _said(saver.thread_lock(THREAD).__enter__)
 
 
 def _being_deleted() -> str:
-    stage = Stage()
-    stage.run(stage.process().put("1", {}))
-    deletion = stage.begin(stage.process().delete_thread())
+    harness = Harness()
+    harness.run(harness.process().put("1", {}))
+    deletion = harness.begin(harness.process().delete_thread())
     deletion.until(lambda call: call.method == "query")
-    return _said(lambda: stage.run(stage.process().delete_thread()))
+    return _said(lambda: harness.run(harness.process().delete_thread()))
 
 
 def _never_stored() -> str:
-    stage = Stage()
-    put = stage.begin(stage.process().put("1", {}))
+    harness = Harness()
+    put = harness.begin(harness.process().put("1", {}))
 
     def run() -> None:
         while True:
             put.until(commits("1"))
             put.go_on()
-            stage.run(stage.process().delete_thread())
+            harness.run(harness.process().delete_thread())
 
     return _said(run)
 
@@ -130,11 +127,11 @@ def _never_read() -> str:
         yield from ()
         raise ChangedMeanwhileError
 
-    stage = Stage()
-    stage.run(stage.process().put("1", {}))
+    harness = Harness()
+    harness.run(harness.process().put("1", {}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(get, "load", changed)
-        return _said(lambda: stage.process().get("1"))
+        return _said(lambda: harness.process().get("1"))
 
 
 def _not_rebuilt() -> str:
@@ -148,9 +145,12 @@ def _not_rebuilt() -> str:
 
 
 def _in_memory() -> DynamoDBSaver:
-    stage = Stage()
+    harness = Harness()
     saver = DynamoDBSaver("checkpoints", region_name="us-east-1")
-    saver.__dict__ |= {"_table": stage.process().table, "_blocking": stage}
+    storage = harness.process().storage
+    change_storage(saver, table=storage.table, cache=storage.cache, clock=storage.clock, rng=storage.rng)
+    runner: Any = harness
+    saver.runner = runner
     return saver
 
 
@@ -158,15 +158,15 @@ def _changed(item: Callable[[Any], Any]) -> Symptom:
     """What is seen of a checkpoint of which something was changed behind the saver's back."""
 
     def produce() -> str:
-        stage = Stage()
-        stage.run(stage.process().put("1", {"noise": noise(50_000)}))
-        for found in stage.model.items():
+        harness = Harness()
+        harness.run(harness.process().put("1", {"noise": noise(50_000)}))
+        for found in harness.model.items():
             changed = item(found)
             if changed is None:
-                stage.remove(found)
+                harness.remove(found)
             else:
-                stage.change(changed)
-        return _said(lambda: stage.process().get())
+                harness.change(changed)
+        return _said(lambda: harness.process().get())
 
     return produce
 

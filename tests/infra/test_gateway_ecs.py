@@ -82,7 +82,7 @@ def test_a_task_serves_whom_its_secret_names_until_it_is_told_to_end(
 
 
 def test_what_is_under_way_is_answered_before_a_task_is_killed() -> None:
-    assert CONTAINER["StopTimeout"] > command._GRACE_SECONDS
+    assert CONTAINER["StopTimeout"] > command._GRACE_SECONDS  # noqa: SLF001
 
 
 def test_the_load_balancer_closes_connections_before_a_task_does() -> None:
@@ -91,7 +91,7 @@ def test_the_load_balancer_closes_connections_before_a_task_does() -> None:
         each["Key"]: each["Value"]
         for each in STACKS["ECS"].properties("LoadBalancer")["LoadBalancerAttributes"]
     }
-    assert int(attributes["idle_timeout.timeout_seconds"]) < command._KEEP_ALIVE_SECONDS
+    assert int(attributes["idle_timeout.timeout_seconds"]) < command._KEEP_ALIVE_SECONDS  # noqa: SLF001
 
 
 def test_the_container_runs_as_the_user_that_the_image_has() -> None:

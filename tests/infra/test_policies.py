@@ -94,7 +94,7 @@ async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverO
     def make_saver(**options: Any) -> DynamoDBSaver:
         return saver_of(gate, **options)
 
-    for side in (test_conformance._async_side, SyncAsAsync):
+    for side in (test_conformance._async_side, SyncAsAsync):  # noqa: SLF001
         await test_conformance.test_conformance_is_full(make_saver, side, dict)
     expected = f"The tool returned {TOOL_RESULT_BYTES} characters."
     savers = [make_saver(), make_saver()]

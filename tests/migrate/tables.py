@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.migrate.threads import config
 from tests.support import graphs
+from tests.support.change import change_storage
 from tests.support.dynamodb_model import DynamoDBModel
 
 LIVE, RESTORED = "live", "restored"
@@ -63,12 +64,9 @@ class Tables:
                 return self.models[name].handle(call.method, call.params)
 
         saver = DynamoDBSaver(LIVE, region_name="us-east-1", **options)
-        clients = type("Clients", (), {"send": staticmethod(send), "pool": lambda _: self._pool})()
-        saver.__dict__ |= {
-            "_clients": clients,
-            "_table": replace(saver._table, clock=lambda: self.now),
-            "_blocking": BlockingDriver(clients.send, clients.pool),
-        }
+        clients: Any = SimpleNamespace(send=send, asend=None, pool=lambda: self._pool)
+        saver.clients, saver.runner = clients, Runner(clients)
+        change_storage(saver, clock=lambda: self.now)
         return saver
 
     def seen(self, thread_id: str = "t") -> Any:

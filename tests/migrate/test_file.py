@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     migrate,
     store_of,
 )
-from tests.migrate.test_kept import Own
+from tests.migrate.test_passthrough import Own
 from tests.migrate.threads import WAITING, answer, begin, statuses
 from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
 

@@ -33,7 +33,13 @@ from langgraph.checkpoint.dynamodb.migrate import (
     open_place,
     store_of,
 )
-from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref, Write, calls_of, guessed_places
+from langgraph.checkpoint.dynamodb.migrate.record import (
+    Ref,
+    Write,
+    WritePosition,
+    calls_of,
+    guessed_positions,
+)
 from tests.migrate.conftest import OTHERS
 from tests.migrate.threads import statuses
 from tests.support.checkpoints import store, thread_config
@@ -66,10 +72,10 @@ def test_writes_keep_their_places(
     [record] = table.records("thread-1", [Ref("1", "")])
     assert record is not None
     assert sorted(write.place for write in record.writes) == [
-        Place("", "task-4", 0),
-        *(Place("~1", "task-2", number) for number in range(12)),
-        *(Place("~2", "task-1", position) for position in (-4, -3, 0, 2)),
-        Place("~3", "task-3", -1),
+        WritePosition("", "task-4", 0),
+        *(WritePosition("~1", "task-2", number) for number in range(12)),
+        *(WritePosition("~2", "task-1", position) for position in (-4, -3, 0, 2)),
+        WritePosition("~3", "task-3", -1),
     ]
     with open_place(f"sqlite:{tmp_path / 'back.db'}", as_target=True) as back:
         assert statuses(migrate(table, back, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
@@ -88,7 +94,7 @@ def test_writes_keep_their_order_where_more_cannot_be_known() -> None:
 @pytest.mark.parametrize("order", list(itertools.permutations(["1", "2", "3"])))
 def test_guessed_places_are_in_the_given_order(order: tuple[str, ...]) -> None:
     writes = [(task, channel, 0) for task in order for channel in (RESUME, "a", "b")]
-    places = guessed_places(writes)
+    places = guessed_positions(writes)
     assert sorted(places) == places
     assert [(place.task_id, place.position) for place in places] == [
         (task, position) for task in order for position in (-4, 0, 1)
@@ -97,7 +103,7 @@ def test_guessed_places_are_in_the_given_order(order: tuple[str, ...]) -> None:
 
 
 def test_a_position_that_nothing_leads_to_is_the_next_one() -> None:
-    writes = [Write(Place("", "task", position), "a", position) for position in (0, 5)]
+    writes = [Write(WritePosition("", "task", position), "a", position) for position in (0, 5)]
     assert list(calls_of(writes)) == [("task", "", [("a", 0), ("a", 5)])]
 
 
@@ -105,9 +111,9 @@ def test_writes_that_come_in_meanwhile_are_read_again() -> None:
     class Busy(SaverStore):
         reads = 0
 
-        def stored_places(self, config: RunnableConfig) -> Any:
+        def stored_positions(self, config: RunnableConfig) -> Any:
             self.reads += 1
-            found = [(Place("~", "task", 0), "a"), (Place("~", "task", 1), "b")]
+            found = [(WritePosition("~", "task", 0), "a"), (WritePosition("~", "task", 1), "b")]
             return found if self.reads == self.settles_at else found[:1]
 
         settles_at = 2

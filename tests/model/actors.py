@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._runtime.memory import Facts, Memory
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.model.states import MakeFlow, Tokens
-from tests.simulation.ledger import Deletion, Put, Writes
+from tests.simulation.history import Deletion, Put, Writes
 from tests.simulation.world import text
 from tests.support.dynamodb_values import Item
-from tests.support.stage import TABLE, THREAD, Process, Stage
+from tests.support.harness import CODEC, TABLE, THREAD, Harness, Process
 
 Values = Mapping[str, Any]
 
@@ -53,7 +54,7 @@ WRITES = Writes(
 
 @dataclass(frozen=True)
 class Call:
-    """A call that takes part, and what the ledger is to know of it."""
+    """A call that takes part, and what the history is to know of it."""
 
     name: str
     begin: Callable[[Process], Op[Any]]
@@ -126,17 +127,17 @@ class Start:
     """The thread that all start from: two checkpoints, the second of which reuses segments of the first."""
 
     puts: Sequence[Put] = (FIRST, SECOND)
-    stage: Stage = field(default_factory=Stage)
+    harness: Harness = field(default_factory=Harness)
 
     def __post_init__(self) -> None:
         """Store it."""
-        process = self._process(0, lambda: self.stage.now)
+        process = self._process(0, lambda: self.harness.now)
         for each in self.puts:
-            self.stage.run(put_call("", each).begin(process))
+            self.harness.run(put_call("", each).begin(process))
 
     def items(self) -> list[Item]:
         """Return what it has in the table."""
-        return self.stage.model.items()
+        return self.harness.model.items()
 
     def flow(self, call: Call, owner: int) -> MakeFlow:
         """Return what begins a call in a process of its own, whose tokens have an owner."""
@@ -144,11 +145,18 @@ class Start:
         def make(clock: Callable[[], float]) -> Op[Any]:
             process = self._process(owner, clock)
             for each in call.remembers:
-                self.stage.run(process.read(each))
+                self.harness.run(process.read(each))
             return call.begin(process)
 
         return make
 
     def _process(self, owner: int, clock: Callable[[], float]) -> Process:
-        memory = Memory(1 << 20, Facts(is_shared=False))
-        return Process(self.stage, Table(TABLE, memory, clock=clock, rng=Tokens(owner)))
+        tokens = Tokens(owner)
+        storage = LocalStorage(
+            codec=CODEC,
+            cache=Cache(1 << 20, Facts(is_shared=False)),
+            table=Table(TABLE, rng=tokens),
+            clock=clock,
+            rng=tokens,
+        )
+        return Process(self.harness, storage)

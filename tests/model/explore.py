@@ -20,7 +20,7 @@ import pytest
 from tests.model.actors import CALLS, Start
 from tests.model.judge import ENDED, Judge, Progress, order_matters
 from tests.model.states import Actor, Local, Status, Storage, Table
-from tests.simulation.ledger import Violation
+from tests.simulation.history import Violation
 from tests.simulation.simulator import answered, described
 from tests.simulation.test_crash_points import subsets
 from tests.simulation.world import use_small_limits
@@ -102,7 +102,7 @@ class Explorer:
         self._twins = _twins(configuration.calls)
         self._storage = Storage(self._twins and (self._twins[0] + 1, self._twins[1] + 1))
         start = Start()
-        self._times = [start.stage.now + sum(configuration.jumps[:count]) for count in range(3)]
+        self._times = [start.harness.now + sum(configuration.jumps[:count]) for count in range(3)]
         self._judge = Judge(start, self._calls, self._storage)
         self._actors = [
             Actor(each.name, start.flow(each, owner), self._storage)

@@ -1,4 +1,4 @@
-"""What must hold in every state. The rules are those of the simulation's ledger; here they are asked everywhere.
+"""What must hold in every state. The rules are those of the simulation's history; here they are asked everywhere.
 
 An actor may have died wherever it stands, so each state is also one after crashes: a new process reads the thread in
 it, and finds all that was acknowledged and nothing that is torn; and a deletion, once all claims have run out, leaves
@@ -21,8 +21,8 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed
 from tests.model.actors import Call, Start
 from tests.model.states import Actor, Contents, Key, Local, Status, Storage, Table
-from tests.simulation.ledger import Deletion, Ledger, Moment, Put, Violation, Writes
-from tests.support.stage import THREAD, Process
+from tests.simulation.history import Deletion, History, Moment, Put, Violation, Writes
+from tests.support.harness import THREAD, Process
 
 _LATER = 4000.0
 _OWNERS = 200
@@ -31,7 +31,7 @@ ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one call is, as far as the ledger asks."""
+    """How far one call is, as far as the history asks."""
 
     status: Status
     has_begun: bool
@@ -40,12 +40,12 @@ class Progress:
 
 
 def order_matters(one: Call, other: Call) -> bool:
-    """Tell whether the ledger asks if one call had ended before the other one began."""
+    """Tell whether the history asks if one call had ended before the other one began."""
     return not one.reads and (other.reads or one.deletes != other.deletes)
 
 
 class Judge:
-    """Reads and deletes in copies of tables, and asks the ledger."""
+    """Reads and deletes in copies of tables, and asks the history."""
 
     def __init__(self, start: Start, calls: Sequence[Call], storage: Storage) -> None:
         """Take what there was, and who takes part."""
@@ -81,16 +81,16 @@ class Judge:
         if key in self._judged:
             return
         self._judged.add(key)
-        ledger, began = self._ledger(progress)
-        self._check_committed(ledger, uncommitted, began)
+        history, began = self._ledger(progress)
+        self._check_committed(history, uncommitted, began)
         for name, local in seen.items():
             result = _result(local, f"a new process that reads {name or 'the newest checkpoint'}")
             if name is None:
-                ledger.check_latest((THREAD, ""), result, began)
+                history.check_latest((THREAD, ""), result, began)
             elif name == "list":
-                ledger.check_list(THREAD, result, began)
+                history.check_list(THREAD, result, began)
             else:
-                ledger.check_one(ledger.puts[THREAD, "", name], result, began)
+                history.check_one(history.puts[THREAD, "", name], result, began)
 
     def check_end(self, position: int, local: Local, progress: Sequence[Progress]) -> None:
         """Check what a call returned or raised that has just ended.
@@ -106,8 +106,8 @@ class Judge:
                 # Deletions that wait do not give up here: they wait until the claim is free, or has run out.
                 raise Violation(f"{call.name} failed, though no time has passed: {error!r}") from error
         elif call.reads:
-            ledger, _ = self._ledger(progress)
-            ledger.check_latest((THREAD, ""), local.result, self._moments[position][0])
+            history, _ = self._ledger(progress)
+            history.check_latest((THREAD, ""), local.result, self._moments[position][0])
 
     # Reading and deleting in a copy.
 
@@ -132,9 +132,9 @@ class Judge:
             local = actor.receive(local, answers, now)
         return local
 
-    def _check_committed(self, ledger: Ledger, uncommitted: Collection[str], began: Moment) -> None:
+    def _check_committed(self, history: History, uncommitted: Collection[str], began: Moment) -> None:
         """Let all that is acknowledged and there be committed. What was put twice may be there unacknowledged."""
-        records: list[Put | Writes] = [*ledger.puts.values(), *ledger.writes.values()]
+        records: list[Put | Writes] = [*history.puts.values(), *history.writes.values()]
         for record in records:
             name = (
                 record.checkpoint_id
@@ -156,15 +156,15 @@ class Judge:
         if contents:
             raise Violation(f"orphans after the thread was deleted: {sorted(contents)}")
 
-    # What the ledger is told.
+    # What the history is told.
 
-    def _ledger(self, progress: Sequence[Progress]) -> tuple[Ledger, Moment]:
-        """Return the ledger of what has begun and ended, and the moment after all of it."""
+    def _ledger(self, progress: Sequence[Progress]) -> tuple[History, Moment]:
+        """Return the history of what has begun and ended, and the moment after all of it."""
         moments = self._moments = _moments(self._calls, progress)
-        ledger = Ledger()
+        history = History()
         for put in self._start.puts:
             before = replace(put, began=Moment(-2, 0.0), ended=Moment(-1, 0.0), acknowledged=True)
-            ledger.puts[THREAD, "", put.checkpoint_id] = before
+            history.puts[THREAD, "", put.checkpoint_id] = before
         for call, each, (began, ended) in zip(self._calls, progress, moments, strict=True):
             succeeded = each.status is Status.SUCCEEDED
             facts: Any = {
@@ -176,12 +176,12 @@ class Judge:
             record = call.record
             if isinstance(record, Put):
                 key = (THREAD, "", record.checkpoint_id)
-                ledger.puts[key] = _merged(replace(record, **facts), ledger.puts.get(key))
+                history.puts[key] = _merged(replace(record, **facts), history.puts.get(key))
             elif isinstance(record, Writes):
-                ledger.writes[THREAD, "", record.checkpoint_id, record.task_id] = replace(record, **facts)
+                history.writes[THREAD, "", record.checkpoint_id, record.task_id] = replace(record, **facts)
             elif isinstance(record, Deletion):
-                ledger.deletions.append(replace(record, **facts))
-        return ledger, Moment(1_000, 0.0)
+                history.deletions.append(replace(record, **facts))
+        return history, Moment(1_000, 0.0)
 
 
 def _read(checkpoint_id: str | None, process: Process) -> Op[Any]:

@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work
 from tests.support.dynamodb_model import DynamoDBModel
 from tests.support.dynamodb_values import Item, copied
-from tests.support.stage import TABLE
+from tests.support.harness import TABLE
 
 Key: TypeAlias = tuple[str, str]
 Digest: TypeAlias = tuple[int, int]

@@ -19,8 +19,8 @@ from langgraph.checkpoint.dynamodb._operations import (
     commit_writes,
     copy,
     delta_history,
-    draft,
     get,
+    item_builder,
     put,
     put_writes,
     reads,
@@ -29,10 +29,11 @@ from langgraph.checkpoint.dynamodb._operations import (
 from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
 from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
-from langgraph.checkpoint.dynamodb._operations.reads import Group, History
-from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.gateway import operations as gateway
 from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 
@@ -71,7 +72,7 @@ def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
 
 def heads_are_replaced_under_an_epoch_that_ended(patch: pytest.MonkeyPatch) -> None:
     """A put replaces another process's head, whatever became of its own epoch."""
-    patch.setattr(commit, "read_thread", lambda _table, _at: _current())
+    patch.setattr(commit, "read_thread", lambda _storage, _at: _current())
 
 
 def _current() -> Op[Any]:
@@ -90,10 +91,10 @@ class _Current:
 def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
     """A deletion restamps what it has read, and does not care for what it is now."""
 
-    def once(table: Table, _inventory: object, item: Item, thread: Thread) -> Op[None]:
+    def once(storage: LocalStorage, _inventory: object, item: Item, thread: Thread) -> Op[None]:
         change = protocol.restamp(item, thread)
         if change is not None:
-            yield from table.try_update(items.key_of(item), change)
+            yield from storage.table.try_update(items.key_of(item), change)
 
     patch.setattr(collect, "_restamp_item", once)
 
@@ -106,9 +107,11 @@ def uploads_take_their_time(patch: pytest.MonkeyPatch) -> None:
 def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
     """A put is acknowledged under an epoch that is pending."""
 
-    def confirm(table: Table, at: Partition, _epoch: bytes, _ends_at: int | None) -> Op[ThreadEntry | None]:
-        thread = yield from threads.read_thread(table, at)
-        return None if thread is None else threads._cached(table, at, thread)
+    def confirm(
+        storage: LocalStorage, at: Partition, _epoch: bytes, _ends_at: int | None
+    ) -> Op[CachedThread | None]:
+        thread = yield from threads.read_thread(storage, at)
+        return None if thread is None else threads._cached(storage, at, thread)
 
     patch.setattr(commit, "confirm_epoch", confirm)
 
@@ -128,11 +131,13 @@ def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """What is reused is extended where it is there, and named all the same."""
     extend_segments = threads.extend_segments
 
-    def extend(table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None) -> Op[set[bytes]]:
-        yield from extend_segments(table, at, ids, expires_at)
+    def extend(
+        storage: LocalStorage, at: Partition, ids: Iterable[bytes], expires_at: int | None
+    ) -> Op[set[bytes]]:
+        yield from extend_segments(storage, at, ids, expires_at)
         return set()
 
-    patch.setattr(draft, "extend_segments", extend)
+    patch.setattr(item_builder, "extend_segments", extend)
 
 
 def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
@@ -150,9 +155,9 @@ def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
     """Each call gives the item of its task a new expiry, whatever that needs."""
     store_parts = commit_writes._store_parts
 
-    def prolong(table: Table, writes: TaskWrites, thread: ThreadEntry, expiry: Expiry) -> Op[Any]:
-        found = yield from store_parts(table, writes, thread, expiry)
-        yield from threads.extend(table, writes.key, expiry.item)
+    def prolong(storage: LocalStorage, writes: TaskWrites, thread: CachedThread, expiry: Expiry) -> Op[Any]:
+        found = yield from store_parts(storage, writes, thread, expiry)
+        yield from threads.extend(storage, writes.key, expiry.item)
         return found
 
     patch.setattr(commit_writes, "_store_parts", prolong)
@@ -167,24 +172,31 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
     """A release takes any claim, whose ever it is."""
     release = threads.release
 
-    def release_any(table: Table, root: Partition, claim: bytes, **options: bool) -> Op[None]:
-        thread = yield from threads.read_thread(table, root)
-        yield from release(table, root, claim if thread is None else thread.claim or claim, **options)
+    def release_any(storage: LocalStorage, root: Partition, claim: bytes, **options: bool) -> Op[None]:
+        thread = yield from threads.read_thread(storage, root)
+        yield from release(storage, root, claim if thread is None else thread.claim or claim, **options)
 
     patch.setattr("langgraph.checkpoint.dynamodb._operations.collect.release", release_any)
 
 
 def what_is_remembered_is_trusted(patch: pytest.MonkeyPatch) -> None:
     """A reader that remembers what a checkpoint needs does not ask whether it counts."""
-    patch.setattr(reads, "_is_known_to_count", lambda *_: True)
+
+    def read_all(
+        loaded: LoadedSegments, storage: LocalStorage, checkpoint: StoredCheckpoint
+    ) -> Op[set[bytes]]:
+        loaded.is_committed = loaded.epoch is not None
+        return (yield from loaded.read(storage, checkpoint.ids(), from_cache=loaded.is_committed))
+
+    patch.setattr(LoadedSegments, "read_all", read_all)
 
 
 def copies_begin_with_the_oldest_head(patch: pytest.MonkeyPatch) -> None:
     """A copy stores its heads in the order in which they were put."""
     copy_segments_of = copy._Copy._copy_segments_of
 
-    def oldest_first(self: Any, groups: Sequence[Any]) -> Op[list[Any]]:
-        return (yield from copy_segments_of(self, groups))[::-1]
+    def oldest_first(self: Any, checkpoints: Sequence[Any]) -> Op[list[Any]]:
+        return (yield from copy_segments_of(self, checkpoints))[::-1]
 
     patch.setattr(copy._Copy, "_copy_segments_of", oldest_first)
 
@@ -199,7 +211,7 @@ def abandoned_writes_go_though_their_head_has_come(patch: pytest.MonkeyPatch) ->
     abandoned_writes, known = collect.abandoned_writes, dict[Partition, set[str]]()
 
     def as_at_first(inventory: Inventory, now: float) -> set[str]:
-        return known.setdefault(inventory.at, abandoned_writes(inventory, now))
+        return known.setdefault(inventory.partition, abandoned_writes(inventory, now))
 
     patch.setattr(collect, "abandoned_writes", as_at_first)
 
@@ -212,9 +224,11 @@ def abandoned_writes_go_though_somebody_adds_to_them(patch: pytest.MonkeyPatch) 
 def pages_without_heads_are_read_on_from(patch: pytest.MonkeyPatch) -> None:
     """The newest checkpoint is looked for on a second page, behind one that has writes only."""
 
-    def find_newest(table: Table, at: Partition, *, below: str | None, consistent: bool) -> Op[Group | None]:
-        groups = yield from History(table, at, below=below, consistent=consistent).page()
-        return groups[0] if groups else None
+    def find_newest(
+        storage: LocalStorage, at: Partition, *, below: str | None, consistent: bool
+    ) -> Op[StoredCheckpoint | None]:
+        found = yield from NamespaceReader(storage, at, below=below, consistent=consistent).page()
+        return found[0] if found else None
 
     patch.setattr(get, "find_newest", find_newest)
 
@@ -224,9 +238,11 @@ def expired_ancestors_are_served(patch: pytest.MonkeyPatch) -> None:
     live = reads._live
 
     def whatever_is_there(
-        table: Table, head: Item, writes: Sequence[Item], *, as_ancestor: bool
-    ) -> Group | None:
-        return Group(head, writes) if as_ancestor else live(table, head, writes, as_ancestor=False)
+        storage: LocalStorage, head: Item, writes: Sequence[Item], *, as_ancestor: bool
+    ) -> StoredCheckpoint | None:
+        return (
+            StoredCheckpoint(head, writes) if as_ancestor else live(storage, head, writes, as_ancestor=False)
+        )
 
     patch.setattr(reads, "_live", whatever_is_there)
 
@@ -235,8 +251,8 @@ def what_is_kept_for_others_is_rebuilt(patch: pytest.MonkeyPatch) -> None:
     """The history of a checkpoint that has expired is given, as long as later ones are rebuilt from it."""
     find = reads.find
 
-    def find_kept(table: Table, at: Partition, checkpoint_id: str) -> Op[Group | None]:
-        return (yield from find(table, at, checkpoint_id, as_ancestor=True))
+    def find_kept(storage: LocalStorage, at: Partition, checkpoint_id: str) -> Op[StoredCheckpoint | None]:
+        return (yield from find(storage, at, checkpoint_id, as_ancestor=True))
 
     patch.setattr(delta_history, "find", find_kept)
 
@@ -247,17 +263,19 @@ def a_gateway_sends_expired_ancestors(patch: pytest.MonkeyPatch) -> None:
     class Undying(TableSource):
         """The table as if nothing expired."""
 
-        def __init__(self, table: Table, *arguments: Any, **options: Any) -> None:
-            super().__init__(replace(table, clock=lambda: 0.0), *arguments, **options)
+        def __init__(self, storage: LocalStorage, *arguments: Any, **options: Any) -> None:
+            super().__init__(replace(storage, clock=lambda: 0.0), *arguments, **options)
 
     patch.setattr(gateway, "TableSource", Undying)
 
 
 def a_held_checkpoint_of_another_epoch_is_used(patch: pytest.MonkeyPatch) -> None:
     """A gateway sends no segments of what its client has by its id, though it was stored again since."""
-    counts = gateway._counts
+    is_committed = gateway._is_committed
 
-    def counts_for(table: Table, group: Group, held: Any) -> Op[bool]:
-        return group.checkpoint_id == held.checkpoint_id or (yield from counts(table, group))
+    def is_committed_for(storage: LocalStorage, checkpoint: StoredCheckpoint, held: Any) -> Op[bool]:
+        return checkpoint.checkpoint_id == held.checkpoint_id or (
+            yield from is_committed(storage, checkpoint)
+        )
 
-    patch.setattr(gateway, "_counts_for", counts_for)
+    patch.setattr(gateway, "_is_committed_for", is_committed_for)

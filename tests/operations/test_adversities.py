@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Outcome, Step
+from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def _put_interrupted_after_its_commit(
 ) -> None:
     """Run a put, and something else between the first commit of its head and its look at the thread."""
     commits = 0
-    for steps, go_on in _rounds(saver, put(saver._table, saver._codec, *arguments)):
+    for steps, go_on in _rounds(saver, put(saver.storage, *arguments)):
         go_on()
         if any(getattr(step, "method", "") == "put_item" for step in steps):
             commits += 1
@@ -46,7 +48,7 @@ def _rounds(saver: DynamoDBSaver, operation: Any) -> Iterator[tuple[Any, Callabl
     outcomes: list[Any] = [None]
 
     def go_on() -> None:
-        outcomes[0] = saver._blocking._perform(steps, [])
+        outcomes[0] = saver.runner.run(_round(steps))
 
     while True:
         try:
@@ -54,6 +56,11 @@ def _rounds(saver: DynamoDBSaver, operation: Any) -> Iterator[tuple[Any, Callabl
         except StopIteration:
             return
         yield steps, go_on
+
+
+def _round(steps: Sequence[Step]) -> Op[Sequence[Outcome]]:
+    """Ask for one round, and return its outcomes."""
+    return (yield steps)
 
 
 def _params(steps: Any) -> dict[str, Any]:
@@ -144,7 +151,7 @@ def test_a_checkpoint_put_during_a_deletion_has_the_threads_epoch_after_it(
         thread_id = f"t{interrupted_at}"
         Conversation(make_saver(), thread_id).put(text="before")
         rounds = 0
-        for _steps, go_on in _rounds(saver, prune(saver._table, [thread_id], strategy, None)):
+        for _steps, go_on in _rounds(saver, prune(saver.storage, [thread_id], strategy, None)):
             if rounds == interrupted_at:
                 late = Conversation(make_saver(), thread_id).put(text="meanwhile")
             rounds += 1
@@ -170,7 +177,7 @@ def test_an_epoch_that_ended_does_not_come_back_with_a_request_that_is_sent_agai
     """The first request of a thread was carried out, its answer lost; it is repeated while a deletion is going on."""
     first, second, deleting = make_saver(), make_saver(), make_saver()
     arguments = Conversation(first, "t").change(text="first")
-    _, create_thread = next(_rounds(first, put(first._table, first._codec, *arguments)))
+    _, create_thread = next(_rounds(first, put(first.storage, *arguments)))
     create_thread()
     conversation = Conversation(second, "t")
     parent = conversation.put(text="old " * 10_000)
@@ -180,13 +187,13 @@ def test_an_epoch_that_ended_does_not_come_back_with_a_request_that_is_sent_agai
         {"text": "old " * 10_000},
         {"text": 1},
     )
-    fork = _rounds(second, put(second._table, second._codec, *conversation.change(count=1)))
+    fork = _rounds(second, put(second.storage, *conversation.change(count=1)))
     for steps, commit in fork:
         if "Item" in _params(steps):
             break
         commit()
 
-    deletion = _rounds(deleting, prune(deleting._table, ["t"], strategy, None))
+    deletion = _rounds(deleting, prune(deleting.storage, ["t"], strategy, None))
     _perform_until(deletion, ":ended")
     _, read_again = next(deletion)
     read_again()
@@ -202,7 +209,7 @@ def test_a_checkpoint_in_a_namespace_that_is_new_to_a_deletion_has_the_threads_e
 ) -> None:
     saver = make_saver()
     Conversation(saver, "t").put(text="root")
-    rounds = _rounds(saver, delete_thread(saver._table, "t"))
+    rounds = _rounds(saver, delete_thread(saver.storage, "t"))
     _perform_until(rounds, "N#")
     Conversation(make_saver(), "t", "inner").put(text="inner")
     _perform(rounds)
@@ -227,7 +234,7 @@ def test_the_last_deletion_of_a_thread_takes_its_item(
         arguments[2]["run_id"] = "run"
         conversation.saver.put(*arguments)
     later = make_saver()
-    later._table = replace(later._table, clock=lambda: time.time() + 2 * ORPHAN_SECONDS)
+    change_storage(later, clock=lambda: time.time() + 2 * ORPHAN_SECONDS)
     {
         "prune": lambda: later.prune(["t"]),
         "delete_for_runs": lambda: later.delete_for_runs(["run"]),
@@ -250,7 +257,7 @@ def test_of_heads_that_readers_may_pass_over_a_deletion_takes_the_newest_last(
             ExpressionAttributeValues={":other": {"B": os.urandom(8)}},
         )
     left = list[int]()
-    for _steps, go_on in _rounds(saver, delete_thread(saver._table, "t")):
+    for _steps, go_on in _rounds(saver, delete_thread(saver.storage, "t")):
         go_on()
         found = [item["SK"]["S"] for item in all_items(client, table_name, begins="C#")]
         assert found in ([], keys, keys[-len(found) :])
@@ -320,7 +327,7 @@ def test_a_new_process_does_not_renew_a_fresh_history(make_saver: MakeSaver) -> 
         step(first)
     saver, calls = make_saver(ttl_seconds=86_400), list[str]()
     saver.get_tuple(thread_config("t"))
-    saver._clients._blocking_client().meta.events.register(
+    saver.clients.client().meta.events.register(
         "after-call.dynamodb", lambda model, **_: calls.append(model.name)
     )
     step(saver)
@@ -339,9 +346,10 @@ def test_ids_at_the_end_of_unicode_are_found(make_saver: MakeSaver) -> None:
 def test_two_processes_may_set_up_the_same_table(make_saver: MakeSaver, table_name: str) -> None:
     name = f"{table_name}-new"
     savers = [make_saver(), make_saver()]
-    runs = [_rounds(saver, setup(replace(saver._table, name=name))) for saver in savers]
+    storages = [replace(saver.storage, table=replace(saver.storage.table, name=name)) for saver in savers]
+    runs = [_rounds(saver, setup(storage)) for saver, storage in zip(savers, storages, strict=True)]
     for rounds in zip_longest(*runs):
         for step in rounds:
             if step is not None:
                 step[1]()
-    savers[0]._clients._blocking_client().delete_table(TableName=name)
+    savers[0].clients.client().delete_table(TableName=name)

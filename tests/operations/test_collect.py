@@ -10,16 +10,15 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyE
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.inventory import take_inventory
-from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on, let_go, take
+from langgraph.checkpoint.dynamodb._operations.inventory import scan_namespace
+from langgraph.checkpoint.dynamodb._operations.thread_lock import acquire, hold_on, release
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise, thread_config
-from tests.support.stage import (
-    CODEC,
+from tests.support.harness import (
     THREAD,
+    Harness,
     Process,
     Run,
-    Stage,
     changes_thread,
     commits,
     confirms,
@@ -38,136 +37,136 @@ def _of_own_runs(process: Process, checkpoint_ids: Iterator[str] | tuple[str, ..
     for each in checkpoint_ids:
         values = {"big": noise(60_000, int(each)), "shared": noise(60_000)}
         new = None if parent is None else ["big"]
-        process.stage.run(process.put(each, values, parent, new, run_id=f"run {each}"))
+        process.harness.run(process.put(each, values, parent, new, run_id=f"run {each}"))
         parent = each
 
 
-def _ids(stage: Stage) -> list[str]:
-    return [key.strip("C#") for key in stage.items("C#")]
+def _ids(harness: Harness) -> list[str]:
+    return [key.strip("C#") for key in harness.items("C#")]
 
 
 def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newest() -> None:
     """A put dies before its look, its parent is being taken away, and nothing newer has ever been acknowledged."""
-    stage = Stage()
-    _of_own_runs(stage.process())
-    other = stage.process()
+    harness = Harness()
+    _of_own_runs(harness.process())
+    other = harness.process()
     other.get("3")
-    stage.run(stage.process().delete_for_runs("run 4"))
+    harness.run(harness.process().delete_for_runs("run 4"))
     other.get("3")
-    slow = stage.begin(stage.process().delete_for_runs("run 3"))
+    slow = harness.begin(harness.process().delete_for_runs("run 3"))
     slow.until(deletes("S#"))
-    dying = stage.begin(other.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
+    dying = harness.begin(other.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
     dying.until(confirms)
-    stage.now += CLAIM_SECONDS + 10
-    stage.run(stage.process().prune())
+    harness.now += CLAIM_SECONDS + 10
+    harness.run(harness.process().prune())
     slow.finish()
-    assert stage.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
-    assert stage.process().get("2") is not None
+    assert harness.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
+    assert harness.process().get("2") is not None
 
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_a_prune_keeps_as_many_as_count(kept: int) -> None:
-    stage = Stage()
-    _of_own_runs(stage.process())
+    harness = Harness()
+    _of_own_runs(harness.process())
     for run in ("run 4", "run 3"):
-        stage.run(stage.process().delete_for_runs(run))
-    stage.run(stage.process().prune(kept))
-    assert _ids(stage) == ["1", "2"][-kept:]
+        harness.run(harness.process().delete_for_runs(run))
+    harness.run(harness.process().prune(kept))
+    assert _ids(harness) == ["1", "2"][-kept:]
 
 
 def test_the_next_put_goes_on_from_what_deletions_in_a_row_left() -> None:
     """Nothing that the newest checkpoint has is stored again, but for the open end of a value that is left as it is."""
-    stage = Stage()
-    _of_own_runs(stage.process())
+    harness = Harness()
+    _of_own_runs(harness.process())
     for run in ("run 4", "run 3"):
-        stage.run(stage.process().delete_for_runs(run))
-    before = stage.items("S#").keys()
-    process = stage.process()
-    stage.run(process.put("5", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
-    new = [item for key, item in stage.items("S#").items() if key not in before]
+        harness.run(harness.process().delete_for_runs(run))
+    before = harness.items("S#").keys()
+    process = harness.process()
+    harness.run(process.put("5", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
+    new = [item for key, item in harness.items("S#").items() if key not in before]
     assert sum(len(item["data"]["B"]) for item in new) < 20_000
 
 
 def test_damage_to_what_deletions_in_a_row_left_is_not_passed_over() -> None:
-    stage = Stage()
-    _of_own_runs(stage.process())
+    harness = Harness()
+    _of_own_runs(harness.process())
     for run in ("run 4", "run 3"):
-        stage.run(stage.process().delete_for_runs(run))
-    for item in stage.items("S#").values():
-        stage.remove(item)
+        harness.run(harness.process().delete_for_runs(run))
+    for item in harness.items("S#").values():
+        harness.remove(item)
     with pytest.raises(CheckpointCorruptionError, match="needs segments"):
-        stage.process().get()
+        harness.process().get()
 
 
 @pytest.mark.parametrize("request_", ["SET #epoch = :new", "REMOVE #previous"])
 @pytest.mark.parametrize("carried_out", [True, False])
 def test_what_a_deletion_left_counts_wherever_it_died(request_: str, carried_out: bool) -> None:
     """Another one that takes what was newest, and a prune, keep what was acknowledged."""
-    stage = Stage()
-    _of_own_runs(stage.process())
-    dying = stage.begin(stage.process().delete_for_runs("run 4"))
+    harness = Harness()
+    _of_own_runs(harness.process())
+    dying = harness.begin(harness.process().delete_for_runs("run 4"))
     dying.until(changes_thread(request_))
     if carried_out:
         dying.perform()
-    stage.now += CLAIM_SECONDS + 10
-    stage.run(stage.process().delete_for_runs("run 3"))
-    stage.run(stage.process().prune(2))
-    assert _ids(stage) == ["1", "2"]
-    assert stage.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
+    harness.now += CLAIM_SECONDS + 10
+    harness.run(harness.process().delete_for_runs("run 3"))
+    harness.run(harness.process().prune(2))
+    assert _ids(harness) == ["1", "2"]
+    assert harness.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
 
 
 def test_a_deletion_that_lost_its_claim_takes_no_segment() -> None:
     """It stood still before it said what counts; another one has said so since, of what came meanwhile as well."""
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     _of_own_runs(process)
-    slow = stage.begin(stage.process().delete_for_runs("run 4"))
+    slow = harness.begin(harness.process().delete_for_runs("run 4"))
     slow.until(changes_thread("REMOVE #previous"))
-    dying = stage.begin(process.put("5", {"big": noise(60_000, 4), "shared": noise(60_000)}, "4", []))
+    dying = harness.begin(process.put("5", {"big": noise(60_000, 4), "shared": noise(60_000)}, "4", []))
     dying.until(confirms)
-    stage.now += CLAIM_SECONDS + 10
-    stage.run(stage.process().prune(4))
+    harness.now += CLAIM_SECONDS + 10
+    harness.run(harness.process().prune(4))
     with pytest.raises(ThreadBusyError) as error:
         slow.finish()
     assert str(error.value) == (
         "Deleting from thread 't' took longer than its claim of 120 s, and another deletion took over. The checkpoints"
         " are deleted; what only they needed goes with the next prune or deletion of the thread."
     )
-    assert stage.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
+    assert harness.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
 
 
 def test_a_late_head_does_not_take_the_place_of_one_that_was_restamped() -> None:
     """A request that its sender had given up arrives late, and names what has gone since."""
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     _of_own_runs(process, ("1", "2"))
-    late = stage.begin(
+    late = harness.begin(
         process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", [], run_id="run 3")
     )
     late.until(commits("3"))
     for each in ("3", "4"):
         values = {"big": noise(60_000, int(each)), "shared": noise(60_000)}
-        stage.run(process.put(each, values, "1", ["big"], run_id=f"run {each}"))
-    stage.run(stage.process().delete_for_runs("run 2"))
+        harness.run(process.put(each, values, "1", ["big"], run_id=f"run {each}"))
+    harness.run(harness.process().delete_for_runs("run 2"))
     late.perform()
-    stage.run(stage.process().delete_for_runs("run 4"))
-    stage.now += ORPHAN_SECONDS + 10
-    stage.run(stage.process().prune())
-    assert _ids(stage) == ["3"]
-    assert stage.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
+    harness.run(harness.process().delete_for_runs("run 4"))
+    harness.now += ORPHAN_SECONDS + 10
+    harness.run(harness.process().prune())
+    assert _ids(harness) == ["3"]
+    assert harness.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
 
 
 def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
     """What it knew of epochs is old: a head that does not count would be the newest, and all others would go."""
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     _of_own_runs(process, ("1", "2", "3"))
-    late = stage.begin(stage.process().prune())
+    late = harness.begin(harness.process().prune())
     late.until(lambda call: call.method == "query")
-    fork = stage.begin(process.put("4", {"text": "fork"}, "2"))
+    fork = harness.begin(process.put("4", {"text": "fork"}, "2"))
     fork.until(commits("4"))
-    stage.now += CLAIM_SECONDS + 10
-    stage.run(stage.process().prune(3))
+    harness.now += CLAIM_SECONDS + 10
+    harness.run(harness.process().prune(3))
     # Under an epoch that has ended; its process dies before it confirms.
     fork.perform()
     with pytest.raises(ThreadBusyError) as error:
@@ -176,99 +175,99 @@ def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
         "Deleting from thread 't' took longer than its claim of 120 s, and another deletion took over before anything"
         " was deleted. Retry the call."
     )
-    assert all(stage.process().values(each) for each in ("1", "2", "3"))
+    assert all(harness.process().values(each) for each in ("1", "2", "3"))
 
 
 def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim() -> None:
-    stage = Stage()
-    _of_own_runs(stage.process())
-    slow = stage.begin(stage.process().prune())
+    harness = Harness()
+    _of_own_runs(harness.process())
+    slow = harness.begin(harness.process().prune())
     slow.until(lambda call: call.method == "query")
-    stage.now += CLAIM_SECONDS + 10
+    harness.now += CLAIM_SECONDS + 10
     slow.finish()
-    assert _ids(stage) == ["4"]
+    assert _ids(harness) == ["4"]
 
 
 def test_a_prune_does_not_let_what_is_alive_go_with_what_had_gone_before_it_was_stored() -> None:
     """A process stands still with an older id, until a newer checkpoint of another one has expired."""
-    stage = Stage()
-    stage.run(stage.process(1000).put("2", {"x": "new"}))
-    stage.now += 1001
-    other = stage.process(3000)
-    stage.run(other.put("1", {"x": "old"}))
-    stage.run(other.prune(2))
-    assert stage.process().values("1") == {"x": "old"}
+    harness = Harness()
+    harness.run(harness.process(1000).put("2", {"x": "new"}))
+    harness.now += 1001
+    other = harness.process(3000)
+    harness.run(other.put("1", {"x": "old"}))
+    harness.run(other.prune(2))
+    assert harness.process().values("1") == {"x": "old"}
 
 
 def test_writes_whose_head_comes_while_a_deletion_stands_still_are_not_abandoned() -> None:
     """They were young when the deletion read them, and are old when it goes on; their head has come in between."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": 1}))
-    stage.run(process.put_writes("2", [("x", "held back")]))
-    deletion = stage.begin(stage.process().prune())
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("2", [("x", "held back")]))
+    deletion = harness.begin(harness.process().prune())
     deletion.until(changes_thread("REMOVE #previous"))
-    stage.run(process.put("2", {"x": 2}, "1"))
-    stage.now += ORPHAN_SECONDS + 10
+    harness.run(process.put("2", {"x": 2}, "1"))
+    harness.now += ORPHAN_SECONDS + 10
     deletion.finish()
-    assert stage.process().pending("2") == [("task", "x", "held back")]
+    assert harness.process().pending("2") == [("task", "x", "held back")]
 
 
 def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
     """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     _of_own_runs(process, ("1", "2"))
     for each in ("2", "3"):
-        stage.run(process.put_writes(each, [("text", each)]))
-    reader = stage.process()
-    read = stage.begin(get_tuple(reader.table, CODEC, thread_config(THREAD)))
+        harness.run(process.put_writes(each, [("text", each)]))
+    reader = harness.process()
+    read = harness.begin(get_tuple(reader.storage, thread_config(THREAD)))
     read.until(lambda call: call.method == "query")
     read.go_on()
-    stage.run(process.put("3", {"text": "newest"}, "2"))
-    stage.run(stage.process().prune())
+    harness.run(process.put("3", {"text": "newest"}, "2"))
+    harness.run(harness.process().prune())
     found = read.finish()
     assert found is not None
     assert found.checkpoint["channel_values"] == {"text": "newest"}
 
 
-def _prune_of_old_writes(stage: Stage) -> Run[None]:
+def _prune_of_old_writes(harness: Harness) -> Run[None]:
     """Begin a prune that has read writes for checkpoint 2, an hour old, before there is a head for them."""
-    process = stage.process()
-    stage.run(process.put("1", {"x": 1}))
-    stage.run(process.put_writes("2", [("x", noise(60_000))]))
-    stage.now += ORPHAN_SECONDS + 10
-    prune = stage.begin(stage.process().prune())
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("2", [("x", noise(60_000))]))
+    harness.now += ORPHAN_SECONDS + 10
+    prune = harness.begin(harness.process().prune())
     prune.until(changes_thread(":ended"))
     return prune
 
 
 def test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran() -> None:
-    stage = Stage()
-    prune = _prune_of_old_writes(stage)
-    stage.run(stage.process().put("2", {"x": 2}, "1"))
+    harness = Harness()
+    prune = _prune_of_old_writes(harness)
+    harness.run(harness.process().put("2", {"x": 2}, "1"))
     prune.finish()
-    assert stage.process().pending("2") == [("task", "x", noise(60_000))]
+    assert harness.process().pending("2") == [("task", "x", noise(60_000))]
 
 
 def test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs() -> None:
     """Also after it has read them for the second time."""
-    stage = Stage()
-    prune = _prune_of_old_writes(stage)
+    harness = Harness()
+    prune = _prune_of_old_writes(harness)
     prune.until(deletes_item("C#2#W#"))
-    stage.run(stage.process().put_writes("2", [("x", noise(60_000))]))
+    harness.run(harness.process().put_writes("2", [("x", noise(60_000))]))
     prune.finish()
-    stage.run(stage.process().put("2", {"x": 2}, "1"))
-    assert stage.process().pending("2") == [("task", "x", noise(60_000))]
+    harness.run(harness.process().put("2", {"x": 2}, "1"))
+    assert harness.process().pending("2") == [("task", "x", noise(60_000))]
 
 
 def test_what_stays_has_no_parent_that_went() -> None:
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     for checkpoint_id, parent in (("1", None), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "2")):
-        stage.run(process.put(checkpoint_id, {"x": checkpoint_id}, parent))
-    stage.run(process.prune(3))
-    parents = {each: process.get(each) for each in _ids(stage)}
+        harness.run(process.put(checkpoint_id, {"x": checkpoint_id}, parent))
+    harness.run(process.prune(3))
+    parents = {each: process.get(each) for each in _ids(harness)}
     assert {each: found and found.parent_config for each, found in parents.items()} == {
         "3": None,
         "4": thread_config(THREAD, "", "3"),
@@ -279,118 +278,118 @@ def test_what_stays_has_no_parent_that_went() -> None:
 @pytest.mark.parametrize("above", [False, True])
 def test_a_deletion_that_dies_shows_the_newest_state_or_none(above: bool) -> None:
     """Also where DynamoDB carries out a part of a batch only, and where a put that died is torn above what counts."""
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     for number in range(1, 5):
-        stage.run(process.put(str(number), {"big": noise(60_000, number)}))
+        harness.run(process.put(str(number), {"big": noise(60_000, number)}))
     if above:
-        dying = stage.begin(stage.process().put("5", {"big": noise(60_000, 5)}))
+        dying = harness.begin(harness.process().put("5", {"big": noise(60_000, 5)}))
         dying.until(commits("5"))
         # It commits under an epoch that has ended.
-        stage.run(stage.process().prune(4))
+        harness.run(harness.process().prune(4))
         dying.perform()
-        for segment_id in items.named_ids([stage.items("C#")["C#5#"]]):
-            stage.remove(stage.items("S#")[items.segment_sk(segment_id)])
-    deletion = stage.begin(stage.process().delete_thread())
+        for segment_id in items.named_ids([harness.items("C#")["C#5#"]]):
+            harness.remove(harness.items("S#")[items.segment_sk(segment_id)])
+    deletion = harness.begin(harness.process().delete_thread())
     while not deletion.done:
         for call in single_effects(deletion.calls):
-            stage.perform(call)
-            assert stage.process().values() in ({"big": noise(60_000, 4)}, None)
+            harness.perform(call)
+            assert harness.process().values() in ({"big": noise(60_000, 4)}, None)
         deletion.go_on()
-    assert stage.model.items() == []
+    assert harness.model.items() == []
 
 
 def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be() -> None:
     """It lets go of the thread, whose epoch has ended by then, and whose heads count all the same."""
-    stage = Stage()
-    _of_own_runs(stage.process())
-    failing = stage.begin(stage.process().prune(2))
+    harness = Harness()
+    _of_own_runs(harness.process())
+    failing = harness.begin(harness.process().prune(2))
     failing.until(changes_thread("REMOVE #previous"))
     failing.go_on([RuntimeError("broken") for _ in failing.round])
     with pytest.raises(RuntimeError, match="broken"):
         failing.finish()
-    assert items.CLAIM not in stage.items("T")["T"]
-    stage.run(stage.process().delete_for_runs("run 4"))
-    stage.run(stage.process().prune(1))
-    assert _ids(stage) == ["3"]
+    assert items.CLAIM not in harness.items("T")["T"]
+    harness.run(harness.process().delete_for_runs("run 4"))
+    harness.run(harness.process().prune(1))
+    assert _ids(harness) == ["3"]
 
 
 def test_a_prune_after_one_that_died_keeps_what_was_newest() -> None:
     """The epoch of that has ended, and nothing is restamped yet; above it is what was never committed."""
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     _of_own_runs(process, ("1", "2"))
-    late = stage.begin(process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
+    late = harness.begin(process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
     late.until(commits("3"))
-    stage.run(stage.process().prune(2))
+    harness.run(harness.process().prune(2))
     late.perform()
-    dying = stage.begin(stage.process().prune(3))
+    dying = harness.begin(harness.process().prune(3))
     dying.until(changes_thread(":ended"))
     dying.perform()
-    stage.now += CLAIM_SECONDS + 10
-    stage.run(stage.process().prune())
-    assert _ids(stage) == ["2", "3"]
+    harness.now += CLAIM_SECONDS + 10
+    harness.run(harness.process().prune())
+    assert _ids(harness) == ["2", "3"]
 
 
 @pytest.mark.parametrize("ttl_seconds", [None, 1000])
 def test_what_comes_into_a_new_namespace_during_a_prune_counts_after_it(ttl_seconds: int | None) -> None:
-    stage = Stage()
-    process = stage.process(ttl_seconds)
-    stage.run(process.put("1", {"big": noise(60_000)}))
-    stage.run(process.put("1", {"big": noise(60_000)}, namespace="old"))
-    prune = stage.begin(stage.process(ttl_seconds).prune())
+    harness = Harness()
+    process = harness.process(ttl_seconds)
+    harness.run(process.put("1", {"big": noise(60_000)}))
+    harness.run(process.put("1", {"big": noise(60_000)}, namespace="old"))
+    prune = harness.begin(harness.process(ttl_seconds).prune())
     prune.until(changes_thread("SET #epoch = :new"))
-    stage.run(process.put("2", {"big": noise(60_000, 2)}, namespace="new"))
+    harness.run(process.put("2", {"big": noise(60_000, 2)}, namespace="new"))
     prune.finish()
-    epochs = {item["epoch"]["B"] for item in (*stage.items("C#").values(), *stage.items("T").values())}
+    epochs = {item["epoch"]["B"] for item in (*harness.items("C#").values(), *harness.items("T").values())}
     assert len(epochs) == 1
-    assert stage.process().values(namespace="new") == {"big": noise(60_000, 2)}
-    assert stage.process().values(namespace="old") == {"big": noise(60_000)}
-    stage.run(stage.process().delete_thread())
-    assert stage.model.items() == []
+    assert harness.process().values(namespace="new") == {"big": noise(60_000, 2)}
+    assert harness.process().values(namespace="old") == {"big": noise(60_000)}
+    harness.run(harness.process().delete_thread())
+    assert harness.model.items() == []
 
 
 @pytest.mark.parametrize("is_held", [False, True])
 def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held(*, is_held: bool) -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": 1}))
-    hold = hold_on(process.table, THREAD, 60.0, 0.0)
-    stage.run(take(process.table, hold, 0.0))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    hold = hold_on(process.storage, THREAD, 60.0, 0.0)
+    harness.run(acquire(process.storage, hold, 0.0))
     if not is_held:
-        stage.run(let_go(process.table, hold))
-    stage.run(stage.process().delete_thread())
-    assert len(stage.model.items()) == is_held
+        harness.run(release(process.storage, hold))
+    harness.run(harness.process().delete_thread())
+    assert len(harness.model.items()) == is_held
 
 
 def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use_small_limits(monkeypatch)
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": noise(4_000)}))
-    stage.run(process.put("2", {"x": noise(4_000, 2)}, "1"))
-    stage.run(process.prune())
-    assert stage.process().values() == {"x": noise(4_000, 2)}
-    inventory = stage.run(take_inventory(stage.process().table, items.partition(THREAD)))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": noise(4_000)}))
+    harness.run(process.put("2", {"x": noise(4_000, 2)}, "1"))
+    harness.run(process.prune())
+    assert harness.process().values() == {"x": noise(4_000, 2)}
+    inventory = harness.run(scan_namespace(harness.process().storage, items.partition_of(THREAD)))
     assert inventory.named({"2"}) == inventory.segments.keys()
 
 
 def test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read() -> None:
     """It has deleted what came before that head, which may be replaced by one that is never acknowledged."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": noise(40_000)}))
-    put = stage.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": noise(40_000)}))
+    put = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
     put.until(commits("2"))
     put.go_on()
-    stage.run(stage.process().prune())
+    harness.run(harness.process().prune())
     # Its epoch has ended, so it stores everything again, and stands still for an hour.
     put.until(commits("2"))
-    stage.now += ORPHAN_SECONDS + 1
-    deletion = stage.begin(stage.process().prune())
+    harness.now += ORPHAN_SECONDS + 1
+    deletion = harness.begin(harness.process().prune())
     deletion.until(updates("C#2#"))
     put.go_on()
     deletion.finish()
-    assert stage.process().values() == {"big": noise(40_000, 1)}
+    assert harness.process().values() == {"big": noise(40_000, 1)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
+from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.traffic import Traffic
 
@@ -51,7 +51,7 @@ def open_saver(make_saver: MakeSaver, clock: Clock) -> MakeSaver:
 
     def make(**options: Any) -> DynamoDBSaver:
         saver = make_saver(**({"ttl_seconds": TTL_SECONDS} | options))
-        saver._table = dataclasses.replace(saver._table, clock=clock)
+        change_storage(saver, clock=clock)
         return saver
 
     return make

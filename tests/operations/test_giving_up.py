@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from tests.support.stage import Run, Stage, changes_thread, commits, confirms
+from tests.support.harness import Harness, Run, changes_thread, commits, confirms
 
 
 def _give_up(run: Run[Any], wanted: Callable[[Call], bool], disturb: Callable[[], object]) -> str:
@@ -31,26 +31,26 @@ def _give_up(run: Run[Any], wanted: Callable[[Call], bool], disturb: Callable[[]
 
 
 def test_a_put_into_a_thread_that_is_pruned_again_and_again() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": 1}))
-    put = stage.begin(stage.process().put("2", {"x": 2}, "1"))
-    assert _give_up(put, confirms, lambda: stage.run(stage.process().prune())) == (
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 1}))
+    put = harness.begin(harness.process().put("2", {"x": 2}, "1"))
+    assert _give_up(put, confirms, lambda: harness.run(harness.process().prune())) == (
         "checkpoint '2' of thread 't' could not be stored: the thread was deleted or pruned during each of"
         f" {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
 def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": 1}))
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 1}))
     numbers = count()
 
     def disturb() -> None:
-        [head] = stage.items("C#").values()
-        stage.change(head, **{items.EPOCH: {"B": b"epoch %d" % next(numbers)}})
+        [head] = harness.items("C#").values()
+        harness.change(head, **{items.EPOCH: {"B": b"epoch %d" % next(numbers)}})
 
     disturb()
-    put = stage.begin(stage.process().put("1", {"x": 2}))
+    put = harness.begin(harness.process().put("1", {"x": 2}))
     assert _give_up(put, commits("1"), disturb) == (
         "item PK='t#' SK='C#1#' could not be stored: other calls put the same checkpoint"
         f" {MERGE_ATTEMPTS_MAX} times meanwhile. Let one process run a thread at a time."
@@ -58,15 +58,15 @@ def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
 
 
 def test_writes_of_a_task_that_others_write_for_again_and_again() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {}))
+    harness = Harness()
+    harness.run(harness.process().put("1", {}))
     others = [("x", number) for number in range(100)]
-    writes = stage.begin(stage.process().put_writes("1", [("x", 0)] * 100))
+    writes = harness.begin(harness.process().put_writes("1", [("x", 0)] * 100))
     numbers = count(1)
     assert _give_up(
         writes,
         lambda call: call.method == "update_item",
-        lambda: stage.run(stage.process().put_writes("1", others[: next(numbers)])),
+        lambda: harness.run(harness.process().put_writes("1", others[: next(numbers)])),
     ) == (
         "writes of task 'task' of thread 't' could not be stored: other calls for the same task interfered"
         f" {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
@@ -74,31 +74,31 @@ def test_writes_of_a_task_that_others_write_for_again_and_again() -> None:
 
 
 def test_an_epoch_that_ends_whenever_it_is_to_begin() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {}))
+    harness = Harness()
+    harness.run(harness.process().put("1", {}))
     numbers = count()
 
     def disturb() -> None:
-        [thread] = stage.items("T").values()
+        [thread] = harness.items("T").values()
         epoch = {"B": b"epoch %d" % next(numbers)}
-        stage.change(thread, **{items.EPOCH: epoch, items.PENDING: {"BOOL": True}})
+        harness.change(thread, **{items.EPOCH: epoch, items.PENDING: {"BOOL": True}})
 
     disturb()
-    put = stage.begin(stage.process().put("2", {}))
+    put = harness.begin(harness.process().put("2", {}))
     assert _give_up(put, changes_thread("REMOVE #pending"), disturb) == (
         f"Thread 't' was deleted {ATTEMPTS_MAX} times while something was stored in it. Retry the call."
     )
 
 
 def test_a_namespace_that_others_register_for_longer_again_and_again() -> None:
-    stage = Stage()
+    harness = Harness()
     ttls = count(2000)
 
     def disturb() -> None:
-        marker = items.namespace_item(items.partition("t", "inner"), stage.process().table.rng, None)
-        stage.change(marker, **{TTL_ATTRIBUTE: {"N": str(int(stage.now) + 10 * next(ttls))}})
+        marker = items.namespace_item(items.partition_of("t", "inner"), harness.process().storage.rng, None)
+        harness.change(marker, **{TTL_ATTRIBUTE: {"N": str(int(harness.now) + 10 * next(ttls))}})
 
-    put = stage.begin(stage.process(1000).put("1", {}, namespace="inner"))
+    put = harness.begin(harness.process(1000).put("1", {}, namespace="inner"))
     assert _give_up(put, lambda call: "N#inner" in str(call.params), disturb) == (
         f"Namespace 'inner' of thread 't' is being registered by other processes ({ATTEMPTS_MAX} attempts)."
         " Retry the call."
@@ -106,10 +106,10 @@ def test_a_namespace_that_others_register_for_longer_again_and_again() -> None:
 
 
 def test_a_copy_to_a_thread_that_is_pruned_again_and_again() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": 1}))
-    copy = stage.begin(stage.process().copy_thread("copy"))
-    assert _give_up(copy, confirms, lambda: stage.run(stage.process().prune(thread="copy"))) == (
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 1}))
+    copy = harness.begin(harness.process().copy_thread("copy"))
+    assert _give_up(copy, confirms, lambda: harness.run(harness.process().prune(thread="copy"))) == (
         "thread 't' could not be copied to 'copy': one of them was deleted or pruned during each of"
         f" {ATTEMPTS_MAX} attempts; try again when that has ended"
     )

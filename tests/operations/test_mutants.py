@@ -11,10 +11,10 @@ from langgraph.checkpoint.dynamodb import CheckpointerError
 from tests.gateway.through import test_requests as test_gateway_requests
 from tests.operations import (
     mutants,
+    test_cache,
     test_collect,
+    test_commit,
     test_copy,
-    test_delta_expiry,
-    test_memory,
     test_put,
     test_put_writes,
     test_threads,
@@ -56,7 +56,7 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
     ),
     mutants.anybody_releases: partial(_prune_loses_its_claim, "#pending"),
-    mutants.what_is_remembered_is_trusted: test_memory.test_a_deleted_state_is_not_read_from_memory,
+    mutants.what_is_remembered_is_trusted: test_cache.test_a_deleted_state_is_not_read_from_memory,
     mutants.copies_begin_with_the_oldest_head: test_copy.test_a_copy_that_dies_shows_nothing,
     mutants.copies_keep_segment_ids: (
         test_copy.test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again
@@ -71,10 +71,10 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_collect.test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests
     ),
     mutants.expired_ancestors_are_served: (
-        test_delta_expiry.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired
+        test_commit.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired
     ),
     mutants.what_is_kept_for_others_is_rebuilt: (
-        test_delta_expiry.test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own
+        test_commit.test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own
     ),
     mutants.a_gateway_sends_expired_ancestors: (
         test_gateway_requests.test_a_way_back_through_what_has_expired_is_an_error

@@ -200,7 +200,7 @@ def test_ids_that_no_other_saver_could_have_are_no_obstacle(
         namespace = ""
     config: RunnableConfig = thread_config(thread_id, namespace)
     store(saver, thread_config("a"), "checkpoint", {"a": 1})
-    saver._table.memory.facts.is_shared = True
+    saver.storage.cache.facts.is_shared = True
     assert saver.get_tuple(config) is None
     store(saver, config, "1", {"a": 1})
     assert stored_values(saver, config) == {"a": 1}

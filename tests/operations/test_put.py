@@ -16,12 +16,12 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import (
+from tests.support.harness import (
     CODEC,
     ENCRYPTED,
     THREAD,
+    Harness,
     Process,
-    Stage,
     commits,
     confirms,
     deletes,
@@ -32,40 +32,40 @@ TTL_SECONDS = 1000
 BIG = noise(40_000)
 
 
-def _grow_old(stage: Stage, process: Process) -> None:
+def _grow_old(harness: Harness, process: Process) -> None:
     """Store a conversation whose newest checkpoint, the third one, names segments that expire before long."""
-    stage.run(process.put("1", {"big": BIG}))
+    harness.run(process.put("1", {"big": BIG}))
     for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
-        stage.now += 0.9 * TTL_SECONDS
-        stage.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
-    stage.now += 0.9 * TTL_SECONDS
+        harness.now += 0.9 * TTL_SECONDS
+        harness.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
+    harness.now += 0.9 * TTL_SECONDS
 
 
 def test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents() -> None:
     """Two branches of a thread may give the same version to different values."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": "old", "y": "old"}))
-    stage.run(process.put("2", {"x": "new", "y": "old"}, "1", ("x",)))
-    assert stage.process().values("2") == {"x": "new", "y": "old"}
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": "old", "y": "old"}))
+    harness.run(process.put("2", {"x": "new", "y": "old"}, "1", ("x",)))
+    assert harness.process().values("2") == {"x": "new", "y": "old"}
 
 
 def test_a_channel_without_its_parents_version_is_stored_though_it_is_not_new() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": "old"}))
-    stage.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
-    assert stage.process().values("2") == {"x": "old", "y": "given"}
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": "old"}))
+    harness.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
+    assert harness.process().values("2") == {"x": "old", "y": "given"}
 
 
 def test_a_value_that_the_parent_has_not_is_stored_though_its_version_is_the_parents() -> None:
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     parent, child = checkpoint_of("1", {"x": "old"}), checkpoint_of("2", {"x": "old", "y": "given"})
     parent["channel_versions"]["y"] = child["channel_versions"]["y"]
-    stage.run(put(process.table, CODEC, thread_config(THREAD), parent, {}, {"x": 1, "y": 1}))
-    stage.run(put(process.table, CODEC, thread_config(THREAD, "", "1"), child, {}, {}))
-    assert stage.process().values("2") == {"x": "old", "y": "given"}
+    harness.run(put(process.storage, thread_config(THREAD), parent, {}, {"x": 1, "y": 1}))
+    harness.run(put(process.storage, thread_config(THREAD, "", "1"), child, {}, {}))
+    assert harness.process().values("2") == {"x": "old", "y": "given"}
 
 
 @pytest.mark.parametrize("is_given", [True, False])
@@ -78,144 +78,144 @@ def test_what_a_step_left_alone_is_not_serialized_again(is_given: bool) -> None:
             dumped.append(obj)
             return super().dumps_typed(obj)
 
-    stage = Stage()
-    table, codec = stage.process().table, Codec(Noting())
-    stage.run(
-        put(table, codec, thread_config(THREAD), checkpoint_of("1", {"big": BIG}), {}, {"big": 1}),
+    harness = Harness()
+    storage = harness.process(codec=Codec(Noting())).storage
+    harness.run(
+        put(storage, thread_config(THREAD), checkpoint_of("1", {"big": BIG}), {}, {"big": 1}),
     )
     child = checkpoint_of("2", {"big": BIG, "x": "new"})
     if not is_given:
         del child["channel_values"]["big"]
     dumped.clear()
-    stage.run(put(table, codec, thread_config(THREAD, "", "1"), child, {}, {"x": 1}))
+    harness.run(put(storage, thread_config(THREAD, "", "1"), child, {}, {"x": 1}))
     assert "new" in dumped
     assert BIG not in dumped
 
 
 def test_a_put_that_finds_a_segment_gone_stores_the_value_again() -> None:
     """A process stands still before it renews what it reuses, and DynamoDB removes that meanwhile."""
-    stage = Stage()
-    process = stage.process(TTL_SECONDS)
-    _grow_old(stage, process)
-    put = stage.begin(process.put("4", {"big": BIG}, "3", ()))
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    _grow_old(harness, process)
+    put = harness.begin(process.put("4", {"big": BIG}, "3", ()))
     put.until(lambda call: call.method == "update_item")
-    stage.now += 0.5 * TTL_SECONDS
-    stage.model.expire()
+    harness.now += 0.5 * TTL_SECONDS
+    harness.model.expire()
     put.finish()
-    assert stage.process().values() == {"big": BIG}
-    assert all("data" in item for item in stage.items("S#").values()), "a renewal has made an item"
+    assert harness.process().values() == {"big": BIG}
+    assert all("data" in item for item in harness.items("S#").values()), "a renewal has made an item"
 
 
 def test_a_put_renews_what_it_reuses() -> None:
-    stage = Stage()
-    process = stage.process(TTL_SECONDS)
-    _grow_old(stage, process)
-    stage.run(process.put("4", {"big": BIG}, "3", ()))
-    stage.now += 0.9 * TTL_SECONDS
-    stage.model.expire()
-    assert stage.process().values() == {"big": BIG}
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    _grow_old(harness, process)
+    harness.run(process.put("4", {"big": BIG}, "3", ()))
+    harness.now += 0.9 * TTL_SECONDS
+    harness.model.expire()
+    assert harness.process().values() == {"big": BIG}
 
 
 def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since() -> None:
     """A client gave a put's commit up, and made the put again; then the whole thread had been deleted meanwhile."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": BIG}))
-    first = stage.begin(process.put("2", {"big": BIG}, "1", ()))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    first = harness.begin(process.put("2", {"big": BIG}, "1", ()))
     (late,) = first.until(commits("2"))
     with pytest.raises(ReadTimeoutError):
         first.go_on([ReadTimeoutError(endpoint_url="simulated")])
-    stage.run(stage.process().delete_thread())
-    stage.run(process.put("2", {"big": BIG}, "1", ()))
-    assert stage.process().values() == {"big": BIG}
-    stage.perform(late)
-    assert stage.process().values() == {"big": BIG}
+    harness.run(harness.process().delete_thread())
+    harness.run(process.put("2", {"big": BIG}, "1", ()))
+    assert harness.process().values() == {"big": BIG}
+    harness.perform(late)
+    assert harness.process().values() == {"big": BIG}
 
 
 def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended() -> None:
     """Two processes put the same checkpoint, and the one that began first comes last, and dies."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": BIG}))
-    stale = stage.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    stale = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
     stale.until(commits("2"))
-    stage.run(stage.process().put("2", {"big": noise(40_000, 1)}, "1"))
-    stage.run(stage.process().prune())
-    acknowledged = stage.items("C#2#")
+    harness.run(harness.process().put("2", {"big": noise(40_000, 1)}, "1"))
+    harness.run(harness.process().prune())
+    acknowledged = harness.items("C#2#")
     stale.go_on()
     stale.go_on()
-    assert stage.items("C#2#") == acknowledged
+    assert harness.items("C#2#") == acknowledged
     stale.finish()
-    assert stage.process().values() == {"big": noise(40_000, 1)}
+    assert harness.process().values() == {"big": noise(40_000, 1)}
 
 
 def test_a_head_of_an_older_epoch_is_replaced_by_the_one_that_was_looked_for() -> None:
     """The condition that keeps late requests out lets a put replace its own head, and one that a deletion kept."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": BIG}))
-    stage.run(stage.process().prune())
-    stage.run(stage.process().put("1", {"big": BIG, "x": 1}))
-    assert stage.process().values() == {"big": BIG, "x": 1}
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    harness.run(harness.process().prune())
+    harness.run(harness.process().put("1", {"big": BIG, "x": 1}))
+    assert harness.process().values() == {"big": BIG, "x": 1}
 
 
 def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone() -> None:
     """No head ever names what a deletion removed because nothing had named it for an hour."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": BIG}))
-    put = stage.begin(process.put("2", {"big": noise(40_000, 1)}, "1", ("big",)))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    put = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1", ("big",)))
     put.until(lambda call: call.method == "batch_write_item")
     uploaded = put.perform()
-    stage.now += ORPHAN_SECONDS + 1
-    stage.run(stage.process().prune())
+    harness.now += ORPHAN_SECONDS + 1
+    harness.run(harness.process().prune())
     put.go_on(uploaded)
     while not put.done:
         put.go_on()
-        named = items.named_ids(stage.items("C#").values())
-        assert {items.segment_sk(each) for each in named} <= stage.items("S#").keys()
-    assert stage.process().values() == {"big": noise(40_000, 1)}
+        named = items.named_ids(harness.items("C#").values())
+        assert {items.segment_sk(each) for each in named} <= harness.items("S#").keys()
+    assert harness.process().values() == {"big": noise(40_000, 1)}
 
 
 def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun() -> None:
     """A deletion that found nothing left takes an idle epoch with it; a put of a later attempt may not be of it."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": BIG}))
-    put = stage.begin(process.put("2", {"big": BIG}, "1", ()))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    put = harness.begin(process.put("2", {"big": BIG}, "1", ()))
     put.until(commits("2"))
-    deletion = stage.begin(stage.process().delete_thread())
+    deletion = harness.begin(harness.process().delete_thread())
     deletion.until(removes_thread)
     put.finish()
     deletion.finish()
-    epochs = {key: item["epoch"] for key, item in {**stage.items("C#"), **stage.items("T")}.items()}
+    epochs = {key: item["epoch"] for key, item in {**harness.items("C#"), **harness.items("T")}.items()}
     assert epochs.keys() == {"C#2#", "T"}
     assert epochs["C#2#"] == epochs["T"]
-    assert stage.process().values() == {"big": BIG}
+    assert harness.process().values() == {"big": BIG}
 
 
 def test_a_put_reuses_nothing_of_a_parent_of_another_epoch() -> None:
     """A deletion has not seen the parent, which was never acknowledged, and removes what it inherited."""
-    stage = Stage()
-    dying = stage.process()
-    stage.run(dying.put("1", {"big": BIG}))
-    parent = stage.begin(dying.put("2", {"big": BIG}, "1", ()))
+    harness = Harness()
+    dying = harness.process()
+    harness.run(dying.put("1", {"big": BIG}))
+    parent = harness.begin(dying.put("2", {"big": BIG}, "1", ()))
     parent.until(commits("2"))
-    deletion = stage.begin(stage.process().delete_thread())
+    deletion = harness.begin(harness.process().delete_thread())
     deletion.until(deletes("S#"))
     parent.perform()
-    stage.run(stage.process().put("3", {"big": BIG}, "2", ()))
+    harness.run(harness.process().put("3", {"big": BIG}, "2", ()))
     deletion.finish()
-    assert stage.process().values() == {"big": BIG}
+    assert harness.process().values() == {"big": BIG}
 
 
 def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
-    stage = Stage()
-    put = stage.begin(stage.process().put("1", {"big": BIG}, namespace="inner"))
+    harness = Harness()
+    put = harness.begin(harness.process().put("1", {"big": BIG}, namespace="inner"))
     while not put.done:
         put.go_on()
-        assert stage.items("N#inner") or not (stage.items("S#") or stage.items("C#"))
-    assert stage.process().values(namespace="inner") == {"big": BIG}
+        assert harness.items("N#inner") or not (harness.items("S#") or harness.items("C#"))
+    assert harness.process().values(namespace="inner") == {"big": BIG}
 
 
 @pytest.mark.parametrize("parent", [None, "1", "2"])
@@ -224,40 +224,40 @@ def test_a_put_stores_values_as_they_were_when_it_was_called(
     parent: str | None, *, knows_the_thread: bool
 ) -> None:
     """Its caller may change them while requests are under way."""
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": ["old"]}))
-    process = stage.process()
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": ["old"]}))
+    process = harness.process()
     if knows_the_thread:
-        stage.run(process.put("2", {"x": ["old"]}))
+        harness.run(process.put("2", {"x": ["old"]}))
     values = {"x": ["given"]}
-    put = stage.begin(process.put("3", values, parent))
+    put = harness.begin(process.put("3", values, parent))
     while not put.calls:
         put.go_on()
     values["x"].append("later")
     put.finish()
-    assert stage.process().values("3") == {"x": ["given"]}
+    assert harness.process().values("3") == {"x": ["given"]}
 
 
 def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing() -> None:
     """It may reuse bytes of the newest one, of which it is no child."""
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": "of another branch", "y": "of another branch"}))
-    stage.run(stage.process().put("2", {"x": "given"}, "never stored", ()))
-    assert stage.process().values("2") == {"x": "given"}
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": "of another branch", "y": "of another branch"}))
+    harness.run(harness.process().put("2", {"x": "given"}, "never stored", ()))
+    assert harness.process().values("2") == {"x": "given"}
 
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_a_put_that_is_made_again_has_the_parent_that_is_left(kept: int) -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": BIG}))
-    stage.run(process.put("2", {"big": BIG}, "1", ()))
-    stage.run(process.put("3", {"x": 3}))
-    put = stage.begin(process.put("4", {"big": BIG, "x": 4}, "2", ("x",)))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    harness.run(process.put("2", {"big": BIG}, "1", ()))
+    harness.run(process.put("3", {"x": 3}))
+    put = harness.begin(process.put("4", {"big": BIG, "x": 4}, "2", ("x",)))
     put.until(confirms)
-    stage.run(stage.process().prune(3 if kept == 2 else 2))
+    harness.run(harness.process().prune(3 if kept == 2 else 2))
     put.finish()
-    found = stage.process().get("4")
+    found = harness.process().get("4")
     assert found is not None
     assert found.checkpoint["channel_values"] == {"big": BIG, "x": 4}
     assert found.parent_config == (thread_config(THREAD, "", "2") if kept == 2 else None)
@@ -267,12 +267,12 @@ def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_
     """Of a value that no step changes, nothing is carried along in the heads."""
     sizes = []
     for new in ((), ("big",)):
-        stage = Stage()
-        process = stage.process()
-        stage.run(process.put("1", {"big": BIG}))
-        stage.run(process.put("2", {"big": BIG}, "1", new))
-        sizes.append(len(stage.items("C#")["C#2#"][items.BODY]["B"]))
-        assert stage.process().values() == {"big": BIG}
+        harness = Harness()
+        process = harness.process()
+        harness.run(process.put("1", {"big": BIG}))
+        harness.run(process.put("2", {"big": BIG}, "1", new))
+        sizes.append(len(harness.items("C#")["C#2#"][items.BODY]["B"]))
+        assert harness.process().values() == {"big": BIG}
     assert sizes[1] <= sizes[0] + 10
 
 
@@ -282,16 +282,16 @@ def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_
 def test_metadata_are_readable_where_they_are_not_to_be_sealed_and_are_small(
     encrypts: bool, option: bool | None, size: int
 ) -> None:
-    stage = Stage()
-    table = replace(stage.process().table, encrypt_metadata=option)
+    harness = Harness()
     codec = ENCRYPTED if encrypts else CODEC
+    storage = replace(harness.process(codec=codec).storage, encrypt_metadata=option)
     metadata: Any = {"source": "loop", "note": noise(size).hex()}
-    stage.run(put(table, codec, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
-    [head] = stage.items("C#").values()
+    harness.run(put(storage, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
+    [head] = harness.items("C#").values()
     readable = not (encrypts if option is None else option) and size < 100
     assert (items.METADATA in head) == readable
     assert (items.SEALED_METADATA in head) != readable
-    found = stage.run(get_tuple(stage.process().table, codec, thread_config(THREAD)))
+    found = harness.run(get_tuple(harness.process(codec=codec).storage, thread_config(THREAD)))
     assert found is not None
     assert found.metadata == metadata
 
@@ -307,37 +307,38 @@ def test_metadata_are_readable_where_they_are_not_to_be_sealed_and_are_small(
 def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(
     values: dict[str, Any], metadata: Any, rest: dict[str, Any], named: str
 ) -> None:
-    stage = Stage()
+    harness = Harness()
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))
-    table = replace(stage.process().table, encrypt_metadata=True)
+    storage = replace(harness.process(codec=codec).storage, encrypt_metadata=True)
     checkpoint: Any = {**checkpoint_of("1", values), **rest}
     with pytest.raises(CheckpointSerializationError, match=f"^{named}"):
-        stage.run(put(table, codec, thread_config(THREAD), checkpoint, metadata, dict.fromkeys(values, 1)))
-    assert stage.model.items() == []
+        harness.run(put(storage, thread_config(THREAD), checkpoint, metadata, dict.fromkeys(values, 1)))
+    assert harness.model.items() == []
 
 
 def test_what_a_delta_channel_of_a_checkpoint_without_its_parent_is_rebuilt_from_is_not_known() -> None:
     """It is no child of the newest one, whatever that is rebuilt from."""
-    stage = Stage()
+    harness = Harness()
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
-    stage.run(stage.process().put("1", {"log": ["stored"]}))
-    stage.run(stage.process().put("2", {"x": 2}, "1", **counters))
-    stage.run(stage.process().put("3", {"x": 3}, "never stored", **counters))
-    rebuilt_from = [items.text(head, items.REBUILT_FROM) for head in stage.items("C#").values()]
+    harness.run(harness.process().put("1", {"log": ["stored"]}))
+    harness.run(harness.process().put("2", {"x": 2}, "1", **counters))
+    harness.run(harness.process().put("3", {"x": 3}, "never stored", **counters))
+    rebuilt_from = [items.text(head, items.REBUILT_FROM) for head in harness.items("C#").values()]
     assert rebuilt_from == [None, "1", ""]
 
 
 @pytest.mark.parametrize("new", [("big", "other"), ("other",)])
 def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(new: tuple[str, ...]) -> None:
     """What it inherits counts too."""
-    stage = Stage()
-    process, codec = stage.process(), Codec(JsonPlusSerializer(), bytes_max=79_999)
-    stage.run(process.put("1", {"big": BIG}))
-    before = stage.model.items()
+    harness = Harness()
+    process, codec = harness.process(), Codec(JsonPlusSerializer(), bytes_max=79_999)
+    storage = replace(process.storage, codec=codec)
+    harness.run(process.put("1", {"big": BIG}))
+    before = harness.model.items()
     checkpoint = checkpoint_of("2", {"big": BIG, "other": noise(40_000, 1)})
     at = thread_config(THREAD, "", "1")
     with pytest.raises(
         CheckpointerConfigurationError, match=r"^item PK='t#' SK='C#2#' needs over 79999 bytes"
     ):
-        stage.run(put(process.table, codec, at, checkpoint, {}, dict.fromkeys(new, 1)))
-    assert stage.model.items() == before
+        harness.run(put(storage, at, checkpoint, {}, dict.fromkeys(new, 1)))
+    assert harness.model.items() == before

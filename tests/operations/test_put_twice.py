@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import CODEC, THREAD, Process, Stage
+from tests.support.harness import THREAD, Harness, Process
 
 METADATA: Any = {"source": "loop"}
 
@@ -22,11 +22,11 @@ def _put(
     parent: str | None = None,
 ) -> None:
     at, checkpoint = thread_config(THREAD, "", parent), checkpoint_of(checkpoint_id, values)
-    process.stage.run(put(process.table, CODEC, at, checkpoint, METADATA, new))
+    process.harness.run(put(process.storage, at, checkpoint, METADATA, new))
 
 
 def _value(process: Process, checkpoint_id: str) -> Any:
-    found = process.stage.run(get_tuple(process.table, CODEC, thread_config(THREAD, "", checkpoint_id)))
+    found = process.harness.run(get_tuple(process.storage, thread_config(THREAD, "", checkpoint_id)))
     assert found is not None
     return found.checkpoint["channel_values"]["x"]
 
@@ -38,12 +38,12 @@ def _value(process: Process, checkpoint_id: str) -> Any:
 def test_the_later_values_are_read_and_a_child_inherits_what_its_process_knows(
     remembers: bool, first: Any, later: Any
 ) -> None:
-    stage = Stage()
-    one, another = stage.process(), stage.process()
+    harness = Harness()
+    one, another = harness.process(), harness.process()
     _put(one, "1", {"x": first}, {"x": 1})
     _put(another, "1", {"x": later}, {"x": 1})
-    child = one if remembers else stage.process()
+    child = one if remembers else harness.process()
     _put(child, "2", {"x": first, "y": 1}, {"y": 2}, "1")
-    for reader in (one, another, child, stage.process()):
+    for reader in (one, another, child, harness.process()):
         assert _value(reader, "1") == later
         assert _value(reader, "2") == (first if remembers else later)

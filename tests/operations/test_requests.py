@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
-from tests.support.stage import TABLE, Run, Stage, confirms
+from tests.support.harness import TABLE, THREAD, Harness, Run, confirms
 
 TTL_SECONDS = 1000
 BIG = noise(60_000)
@@ -59,146 +60,165 @@ def _stored(checkpoint_id: str) -> list[str]:
 
 
 def test_a_put() -> None:
-    stage = Stage()
-    process = stage.process()
-    assert _requests(stage.begin(process.put("1", {"x": 1}))) == [*_other_savers(), TAKE_EPOCH, *_stored("1")]
-    assert _requests(stage.begin(process.put("2", {"x": 2}, "1"))) == _stored("2")
-    assert _requests(stage.begin(process.put("3", {"x": 3}))) == _stored("3")
-    other = stage.process()
-    assert _requests(stage.begin(other.put("4", {"x": 4}, "3"))) == ["get_item C#3#", *_stored("4")]
-    assert _requests(stage.begin(other.put("5", {"x": 5}, "4"))) == _stored("5")
+    harness = Harness()
+    process = harness.process()
+    assert _requests(harness.begin(process.put("1", {"x": 1}))) == [
+        *_other_savers(),
+        TAKE_EPOCH,
+        *_stored("1"),
+    ]
+    assert _requests(harness.begin(process.put("2", {"x": 2}, "1"))) == _stored("2")
+    assert _requests(harness.begin(process.put("3", {"x": 3}))) == _stored("3")
+    other = harness.process()
+    assert _requests(harness.begin(other.put("4", {"x": 4}, "3"))) == ["get_item C#3#", *_stored("4")]
+    assert _requests(harness.begin(other.put("5", {"x": 5}, "4"))) == _stored("5")
 
 
 def test_a_put_into_a_namespace() -> None:
-    stage = Stage()
-    process = stage.process(TTL_SECONDS)
-    stage.run(process.put("1", {}))
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put("1", {}))
     for checkpoint_id, namespace, is_new in [("1", "a", True), ("1", "b", True), ("2", "a", False)]:
-        requests = _requests(stage.begin(process.put(checkpoint_id, {}, namespace=namespace)))
+        requests = _requests(harness.begin(process.put(checkpoint_id, {}, namespace=namespace)))
         assert requests == [*([f"put_item N#{namespace}"] if is_new else []), *_stored(checkpoint_id)]
-    other = stage.process(TTL_SECONDS)
-    requests = _requests(stage.begin(other.put("3", {}, "2", namespace="a")))
+    other = harness.process(TTL_SECONDS)
+    requests = _requests(harness.begin(other.put("3", {}, "2", namespace="a")))
     assert requests == ["get_item C#2#", "put_item N#a", *_stored("3")]
-    assert _requests(stage.begin(other.put("4", {}, "3", namespace="a"))) == _stored("4")
+    assert _requests(harness.begin(other.put("4", {}, "3", namespace="a"))) == _stored("4")
 
 
 def test_a_put_by_the_process_that_pruned_the_thread() -> None:
     """It remembers nothing of what has gone, nor of what stayed, which was of the epoch that has ended."""
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": 1}))
-    stage.run(process.put("2", {"x": 2}, "1"))
-    stage.run(process.prune())
-    assert _requests(stage.begin(process.put("3", {"x": 3}, "2"))) == ["get_item C#2#", *_stored("3")]
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": 2}, "1"))
+    harness.run(process.prune())
+    assert _requests(harness.begin(process.put("3", {"x": 3}, "2"))) == ["get_item C#2#", *_stored("3")]
     gone = ["get_item C#1#", "query t# C#"]
-    assert _requests(stage.begin(process.put("4", {"x": 4}, "1"))) == [*gone, *_stored("4")]
-    stage.run(process.prune())
-    assert _requests(stage.begin(process.put("5", {"x": 5}))) == [TAKE_EPOCH, *_stored("5")]
+    assert _requests(harness.begin(process.put("4", {"x": 4}, "1"))) == [*gone, *_stored("4")]
+    harness.run(process.prune())
+    assert _requests(harness.begin(process.put("5", {"x": 5}))) == [TAKE_EPOCH, *_stored("5")]
 
 
 def test_a_put_whose_thread_is_pruned_before_it_looks() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"x": 1}))
-    stage.run(process.put("2", {"x": 2}, "1"))
-    put = stage.begin(process.put("3", {"x": 3}, "2"))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": 2}, "1"))
+    put = harness.begin(process.put("3", {"x": 3}, "2"))
     put.until(confirms)
-    stage.run(stage.process().prune(2))
+    harness.run(harness.process().prune(2))
     assert _requests(put) == ["get_item T", "get_item C#2#", *_stored("3")]
 
 
 def test_a_small_state_has_no_segments() -> None:
     """Nor has one that leaves as it was what would be a segment of a larger one."""
-    stage = Stage()
-    process = stage.process()
-    assert "batch_write" not in str(_requests(stage.begin(process.put("1", {"x": noise(6_000)}))))
-    assert "batch_write" not in str(_requests(stage.begin(process.put("2", {"x": noise(6_000)}, "1", ()))))
+    harness = Harness()
+    process = harness.process()
+    assert "batch_write" not in str(_requests(harness.begin(process.put("1", {"x": noise(6_000)}))))
+    assert "batch_write" not in str(_requests(harness.begin(process.put("2", {"x": noise(6_000)}, "1", ()))))
 
 
 def test_writes() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {}))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {}))
     update, segments = ["update_item C#1#W#task SET"], ["batch_write_item PutRequest S#"]
     small, resume = [("x", 1)], [("__resume__", "yes")]
     # Once more it is the update that finds them there; a look at what they need would find nothing that can go.
     for writes in (small, small, [("__resume__", "no")], resume, resume):
-        assert _requests(stage.begin(process.put_writes("1", writes))) == update
-        stage.now += 1
+        assert _requests(harness.begin(process.put_writes("1", writes))) == update
+        harness.now += 1
     # Who knows nothing of the thread asks for its ttl.
-    unknown = [*_other_savers(), "get_item T"]
-    assert _requests(stage.begin(stage.process().put_writes("1", resume))) == [*unknown, *update]
+    assert _requests(harness.begin(harness.process().put_writes("1", resume))) == ["get_item T", *update]
     update = ["update_item C#1#W#other SET"]
     large = process.put_writes("1", [("x", LARGE)], "other")
-    assert _requests(stage.begin(large)) == [*segments, *update, "get_item T"]
+    assert _requests(harness.begin(large)) == [*segments, *update, "get_item T"]
+
+
+def test_writes_of_a_thread_that_is_not_there_look_whose_it_is() -> None:
+    harness = Harness()
+    calls = _requests(harness.begin(harness.process().put_writes("1", [("x", 1)])))
+    assert calls == ["get_item T", *_other_savers(), TAKE_EPOCH, "update_item C#1#W#task SET"]
+
+
+def test_a_copy_looks_whose_its_target_is_before_it_writes() -> None:
+    harness = Harness()
+    harness.run(harness.process().put("1", {}))
+    calls = _requests(harness.begin(copy_thread(harness.process().storage, THREAD, "copy")))
+    first_write = next(
+        position for position, call in enumerate(calls) if not call.startswith(("query", "get_item"))
+    )
+    assert [call for call in calls[:first_write] if call in _other_savers()] != []
 
 
 @pytest.mark.parametrize("knows_the_thread", [False, True])
 def test_writes_into_a_namespace(*, knows_the_thread: bool) -> None:
-    stage = Stage()
-    stage.run(stage.process(TTL_SECONDS).put("1", {}))
-    process = stage.process(TTL_SECONDS)
+    harness = Harness()
+    harness.run(harness.process(TTL_SECONDS).put("1", {}))
+    process = harness.process(TTL_SECONDS)
     if knows_the_thread:
-        stage.run(process.put("1", {}))
+        harness.run(process.put("1", {}))
     update = ["update_item C#1#W#task SET", "get_item T"]
-    known = [] if knows_the_thread else [*_other_savers("a"), "get_item T"]
+    known = [] if knows_the_thread else ["get_item T"]
     for registered in ([*known, "put_item N#a"], []):
-        writes = stage.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
+        writes = harness.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
         assert _requests(writes) == [*registered, *update]
 
 
 def test_writes_of_what_the_checkpoint_has_are_not_written_again() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": LARGE}))
-    before = stage.items("S#")
-    stage.run(process.put_writes("1", [("big", LARGE)]))
-    new = [item for key, item in stage.items("S#").items() if key not in before]
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": LARGE}))
+    before = harness.items("S#")
+    harness.run(process.put_writes("1", [("big", LARGE)]))
+    new = [item for key, item in harness.items("S#").items() if key not in before]
     # The first piece has the channel's name in it, and the last one the end of the packed writes.
     assert sum(len(item["data"]["B"]) for item in new) < len(LARGE) / 3
 
 
 def test_writes_of_what_the_checkpoint_has_name_it_though_they_would_fit_into_their_item() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {"big": noise(40_000), "other": noise(40_000, 1)}))
-    stage.run(process.put_writes("1", [("big", noise(40_000))], "as it is"))
-    stage.run(process.put_writes("1", [("big", noise(40_000, 2))], "new"))
-    as_it_is, new = (len(str(item)) for item in stage.items("C#1#W#").values())
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": noise(40_000), "other": noise(40_000, 1)}))
+    harness.run(process.put_writes("1", [("big", noise(40_000))], "as it is"))
+    harness.run(process.put_writes("1", [("big", noise(40_000, 2))], "new"))
+    as_it_is, new = (len(str(item)) for item in harness.items("C#1#W#").values())
     assert as_it_is < 3_000 < 40_000 < new
 
 
 def test_writes_whose_thread_is_pruned_before_they_look() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {}))
-    writes = stage.begin(process.put_writes("1", [("x", LARGE)]))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {}))
+    writes = harness.begin(process.put_writes("1", [("x", LARGE)]))
     writes.until(confirms)
-    stage.run(stage.process().prune())
+    harness.run(harness.process().prune())
     assert TAKE_EPOCH not in _requests(writes), "the look has told the epoch"
 
 
 def test_what_lives_long_enough_is_not_renewed() -> None:
     """Segments live for three ttls, the thread item and namespaces' entries for two."""
-    stage = Stage()
-    process = stage.process(TTL_SECONDS)
-    stage.run(process.put("0", {"big": BIG}, namespace="a"))
-    stage.run(process.put("1", {"big": BIG}, "0", (), namespace="a"))
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put("0", {"big": BIG}, namespace="a"))
+    harness.run(process.put("1", {"big": BIG}, "0", (), namespace="a"))
     entry, segments, thread = "put_item N#a", "update_item S# SET", "update_item T SET"
     renewed = [[], [entry, thread], [], [entry, segments, thread], [], [entry, thread]]
     for checkpoint_id, expected in enumerate(renewed, start=2):
-        stage.now += 0.6 * TTL_SECONDS
+        harness.now += 0.6 * TTL_SECONDS
         put = process.put(str(checkpoint_id), {"big": BIG}, str(checkpoint_id - 1), (), namespace="a")
-        requests = _requests(stage.begin(put))
+        requests = _requests(harness.begin(put))
         assert [each for each in requests if each in (entry, segments, thread)] == expected
 
 
 @pytest.mark.parametrize("operation", ["prune", "delete_thread"])
 def test_a_deletion(operation: str) -> None:
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     for checkpoint_id in ("1", "2"):
-        stage.run(process.put(checkpoint_id, {"big": noise(60_000, int(checkpoint_id))}))
+        harness.run(process.put(checkpoint_id, {"big": noise(60_000, int(checkpoint_id))}))
     claim, read = ["update_item T SET", "query t# N#"], "query t#"
     end, settle, segments = "update_item T SET", "update_item T REMOVE", "batch_write_item DeleteRequest S#"
     heads = ["batch_write_item DeleteRequest C#1#"]
@@ -208,60 +228,60 @@ def test_a_deletion(operation: str) -> None:
     else:
         heads += ["batch_write_item DeleteRequest C#2#"]
         rest = [end, read, settle, segments, "delete_item T"]
-    run = stage.begin(getattr(stage.process(), operation)())
+    run = harness.begin(getattr(harness.process(), operation)())
     assert _requests(run) == [*claim, read, *heads, *rest]
 
 
 def test_a_deletion_of_a_thread_reads_no_index_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_limits(monkeypatch)
-    stage = Stage()
-    stage.run(stage.process().put("1", {"x": noise(4_000)}))
-    requests = _requests(stage.begin(stage.process().delete_thread()))
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": noise(4_000)}))
+    requests = _requests(harness.begin(harness.process().delete_thread()))
     assert not [each for each in requests if each.startswith("batch_get_item")]
-    assert stage.model.items() == []
+    assert harness.model.items() == []
 
 
 def test_writes_of_what_the_checkpoint_has_renew_nothing_that_outlives_them() -> None:
-    stage = Stage()
-    process = stage.process(TTL_SECONDS)
-    stage.run(process.put("1", {"big": LARGE}))
-    stage.now += TTL_SECONDS / 2
-    requests = _requests(stage.begin(process.put_writes("1", [("big", LARGE)])))
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put("1", {"big": LARGE}))
+    harness.now += TTL_SECONDS / 2
+    requests = _requests(harness.begin(process.put_writes("1", [("big", LARGE)])))
     assert "update_item S# SET" not in requests
-    stage.now += TTL_SECONDS
-    requests = _requests(stage.begin(process.put_writes("1", [("big", LARGE)], "other")))
+    harness.now += TTL_SECONDS
+    requests = _requests(harness.begin(process.put_writes("1", [("big", LARGE)], "other")))
     assert "update_item S# SET" in requests
 
 
 def test_a_delta_channel_whose_history_lives_long_enough_is_not_read() -> None:
-    stage = Stage()
-    process = stage.process(TTL_SECONDS)
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
-    stage.run(process.put("1", {}, **counters))
-    assert _requests(stage.begin(process.put("2", {}, "1", **counters))) == _stored("2")
+    harness.run(process.put("1", {}, **counters))
+    assert _requests(harness.begin(process.put("2", {}, "1", **counters))) == _stored("2")
 
 
 def test_a_copy() -> None:
-    stage = Stage()
-    process = stage.process()
+    harness = Harness()
+    process = harness.process()
     for checkpoint_id in ("1", "2"):
-        stage.run(process.put(checkpoint_id, {"big": BIG}))
+        harness.run(process.put(checkpoint_id, {"big": BIG}))
     # What an earlier copy hid goes first. The newest checkpoint hides the others until they are there, and the source
     # is looked at once more.
     heads = ["query copy# C#", "query copy# C#", "put_item C#2#", "batch_write_item PutRequest C#1#"]
     shown = ["query t# C#2#", "get_item C#2#", "update_item C#2# REMOVE"]
     segments = ["batch_get_item S# strongly", "batch_write_item PutRequest S#"]
     begun = ["query t# N#", "query t# C#", TAKE_EPOCH]
-    requests = _requests(stage.begin(process.copy_thread("copy")))
+    requests = _requests(harness.begin(process.copy_thread("copy")))
     assert requests == [*begun, "query t# C#", *segments, *heads, *shown, "get_item T"]
 
 
 def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it() -> None:
-    stage = Stage()
-    process = stage.process()
-    stage.run(process.put("1", {}, namespace="a"))
-    stage.remove(stage.items("C#")["C#1#"])
-    copying = stage.begin(stage.process().copy_thread("copy"))
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {}, namespace="a"))
+    harness.remove(harness.items("C#")["C#1#"])
+    copying = harness.begin(harness.process().copy_thread("copy"))
     requests = list(map(_told, copying.calls))
     for _ in range(3):
         copying.go_on()

@@ -12,21 +12,21 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
-from tests.support.stage import Stage, changes_thread, confirms, updates
+from tests.support.harness import Harness, changes_thread, confirms, updates
 
 DAY = 86_400
 BIG = noise(60_000)
 TTLS = [(None, DAY), (DAY, None), (30 * DAY, DAY), (DAY, 30 * DAY)]
 
 
-def _remove_expired(stage: Stage, seconds: float) -> None:
+def _remove_expired(harness: Harness, seconds: float) -> None:
     """Let time pass, and DynamoDB remove all that has expired by then."""
-    stage.now += seconds
-    stage.model.expire()
+    harness.now += seconds
+    harness.model.expire()
 
 
-def _expiry(stage: Stage, ttl_seconds: int | None, lifetimes: int) -> int | None:
-    return None if ttl_seconds is None else int(stage.now) + lifetimes * ttl_seconds
+def _expiry(harness: Harness, ttl_seconds: int | None, lifetimes: int) -> int | None:
+    return None if ttl_seconds is None else int(harness.now) + lifetimes * ttl_seconds
 
 
 @pytest.mark.parametrize("ttls", TTLS)
@@ -35,22 +35,22 @@ def _expiry(stage: Stage, ttl_seconds: int | None, lifetimes: int) -> int | None
 def test_all_that_is_stored_in_a_thread_has_the_ttl_of_its_first_put(
     ttls: tuple[int | None, int | None], knows: str, value: object
 ) -> None:
-    stage = Stage()
-    first, other = stage.process(ttls[0]), stage.process(ttls[1])
-    stage.run(first.put("1", {"x": 1}))
+    harness = Harness()
+    first, other = harness.process(ttls[0]), harness.process(ttls[1])
+    harness.run(first.put("1", {"x": 1}))
     if knows == "the checkpoint":
         other.get("1")
     elif knows == "the thread":
-        stage.run(other.put("1", {"x": 1}))
-    stage.now += 100
-    stage.run(other.put_writes("1", [("x", value)]))
-    stage.run(other.put("2", {"x": value}, "1"))
-    stage.run(other.put("2", {"x": value}, namespace="inner"))
+        harness.run(other.put("1", {"x": 1}))
+    harness.now += 100
+    harness.run(other.put_writes("1", [("x", value)]))
+    harness.run(other.put("2", {"x": value}, "1"))
+    harness.run(other.put("2", {"x": value}, namespace="inner"))
     expected = {"C#2#": 1, "C#1#W#task": 2, "N#inner": 2}
-    assert {sk: items.expires_at(stage.items(sk)[sk]) for sk in expected} == {
-        sk: _expiry(stage, ttls[0], lifetimes) for sk, lifetimes in expected.items()
+    assert {sk: items.expires_at(harness.items(sk)[sk]) for sk in expected} == {
+        sk: _expiry(harness, ttls[0], lifetimes) for sk, lifetimes in expected.items()
     }
-    assert {items.expires_at(each) for each in stage.items("S#").values()} <= {_expiry(stage, ttls[0], 3)}
+    assert {items.expires_at(each) for each in harness.items("S#").values()} <= {_expiry(harness, ttls[0], 3)}
 
 
 @pytest.mark.parametrize("ttls", TTLS)
@@ -58,80 +58,80 @@ def test_a_process_that_has_read_a_checkpoint_knows_the_ttl_of_its_thread(
     ttls: tuple[int | None, int | None],
 ) -> None:
     """So its first put costs no request more, and is made once."""
-    stage = Stage()
-    stage.run(stage.process(ttls[0]).put("1", {"x": 1}))
-    other = stage.process(ttls[1])
+    harness = Harness()
+    harness.run(harness.process(ttls[0]).put("1", {"x": 1}))
+    other = harness.process(ttls[1])
     other.get()
-    requests = [call.method for call in stage.begin(other.put("2", {"x": 2}, "1")).trace()]
+    requests = [call.method for call in harness.begin(other.put("2", {"x": 2}, "1")).trace()]
     assert requests[:2] == ["put_item", "get_item"]
 
 
 def test_a_saver_with_another_ttl_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    stage = Stage()
-    stage.run(stage.process(DAY).put("1", {"x": 1}))
-    other = stage.process(30 * DAY)
+    harness = Harness()
+    harness.run(harness.process(DAY).put("1", {"x": 1}))
+    other = harness.process(30 * DAY)
     with caplog.at_level(logging.WARNING, "langgraph.checkpoint.dynamodb"):
-        stage.run(other.put("2", {"x": 2}, "1"))
-        stage.run(other.put("3", {"x": 3}, "2"))
+        harness.run(other.put("2", {"x": 2}, "1"))
+        harness.run(other.put("3", {"x": 3}, "2"))
     [record] = caplog.records
     assert "'t' was created with ttl_seconds=86400 and keeps it" in record.getMessage()
 
 
 @pytest.mark.parametrize("parent", ["1", "2", None])
 def test_an_older_checkpoint_does_not_show_once_a_newer_one_has_expired(parent: str | None) -> None:
-    stage = Stage()
-    stage.run(stage.process(DAY).put("1", {"x": 1}))
-    stage.now += DAY // 2
-    stage.run(stage.process(30 * DAY).put("2", {"x": 2}, "1"))
-    stage.now += DAY // 4
-    stage.run(stage.process(None).put("3", {"x": 3}, parent))
+    harness = Harness()
+    harness.run(harness.process(DAY).put("1", {"x": 1}))
+    harness.now += DAY // 2
+    harness.run(harness.process(30 * DAY).put("2", {"x": 2}, "1"))
+    harness.now += DAY // 4
+    harness.run(harness.process(None).put("3", {"x": 3}, parent))
     for _ in range(8):
-        assert stage.process().values() in ({"x": 3}, None)
-        _remove_expired(stage, DAY // 4)
-    assert stage.process().values() is None
+        assert harness.process().values() in ({"x": 3}, None)
+        _remove_expired(harness, DAY // 4)
+    assert harness.process().values() is None
 
 
 @pytest.mark.parametrize("removed", [True, False], ids=["removed", "still there"])
 @pytest.mark.parametrize("ttls", [(DAY, None), (DAY, 30 * DAY)])
 def test_a_thread_that_has_expired_begins_anew(ttls: tuple[int, int | None], removed: bool) -> None:
     """Its first put gives it a ttl again, whether DynamoDB has removed what had expired or not."""
-    stage = Stage()
-    old = stage.process(ttls[0])
-    stage.run(old.put("1", {"x": 1}))
-    stage.now += 2 * DAY
+    harness = Harness()
+    old = harness.process(ttls[0])
+    harness.run(old.put("1", {"x": 1}))
+    harness.now += 2 * DAY
     if removed:
-        stage.model.expire()
-    stage.run(stage.process(ttls[1]).put("2", {"x": 2}))
-    assert items.expires_at(stage.items("C#2#")["C#2#"]) == _expiry(stage, ttls[1], 1)
-    stage.run(old.put("3", {"x": 3}, "2"))
-    assert items.expires_at(stage.items("C#3#")["C#3#"]) == _expiry(stage, ttls[1], 1)
+        harness.model.expire()
+    harness.run(harness.process(ttls[1]).put("2", {"x": 2}))
+    assert items.expires_at(harness.items("C#2#")["C#2#"]) == _expiry(harness, ttls[1], 1)
+    harness.run(old.put("3", {"x": 3}, "2"))
+    assert items.expires_at(harness.items("C#3#")["C#3#"]) == _expiry(harness, ttls[1], 1)
 
 
 @pytest.mark.parametrize("ttl_seconds", [DAY, None])
 def test_a_thread_whose_item_a_deletion_made_gets_its_ttl_from_the_next_put(ttl_seconds: int | None) -> None:
     """The deletion has left something of a put that stood still while its thread was removed."""
-    stage = Stage()
-    stage.run(stage.process(ttl_seconds).put("1", {"x": BIG}))
-    stage.remove(stage.items("T")["T"])
-    stage.run(stage.process().prune())
-    assert stage.process().values() == {"x": BIG}
-    stage.run(stage.process(ttl_seconds).put("2", {"x": 2}, "1"))
-    assert items.expires_at(stage.items("C#2#")["C#2#"]) == _expiry(stage, ttl_seconds, 1)
+    harness = Harness()
+    harness.run(harness.process(ttl_seconds).put("1", {"x": BIG}))
+    harness.remove(harness.items("T")["T"])
+    harness.run(harness.process().prune())
+    assert harness.process().values() == {"x": BIG}
+    harness.run(harness.process(ttl_seconds).put("2", {"x": 2}, "1"))
+    assert items.expires_at(harness.items("C#2#")["C#2#"]) == _expiry(harness, ttl_seconds, 1)
 
 
 def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_moment() -> None:
     """A put found the thread expired and of its own epoch; another process gives it a new one before it is extended."""
-    stage = Stage()
-    first = stage.process(DAY)
-    stage.run(first.put("1", {"x": 1}))
-    stage.now += 3 * DAY
-    put = stage.begin(first.put("2", {"x": 2}, "1"))
+    harness = Harness()
+    first = harness.process(DAY)
+    harness.run(first.put("1", {"x": 1}))
+    harness.now += 3 * DAY
+    put = harness.begin(first.put("2", {"x": 2}, "1"))
     put.until(changes_thread("#expiry < :expiry"))
-    stage.run(stage.process().put("9", {"x": 9}, namespace="inner"))
+    harness.run(harness.process().put("9", {"x": 9}, namespace="inner"))
     put.finish()
-    assert items.expires_at(stage.items("C#2#")["C#2#"]) is None
-    _remove_expired(stage, 10 * DAY)
-    assert stage.process().values() == {"x": 2}
+    assert items.expires_at(harness.items("C#2#")["C#2#"]) is None
+    _remove_expired(harness, 10 * DAY)
+    assert harness.process().values() == {"x": 2}
 
 
 @pytest.mark.parametrize("stands_still_before", [":ended", "REMOVE #previous"])
@@ -139,65 +139,65 @@ def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
     stands_still_before: str,
 ) -> None:
     """The thread item has expired and is created anew; its claim has stayed."""
-    stage = Stage()
-    stage.run(stage.process(1000).put("1", {"x": BIG}))
-    deletion = stage.begin(stage.process().delete_thread())
+    harness = Harness()
+    harness.run(harness.process(1000).put("1", {"x": BIG}))
+    deletion = harness.begin(harness.process().delete_thread())
     deletion.until(changes_thread(stands_still_before))
-    stage.now += 10_000
-    stage.run(stage.process(1000).put("2", {"x": BIG}))
+    harness.now += 10_000
+    harness.run(harness.process(1000).put("2", {"x": BIG}))
     with pytest.raises(ThreadBusyError, match="another deletion took over"):
         deletion.finish()
-    assert stage.process().values() == {"x": BIG}
-    stage.run(stage.process().delete_thread())
-    assert stage.items("C#") == {}
+    assert harness.process().values() == {"x": BIG}
+    harness.run(harness.process().delete_thread())
+    assert harness.items("C#") == {}
 
 
 def test_a_thread_that_is_extended_does_not_begin_anew() -> None:
     """The other order: the extension comes first."""
-    stage = Stage()
-    first = stage.process(DAY)
-    stage.run(first.put("1", {"x": 1}))
-    stage.now += 3 * DAY
-    create = stage.begin(stage.process().put("9", {"x": 9}, namespace="inner"))
+    harness = Harness()
+    first = harness.process(DAY)
+    harness.run(first.put("1", {"x": 1}))
+    harness.now += 3 * DAY
+    create = harness.begin(harness.process().put("9", {"x": 9}, namespace="inner"))
     create.until(changes_thread("attribute_not_exists(#epoch)"))
-    stage.run(first.put("2", {"x": 2}, "1"))
+    harness.run(first.put("2", {"x": 2}, "1"))
     create.finish()
-    assert stage.process().values() == {"x": 2}
-    assert items.expires_at(stage.items("C#9#")["C#9#"]) == _expiry(stage, DAY, 1)
+    assert harness.process().values() == {"x": 2}
+    assert items.expires_at(harness.items("C#9#")["C#9#"]) == _expiry(harness, DAY, 1)
 
 
 def test_a_deletion_gives_a_thread_no_ttl() -> None:
     """It creates the thread item where there is none; the put that comes meanwhile gives the thread its ttl."""
-    stage = Stage()
-    deletion = stage.begin(stage.process(30 * DAY).delete_thread())
+    harness = Harness()
+    deletion = harness.begin(harness.process(30 * DAY).delete_thread())
     deletion.until(changes_thread(":ended"))
-    stage.run(stage.process(DAY).put("1", {"x": 1}))
+    harness.run(harness.process(DAY).put("1", {"x": 1}))
     deletion.finish()
-    assert items.expires_at(stage.items("C#1#")["C#1#"]) == _expiry(stage, DAY, 1)
-    assert items.number(stage.items("T")["T"], items.TTL_SECONDS) == DAY
+    assert items.expires_at(harness.items("C#1#")["C#1#"]) == _expiry(harness, DAY, 1)
+    assert items.number(harness.items("T")["T"], items.TTL_SECONDS) == DAY
 
 
 def test_a_prune_leaves_the_ttl_of_a_thread_alone() -> None:
-    stage = Stage()
-    stage.run(stage.process().put("1", {"big": BIG}))
-    stage.run(stage.process().put("2", {"big": BIG, "x": 2}, "1", ["x"]))
-    stage.run(stage.process(DAY).prune())
-    assert not [sk for sk, item in stage.items("").items() if TTL_ATTRIBUTE in item]
+    harness = Harness()
+    harness.run(harness.process().put("1", {"big": BIG}))
+    harness.run(harness.process().put("2", {"big": BIG, "x": 2}, "1", ["x"]))
+    harness.run(harness.process(DAY).prune())
+    assert not [sk for sk, item in harness.items("").items() if TTL_ATTRIBUTE in item]
 
 
 def test_writes_that_expire_while_others_are_added_to_them_are_replaced() -> None:
     """The second call finds them alive, and stands still before it lets them live longer."""
-    stage = Stage()
-    process = stage.process(DAY)
-    stage.run(process.put_writes("1", [("x", noise(400_000))]))
-    stage.now += 1.5 * DAY
-    adding = stage.begin(stage.process(DAY).put_writes("1", [("__resume__", "yes")]))
+    harness = Harness()
+    process = harness.process(DAY)
+    harness.run(process.put_writes("1", [("x", noise(400_000))]))
+    harness.now += 1.5 * DAY
+    adding = harness.begin(harness.process(DAY).put_writes("1", [("__resume__", "yes")]))
     adding.until(_extends("S#"))
-    stage.now += 2 * DAY
-    stage.model.expire([key for key in stage.model.expired() if key["SK"]["S"].startswith("S#")])
+    harness.now += 2 * DAY
+    harness.model.expire([key for key in harness.model.expired() if key["SK"]["S"].startswith("S#")])
     adding.finish()
-    stage.run(stage.process(DAY).put("1", {"x": 0}))
-    assert stage.process(DAY).pending("1") == [("task", "__resume__", "yes")]
+    harness.run(harness.process(DAY).put("1", {"x": 0}))
+    assert harness.process(DAY).pending("1") == [("task", "__resume__", "yes")]
 
 
 def _extends(begins: str) -> Callable[[Call], bool]:
@@ -209,67 +209,67 @@ def _extends(begins: str) -> Callable[[Call], bool]:
 
 def test_writes_of_a_thread_that_was_there_before_do_not_keep_others_out() -> None:
     """The thread had no ttl and was deleted; a process that does not know it has left writes that stay for ever."""
-    stage = Stage()
-    first = stage.process()
-    stage.run(first.put("1", {"x": 1}))
-    stage.run(stage.process().delete_thread())
-    stage.run(first.put_writes("1", [("x", 1)]))
-    short = stage.process(DAY)
-    stage.run(short.put("1", {"x": 1}))
-    stage.run(short.put_writes("1", [("__resume__", "yes")]))
-    assert stage.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
+    harness = Harness()
+    first = harness.process()
+    harness.run(first.put("1", {"x": 1}))
+    harness.run(harness.process().delete_thread())
+    harness.run(first.put_writes("1", [("x", 1)]))
+    short = harness.process(DAY)
+    harness.run(short.put("1", {"x": 1}))
+    harness.run(short.put_writes("1", [("__resume__", "yes")]))
+    assert harness.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
 
 
 def test_a_namespaces_marker_lives_as_long_as_the_longest_that_was_asked_for_at_once() -> None:
     """The clock of one process is behind."""
-    stage = Stage()
-    stage.run(stage.process(DAY).put("0", {"x": 0}))
-    late = stage.begin(stage.process(DAY).put("2", {"x": 2}, namespace="inner"))
+    harness = Harness()
+    harness.run(harness.process(DAY).put("0", {"x": 0}))
+    late = harness.begin(harness.process(DAY).put("2", {"x": 2}, namespace="inner"))
     late.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"]["S"].startswith("N#"))
-    stage.now += 100
-    stage.run(stage.process(DAY).put("1", {"x": 1}, namespace="inner"))
+    harness.now += 100
+    harness.run(harness.process(DAY).put("1", {"x": 1}, namespace="inner"))
     late.finish()
-    [marker] = stage.items("N#").values()
-    assert items.expires_at(marker) == int(stage.now) + 2 * DAY
+    [marker] = harness.items("N#").values()
+    assert items.expires_at(marker) == int(harness.now) + 2 * DAY
 
 
 def test_what_another_process_has_extended_is_not_stored_again() -> None:
-    stage = Stage()
-    first, second = stage.process(DAY), stage.process(DAY)
+    harness = Harness()
+    first, second = harness.process(DAY), harness.process(DAY)
     for number in range(3):
         parent = str(number - 1) if number else None
-        stage.run(first.put(str(number), {"big": BIG, "x": number}, parent, ["x"] if number else None))
-        stage.now += 0.9 * DAY
+        harness.run(first.put(str(number), {"big": BIG, "x": number}, parent, ["x"] if number else None))
+        harness.now += 0.9 * DAY
     second.get("2")
-    stage.run(first.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
-    segments = stage.items("S#")
-    assert max(items.expires_at(each) or 0 for each in segments.values()) == int(stage.now) + 3 * DAY
-    stage.run(second.put("4", {"big": BIG, "x": 4}, "2", ["x"]))
-    assert stage.items("S#") == segments
+    harness.run(first.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
+    segments = harness.items("S#")
+    assert max(items.expires_at(each) or 0 for each in segments.values()) == int(harness.now) + 3 * DAY
+    harness.run(second.put("4", {"big": BIG, "x": 4}, "2", ["x"]))
+    assert harness.items("S#") == segments
 
 
 def test_a_segment_that_has_gone_is_not_made_anew_by_its_extension() -> None:
     """A put goes on from a checkpoint of which DynamoDB has removed a segment."""
-    stage = Stage()
-    stage.run(stage.process(DAY).put("1", {"big": BIG, "x": 1}))
-    process = stage.process(DAY)
+    harness = Harness()
+    harness.run(harness.process(DAY).put("1", {"big": BIG, "x": 1}))
+    process = harness.process(DAY)
     process.get("1")
-    stage.now += 2.5 * DAY
-    segments = stage.items("S#")
-    stage.remove(segments[min(segments)])
-    stage.run(process.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
-    assert stage.process().values() == {"big": BIG, "x": 2}
-    assert all(items.DATA in item for item in stage.items("S#").values()), "an extension has made an item"
+    harness.now += 2.5 * DAY
+    segments = harness.items("S#")
+    harness.remove(segments[min(segments)])
+    harness.run(process.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
+    assert harness.process().values() == {"big": BIG, "x": 2}
+    assert all(items.DATA in item for item in harness.items("S#").values()), "an extension has made an item"
 
 
 def test_a_put_that_is_acknowledged_outlives_the_thread_item_no_more() -> None:
     """Each confirmation lets the thread item live at least as long as what was stored."""
-    stage = Stage()
-    process = stage.process(DAY)
+    harness = Harness()
+    process = harness.process(DAY)
     for number in range(6):
-        put = stage.begin(process.put(str(number), {"x": number}, str(number - 1) if number else None))
+        put = harness.begin(process.put(str(number), {"x": number}, str(number - 1) if number else None))
         put.until(confirms)
         put.finish()
-        head = stage.items(f"C#{number}#")[f"C#{number}#"]
-        assert (items.expires_at(stage.items("T")["T"]) or 0) >= (items.expires_at(head) or 0)
-        stage.now += 0.8 * DAY
+        head = harness.items(f"C#{number}#")[f"C#{number}#"]
+        assert (items.expires_at(harness.items("T")["T"]) or 0) >= (items.expires_at(head) or 0)
+        harness.now += 0.8 * DAY

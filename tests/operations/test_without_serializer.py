@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -25,6 +26,7 @@ from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_ch
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
@@ -62,9 +64,12 @@ def _with_hostile_metadata(thread: Thread, kind: str) -> Thread:
 def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
     thread = threads()[kind]
     thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
-    table = loaded(thread)
-    run(table, lambda table: copy_thread(table, REFUSING, thread.thread_id, "copy"))
-    copied = [each for each in table.model.items() if each["PK"]["S"].startswith("copy#")]
+    simulator = loaded(thread)
+    run(
+        simulator,
+        lambda storage: copy_thread(replace(storage, codec=REFUSING), thread.thread_id, "copy"),
+    )
+    copied = [each for each in simulator.model.items() if each["PK"]["S"].startswith("copy#")]
     assert len([each for each in copied if items.BODY in each]) == len(thread.heads)
 
 
@@ -73,10 +78,10 @@ def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
 def test_a_prune_needs_nothing_that_is_sealed(kind: str, metadata: str) -> None:
     thread = Thread(tuple(read_items(kind)), REFUSING)
     thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
-    table = loaded(thread)
+    simulator = loaded(thread)
     for name in ("prune", "delete_for_runs", "delete_thread"):
-        run(table, thread.changes()[name])
-    assert table.model.items() == []
+        run(simulator, thread.changes()[name])
+    assert simulator.model.items() == []
 
 
 @pytest.mark.engines("dynamodb-local")
@@ -107,10 +112,15 @@ def _counted(steps: Op[None], requests: list[int]) -> Op[None]:
             outcomes = yield round_
 
 
+def _storage(simulator: Simulator) -> LocalStorage:
+    """The storage of a process that remembers nothing."""
+    return replace(simulator.process().storage, codec=PLAIN)
+
+
 def _chain(length: int, snapshots: dict[str, set[int]]) -> tuple[Simulator, list[str]]:
     """A table with a chain of checkpoints, at some of which a delta channel's value is stored."""
     simulator = Simulator(Choices())
-    table, config = simulator.process().table, thread_config("t")
+    storage, config = _storage(simulator), thread_config("t")
     since: dict[str, int] = {}
     for number in range(1, length + 1):
         since = {name: since.get(name, 0) + 1 for name in snapshots}
@@ -122,7 +132,7 @@ def _chain(length: int, snapshots: dict[str, set[int]]) -> tuple[Simulator, list
         checkpoint["channel_versions"] = dict.fromkeys(snapshots, number)
         new = dict(checkpoint["channel_versions"])
         config = simulator.run_alone(
-            put(table, PLAIN, config, checkpoint, cast("CheckpointMetadata", metadata), new)
+            put(storage, config, checkpoint, cast("CheckpointMetadata", metadata), new)
         )
     return simulator, [f"{number:04}" for number in range(1, length + 1)]
 
@@ -149,9 +159,7 @@ def test_a_head_says_from_where_on_its_ancestors_are_needed() -> None:
 @pytest.mark.parametrize("remembers", [True, False])
 def test_who_reads_the_parent_back_says_the_same(monkeypatch: pytest.MonkeyPatch, *, remembers: bool) -> None:
     if not remembers:
-        monkeypatch.setattr(
-            "langgraph.checkpoint.dynamodb._runtime.memory.Memory.checkpoint", lambda *_: None
-        )
+        monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.cache.Cache.checkpoint", lambda *_: None)
     test_a_head_says_from_where_on_its_ancestors_are_needed()
 
 
@@ -159,7 +167,7 @@ def test_who_reads_the_parent_back_says_the_same(monkeypatch: pytest.MonkeyPatch
 def test_a_prune_of_a_delta_thread_takes_as_many_requests_whatever_it_keeps(keep_last: int) -> None:
     simulator, ids = _chain(60, {"log": {7, 27, 47}})
     counted: list[int] = []
-    pruning = prune(simulator.process().table, ["t"], "keep_last", keep_last)
+    pruning = prune(simulator.process().storage, ["t"], "keep_last", keep_last)
     simulator.run_alone(_counted(pruning, counted))
     kept = ids[-keep_last:]
     oldest = max(place for place in (1, 7, 27, 47) if place <= int(kept[0]))
@@ -168,10 +176,8 @@ def test_a_prune_of_a_delta_thread_takes_as_many_requests_whatever_it_keeps(keep
     assert sum(counted) < 15 + len(_heads(simulator)), "each head that is kept is restamped once"
     for each in kept:
         config = thread_config("t", checkpoint_id=each)
-        history = simulator.run_alone(
-            get_delta_channel_history(simulator.process().table, PLAIN, config, ["log"])
-        )
-        stored = simulator.run_alone(get_tuple(simulator.process().table, PLAIN, config))
+        history = simulator.run_alone(get_delta_channel_history(_storage(simulator), config, ["log"]))
+        stored = simulator.run_alone(get_tuple(_storage(simulator), config))
         assert stored is not None
         assert "seed" in history["log"] or "log" in stored.checkpoint["channel_values"]
 
@@ -181,22 +187,20 @@ def test_a_cycle_of_parents_has_an_end() -> None:
     for name, head in _heads(simulator).items():
         parent = {items.PARENT: {"S": ids[-1]}, items.REBUILT_FROM: {"S": ""}} if name == "0003" else {}
         simulator.model.handle(
-            "put_item", {"TableName": simulator.process().table.name, "Item": head | parent}
+            "put_item", {"TableName": simulator.process().storage.table.name, "Item": head | parent}
         )
-    simulator.run_alone(prune(simulator.process().table, ["t"], "keep_latest", None))
+    simulator.run_alone(prune(simulator.process().storage, ["t"], "keep_latest", None))
     assert sorted(_heads(simulator)) == ids[2:]
 
 
 @pytest.mark.parametrize("namespace", ["sub:1", "sub"])
 def test_the_namespace_of_a_call_goes_with_the_checkpoint_that_it_started_from(namespace: str) -> None:
     simulator = Simulator(Choices())
-    table = simulator.process().table
+    storage = _storage(simulator)
     config = thread_config("t")
     for number in ("1", "2"):
-        config = simulator.run_alone(put(table, PLAIN, config, checkpoint_of(number, {}), METADATA, {}))
+        config = simulator.run_alone(put(storage, config, checkpoint_of(number, {}), METADATA, {}))
     metadata: Any = {**METADATA, "parents": {"": "1"}}
-    simulator.run_alone(
-        put(table, PLAIN, thread_config("t", namespace), checkpoint_of("3", {}), metadata, {})
-    )
-    simulator.run_alone(prune(simulator.process().table, ["t"], "keep_latest", None))
+    simulator.run_alone(put(storage, thread_config("t", namespace), checkpoint_of("3", {}), metadata, {}))
+    simulator.run_alone(prune(simulator.process().storage, ["t"], "keep_latest", None))
     assert sorted(_heads(simulator)) == (["2"] if ":" in namespace else ["2", "3"])

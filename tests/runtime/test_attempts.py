@@ -215,7 +215,7 @@ def test_throttling_is_said_with_the_cause_that_dynamodb_gives_and_what_mends_th
     endpoint.details = {"message": "slow down", field: [{"reason": reason, "resource": table}]}
     _read(side, _saver(endpoint.address))
     (message,) = [each.getMessage() for each in words.records]
-    assert message.startswith(f"DynamoDB throttles table the-table: {reason} of {table} (")
+    assert message.startswith(f"DynamoDB throttles table the-table in us-east-1: {reason} of {table} (")
     assert remedy in message
     assert "`langgraph-dynamodb docs bad-days`" in message
 
@@ -225,7 +225,7 @@ def test_reasons_that_are_none_are_left_out(endpoint: Scripted, words: pytest.Lo
     endpoint.details = {"message": "slow down", "throttlingReasons": [{}]}
     _read("sync", _saver(endpoint.address))
     (message,) = [each.getMessage() for each in words.records]
-    assert message.startswith("DynamoDB throttles table the-table (")
+    assert message.startswith("DynamoDB throttles table the-table in us-east-1 (")
 
 
 def test_what_soon_passes_is_not_spoken_of(endpoint: Scripted, caplog: pytest.LogCaptureFixture) -> None:
@@ -245,10 +245,12 @@ def test_the_first_word_comes_within_fifteen_seconds_also_from_an_endpoint_that_
 # What no repetition mends
 
 REMEDIES = {
-    "AccessDeniedException": r"access to table the-table was denied for dynamodb:Query .*AgentPolicyArn",
-    "ExpiredTokenException": r"credentials for table the-table have expired .*aws sso login.*session=",
-    "UnrecognizedClientException": r"does not know the credentials for table the-table .*access key.*region_name",
-    "InvalidSignatureException": r"refused the signature of a request to table the-table .*clock",
+    "AccessDeniedException": r"access to table the-table in us-east-1 was denied for dynamodb:Query .*AgentPolicyArn",
+    "ExpiredTokenException": r"credentials for table the-table in us-east-1 have expired .*aws sso login.*session=",
+    "UnrecognizedClientException": (
+        r"does not know the credentials for table the-table in us-east-1 .*access key.*region_name"
+    ),
+    "InvalidSignatureException": r"refused the signature of a request to table the-table in us-east-1 .*clock",
 }
 
 
@@ -284,7 +286,8 @@ def test_a_key_that_cannot_be_used_is_said_and_no_policy_of_the_table_is_blamed(
 ) -> None:
     endpoint.always, endpoint.details = (400, code), {"message": message}
     wanted = (
-        r"the KMS key of table the-table cannot be used .*enable the key.*`langgraph-dynamodb docs bad-days`"
+        r"the KMS key of table the-table in us-east-1 cannot be used .*enable the key"
+        r".*`langgraph-dynamodb docs bad-days`"
     )
     with pytest.raises(CheckpointerConfigurationError, match=wanted) as raised:
         _read(side, _saver(endpoint.address))

@@ -38,7 +38,7 @@ def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(
 ) -> None:
     saver = make_saver()
     Conversation(saver, "parent").put(value=1)
-    lock = saver._table.memory._lock if held == "memory" else saver._clients._lock
+    lock = saver.storage.cache._lock if held == "memory" else saver.clients._lock  # noqa: SLF001
     holds, forked = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -67,14 +67,14 @@ def test_a_child_remembers_nothing_of_its_parent(make_saver: Callable[..., Dynam
     saver = make_saver()
     config = Conversation(saver, "thread").put(value=1)
     place = ("thread#", config["configurable"]["checkpoint_id"])
-    assert saver._table.memory.checkpoint(*place) is not None
+    assert saver.storage.cache.checkpoint(*place) is not None
 
     def use() -> None:
-        assert saver._table.memory.checkpoint(*place) is None
+        assert saver.storage.cache.checkpoint(*place) is None
         assert stored_values(saver, config) == {"value": 1}
 
     assert in_a_child(use) == 0
-    assert saver._table.memory.checkpoint(*place) is not None
+    assert saver.storage.cache.checkpoint(*place) is not None
 
 
 @pytest.mark.parametrize("count", [5, pytest.param(100, marks=pytest.mark.search)])

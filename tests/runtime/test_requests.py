@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format import items
-from tests.support.stage import Stage
+from tests.support.harness import Harness
 
 ITEMS = [{**items.key("t#", f"S#{number:016x}"), "data": {"B": b"data"}} for number in range(60)]
 
 
 def test_a_batch_goes_on_until_nothing_is_unprocessed() -> None:
     """DynamoDB may carry out a part of each batch, and may do so over and over."""
-    stage = Stage()
-    table = stage.process().table
-    stage.model.faults.unprocessed = lambda _method, count: range(count // 2)
-    stage.run(table.batch_write(puts=ITEMS))
-    assert stage.model.items() == ITEMS
-    found = stage.run(
+    harness = Harness()
+    table = harness.process().storage.table
+    harness.model.faults.unprocessed = lambda _method, count: range(count // 2)
+    harness.run(table.batch_write(puts=ITEMS))
+    assert harness.model.items() == ITEMS
+    found = harness.run(
         table.batch_get([items.key("t#", items.sort_key(each)) for each in ITEMS], consistent=True)
     )
     assert sorted(map(items.sort_key, found)) == list(map(items.sort_key, ITEMS))
-    stage.run(table.batch_write(deletes=ITEMS[1:]))
-    assert stage.model.items() == ITEMS[:1]
+    harness.run(table.batch_write(deletes=ITEMS[1:]))
+    assert harness.model.items() == ITEMS[:1]

@@ -41,17 +41,21 @@ def test_a_version_that_a_caller_changes_in_what_it_read_is_no_version_of_the_ch
 
 def _with_change(saver: DynamoDBSaver, operation: Op[Any], change: Callable[[], None]) -> Any:
     """Run an operation whose caller changes what it gave when the first request is about to be made."""
-    outcomes: Any = None
-    changed = False
-    while True:
-        try:
-            steps = operation.send(outcomes)
-        except StopIteration as stop:
-            return stop.value
-        if not changed and not all(isinstance(step, Work) for step in steps):
-            change()
-            changed = True
-        outcomes = saver._blocking._perform(steps, [])
+
+    def changing() -> Op[Any]:
+        outcomes: Any = None
+        changed = False
+        while True:
+            try:
+                steps = operation.send(outcomes)
+            except StopIteration as stop:
+                return stop.value
+            if not changed and not all(isinstance(step, Work) for step in steps):
+                change()
+                changed = True
+            outcomes = yield steps
+
+    return saver.runner.run(changing())
 
 
 def _mutable() -> tuple[Checkpoint, Any, dict[str, Any]]:
@@ -92,7 +96,7 @@ def test_what_a_caller_changes_while_a_put_makes_its_requests_is_stored_as_it_wa
         if parent == "forgotten":
             saver = make_saver()
     given = _mutable()
-    operation = put(saver._table, saver._codec, config, *given)
+    operation = put(saver.storage, config, *given)
     stored = _with_change(saver, operation, lambda: _spoil(*given))
     assert stored == thread_config(checkpoint_id="2")
     _assert_as_given(make_saver())
@@ -112,7 +116,7 @@ def test_what_a_caller_changes_while_a_put_is_made_again_is_stored_as_it_was_giv
         _spoil(*given)
         make_saver().delete_thread("thread-1")
 
-    operation = put(saver._table, saver._codec, thread_config(), *given)
+    operation = put(saver.storage, thread_config(), *given)
     _with_change(saver, operation, meanwhile)
     _assert_as_given(make_saver())
 
@@ -129,7 +133,7 @@ def test_what_a_caller_changes_while_writes_are_stored_is_stored_as_it_was_given
             value.append("changed")
         writes.append(("more", "changed"))
 
-    operation = put_writes(saver._table, saver._codec, config, writes, "task", "")
+    operation = put_writes(saver.storage, config, writes, "task", "")
     _with_change(saver, operation, meanwhile)
     found = make_saver().get_tuple(config)
     assert found is not None
@@ -152,7 +156,7 @@ def test_what_a_caller_changes_while_a_flush_makes_its_requests_is_stored_as_it_
             writes.append(("more", "changed"))
         held.clear()
 
-    operation = put_with_writes(saver._table, saver._codec, first, *given, held)
+    operation = put_with_writes(saver.storage, first, *given, held)
     _with_change(saver, operation, meanwhile)
     _assert_as_given(make_saver())
     for config in (first, last):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 MakeSaver = Callable[..., DynamoDBSaver]
 CODEC = Codec(JsonPlusSerializer())
-AT = items.partition("t")
+AT = items.partition_of("t")
 MIB = 1024 * 1024
 REFUSED = r"SK='C#1#.* needs over \d+ bytes of memory.*checkpoint_bytes_max"
 
@@ -48,9 +49,9 @@ REFUSED = r"SK='C#1#.* needs over \d+ bytes of memory.*checkpoint_bytes_max"
 def _thread() -> tuple[Thread, Item]:
     """A thread of one checkpoint, and its head."""
     simulator = Simulator(Choices())
-    table = simulator.process().table
+    storage = simulator.process().storage
     checkpoint = checkpoint_of("1", {"x": "y"})
-    simulator.run_alone(put(table, CODEC, thread_config("t"), checkpoint, METADATA, {"x": 1}))
+    simulator.run_alone(put(storage, thread_config("t"), checkpoint, METADATA, {"x": 1}))
     thread = Thread(tuple(simulator.model.items()), CODEC)
     return thread, next(each for each in thread.items if items.BODY in each)
 
@@ -63,11 +64,11 @@ def _segment(content: bytes, *, index: bool) -> tuple[bytes, Item]:
 
 def _assert_refused(thread: Thread, codec: Codec = CODEC) -> None:
     """Reading it is an error, and takes up little."""
-    table = loaded(thread)
+    simulator = loaded(thread)
     tracemalloc.start()
     try:
         with pytest.raises(CheckpointerConfigurationError, match=REFUSED):
-            run(table, lambda table: get_tuple(table, codec, thread_config("t")))
+            run(simulator, lambda storage: get_tuple(replace(storage, codec=codec), thread_config("t")))
         assert tracemalloc.get_traced_memory()[1] < 64 * MIB
     finally:
         tracemalloc.stop()
@@ -118,8 +119,7 @@ def test_many_groups_of_writes_that_are_large_together_are_refused() -> None:
         writes = Part((), (), CODEC.seal(raw, at, items.WRITES)).attribute(items.sort_key(at))
         thread = with_item(thread, None, {**at, items.WRITES: writes})
     _assert_refused(thread, Codec(JsonPlusSerializer(), bytes_max=16 * MIB))
-    table = loaded(thread)
-    found = run(table, lambda table: get_tuple(table, CODEC, thread_config("t")))
+    found = run(loaded(thread), lambda storage: get_tuple(replace(storage, codec=CODEC), thread_config("t")))
     assert len(found.pending_writes) == 20
 
 
@@ -132,12 +132,9 @@ def test_many_segments_that_are_large_together_are_refused() -> None:
     assert part is not None
     bomb = {**head, items.BODY: Part((), tuple(each for each, _ in segments), part.sealed).attribute("C#1#")}
     thread = with_item(thread, head, bomb)
-    table = loaded(thread)
+    codec = Codec(JsonPlusSerializer(), bytes_max=MIB)
     with pytest.raises(CheckpointerConfigurationError, match="checkpoint_bytes_max"):
-        run(
-            table,
-            lambda table: get_tuple(table, Codec(JsonPlusSerializer(), bytes_max=MIB), thread_config("t")),
-        )
+        run(loaded(thread), lambda storage: get_tuple(replace(storage, codec=codec), thread_config("t")))
 
 
 @pytest.mark.engines("dynamodb-local")

@@ -81,7 +81,7 @@ def found(client: DynamoDBClient, table_name: str, thread_id: str, sk: str = "")
     return [
         each
         for each in all_items(client, table_name, begins=sk)
-        if each["PK"]["S"] == items.partition(thread_id).pk
+        if each["PK"]["S"] == items.partition_of(thread_id).pk
     ]
 
 

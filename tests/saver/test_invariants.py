@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,6 +17,8 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
 from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.format_fixtures import THREADS, read_items
 from tests.support.session import described
@@ -294,17 +295,21 @@ def _put_with(
     saver: DynamoDBSaver, arguments: tuple[Any, ...], position: int, interfere: Callable[[], None]
 ) -> int:
     """Put by hand, with something else between two rounds of its requests; return how many rounds it took."""
-    operation = put(saver._table, saver._codec, *arguments)
-    outcomes: Any = None
-    for done in itertools.count():
-        try:
-            steps = operation.send(outcomes)
-        except StopIteration:
-            return done
-        if done == position:
-            interfere()
-        outcomes = saver._blocking._perform(steps, [])
-    raise AssertionError
+    operation = put(saver.storage, *arguments)
+
+    def interfered() -> Op[int]:
+        outcomes: Any = None
+        for done in itertools.count():
+            try:
+                steps = operation.send(outcomes)
+            except StopIteration:
+                return done
+            if done == position:
+                interfere()
+            outcomes = yield steps
+        raise AssertionError
+
+    return saver.runner.run(interfered())
 
 
 # I6
@@ -316,7 +321,7 @@ async def test_i6_an_expired_thread_is_gone_and_an_unexpired_one_is_whole(make_s
 
     def open_saver(ttl_seconds: int | None) -> DynamoDBSaver:
         saver = make_saver(ttl_seconds=ttl_seconds)
-        saver._table = dataclasses.replace(saver._table, clock=lambda: now)
+        change_storage(saver, clock=lambda: now)
         return saver
 
     conversation = Conversation(open_saver(100), "thread")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,9 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime import drivers
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from tests.support.change import change_storage
 from tests.support.checkpoints import (
     METADATA,
     all_items,
@@ -182,7 +181,7 @@ def test_defect_12_the_pauses_grow_have_an_end_and_the_error_says_how_much_was_l
     method: str, retry_seconds: float
 ) -> None:
     """The operation is stepped by hand, so that a minute of pauses takes none."""
-    table = Table("the-table", Memory(0), retry_seconds=retry_seconds)
+    table = Table("the-table", retry_seconds=retry_seconds)
     keys = [{"PK": {"S": "p"}, "SK": {"S": str(number)}} for number in range(25)]
     stuck = _StuckTable(keys[:10])
     operation: Op[Any] = (
@@ -202,7 +201,7 @@ def test_defect_12_the_pauses_grow_have_an_end_and_the_error_says_how_much_was_l
 def test_defect_12_a_batch_of_which_nothing_at_all_was_read_is_sent_again() -> None:
     """The answer then names no table among its responses."""
     key = {"PK": {"S": "p"}, "SK": {"S": "s"}}
-    operation = Table("the-table", Memory(0)).batch_get([key], consistent=True)
+    operation = Table("the-table").batch_get([key], consistent=True)
     (call,) = next(operation)
     assert isinstance(call, Call)
     again = operation.send([{"Responses": {}, "UnprocessedKeys": call.params["RequestItems"]}])
@@ -264,7 +263,7 @@ def test_defect_14_a_deletion_that_fails_says_so_and_can_be_completed(
             break
         traffic.clear()
         # A deletion that failed keeps others out until its claim has run out.
-        saver._table = replace(saver._table, clock=_later(saver._table.clock, retry_seconds + 1))
+        change_storage(saver, clock=_later(saver.storage.clock, retry_seconds + 1))
         delete()
         assert _kinds(all_items(client, table_name)) == expected, f"request {number}"
         saver.delete_thread("thread-1")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb.base_saver import BackendSaver
 
 EXPORTED = {
     "CheckpointCorruptionError",
@@ -44,12 +46,19 @@ OPTIONS = {
     "checkpoint_bytes_max": 1024 * 1024 * 1024,
     "cache_bytes": 32 * 1024 * 1024,
 }
+# What is public inside the package only.
+INSIDE = {"operations", "storage", "with_storage"}
 # What the base class makes from other methods; whatever else it has is ours to write.
 INHERITED = {"config_specs", "get", "aget", "with_allowlist"}
 
 
-def _public_names(kind: type) -> set[str]:
-    return {name for name in vars(kind) if not name.startswith("_") and name != "serde"}
+def _public_names(*kinds: type) -> set[str]:
+    names = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
+    return names - INSIDE - {"serde"}
+
+
+# `HttpCheckpointSaver` has most of it too.
+OURS = _public_names(DynamoDBSaver, BackendSaver)
 
 
 def test_the_exported_names_are_these() -> None:
@@ -85,11 +94,11 @@ def test_the_constructor_takes_the_table_name_and_these_keywords() -> None:
 
 
 def test_every_method_of_the_base_class_is_overridden() -> None:
-    assert _public_names(BaseCheckpointSaver) - _public_names(DynamoDBSaver) == INHERITED
+    assert _public_names(BaseCheckpointSaver) - OURS == INHERITED
 
 
 def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_flush_and_the_lock() -> None:
-    added = _public_names(DynamoDBSaver) - _public_names(BaseCheckpointSaver)
+    added = OURS - _public_names(BaseCheckpointSaver)
     blocking = {"setup", "close", "put_with_writes", "thread_lock"}
     assert added == blocking | {f"a{name}" for name in blocking}
 
@@ -107,7 +116,7 @@ def test_every_method_takes_what_the_base_class_method_takes(name: str) -> None:
 
 def _blocking_methods() -> list[str]:
     """The methods that make requests: all but the one that only counts."""
-    return sorted(each for each in _public_names(DynamoDBSaver) - {"get_next_version"} if each[0] != "a")
+    return sorted(each for each in OURS - {"get_next_version"} if each[0] != "a")
 
 
 @pytest.mark.parametrize("name", _blocking_methods())
@@ -115,3 +124,17 @@ def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> No
     blocking, native = getattr(DynamoDBSaver, name), getattr(DynamoDBSaver, f"a{name}")
     assert inspect.signature(blocking).parameters == inspect.signature(native).parameters
     assert inspect.iscoroutinefunction(native) or name in {"list", "thread_lock"}
+
+
+# `aclose` closes more than `close` does.
+_ASYNC = [name for name in vars(BackendSaver) if f"a{name}" in vars(BackendSaver) and name != "close"]
+
+
+@pytest.mark.parametrize("name", _ASYNC)
+def test_an_async_method_has_the_whole_docstring_of_its_sibling(name: str) -> None:
+    """Agents call the async ones: a reader is not to be sent elsewhere."""
+    sync = inspect.getdoc(getattr(BackendSaver, name)) or ""
+    asynchronous = inspect.getdoc(getattr(BackendSaver, f"a{name}"))
+    assert sync
+    siblings = "|".join(_ASYNC)
+    assert asynchronous == re.sub(rf"`({siblings})`", r"`a\1`", sync)

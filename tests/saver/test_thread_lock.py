@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb.protocol import Change
+from tests.support.change import change_requests
 from tests.support.forks import in_a_child, needs_fork
 from tests.support.traffic import Traffic
 
@@ -119,9 +120,9 @@ async def test_a_block_that_is_cancelled_lets_go(saver: DynamoDBSaver) -> None:
     assert not _is_held(saver)
 
 
-def _cancelled_at(saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, request_number: int) -> None:
+def _cancelled_at(saver: DynamoDBSaver, request_number: int) -> None:
     """Let the async request of this number cancel the task `holder` before it is sent, and once more as it is."""
-    send, sent = saver._async._send, 0
+    send, sent = saver.transport.asend, 0
 
     async def send_and_cancel(call: Any) -> Any:
         nonlocal sent
@@ -133,7 +134,7 @@ def _cancelled_at(saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, request
             holder.cancel()
         return await send(call)
 
-    monkeypatch.setattr(saver._async, "_send", send_and_cancel)
+    change_requests(saver, asend=send_and_cancel)
 
 
 async def _hold(saver: DynamoDBSaver, entered: asyncio.Event | None = None, thread_id: str = "t") -> None:
@@ -144,9 +145,9 @@ async def _hold(saver: DynamoDBSaver, entered: asyncio.Event | None = None, thre
 
 @pytest.mark.parametrize("request_number", [1, 2], ids=["entered", "left"])
 async def test_a_task_that_is_cancelled_while_it_asks_holds_nothing(
-    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, request_number: int
+    saver: DynamoDBSaver, request_number: int
 ) -> None:
-    _cancelled_at(saver, monkeypatch, request_number)
+    _cancelled_at(saver, request_number)
     with pytest.raises(asyncio.CancelledError):
         await asyncio.create_task(_hold(saver), name="holder")
     assert not _is_held(saver)
@@ -198,28 +199,29 @@ def test_an_interruption_while_a_block_is_left_lets_go(
     lock = saver.thread_lock("t")
     lock.__enter__()
     with monkeypatch.context() as patch:
-        patch.setattr(lock._keeper, "join", interrupted)
+        patch.setattr(threading.Thread, "join", interrupted)
         with pytest.raises(KeyboardInterrupt):
             lock.__exit__(None, None, None)
     assert not _is_held(saver)
 
 
-def test_an_interruption_of_the_last_request_is_answered_by_another(
-    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send, interruptions = saver._blocking._send, [KeyboardInterrupt()]
+def test_an_interruption_of_the_last_request_is_answered_by_another(saver: DynamoDBSaver) -> None:
+    send, interruptions = saver.transport.send, list[BaseException]()
 
     def interrupted(call: Any) -> Any:
         if interruptions:
             raise interruptions.pop()
         return send(call)
 
+    change_requests(saver, send=interrupted)
+
     def block() -> None:
         with saver.thread_lock("t"):
-            monkeypatch.setattr(saver._blocking, "_send", interrupted)
+            interruptions.append(KeyboardInterrupt())
 
     with pytest.raises(KeyboardInterrupt):
         block()
+    assert not interruptions
     assert not _is_held(saver)
 
 
@@ -324,10 +326,12 @@ def test_a_lock_that_is_made_before_a_fork_is_had_by_one_process(
 
 def _take_away(saver: DynamoDBSaver) -> None:
     """Let somebody else take the lock, as if its ttl were over."""
-    hold = thread_lock.hold_on(saver._table, "t", 60, 0)
+    hold = thread_lock.hold_on(saver.storage, "t", 60, 0)
     hurried = {"#holder": "holder"}
     values = {":holder": {"B": hold.token}}
-    saver._blocking.run(saver._table.update(hold.key, Change("SET #holder = :holder", "", hurried, values)))
+    saver.runner.run(
+        saver.storage.table.update(hold.key, Change("SET #holder = :holder", "", hurried, values))
+    )
 
 
 def test_a_lock_that_was_lost_is_an_error_before_the_last_put_and_at_the_end(saver: DynamoDBSaver) -> None:
@@ -381,20 +385,24 @@ def test_a_loss_does_not_hide_what_the_block_failed_with(
 
 
 def test_an_outage_hides_neither_the_work_nor_itself(
-    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    saver: DynamoDBSaver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The block's work is done; the lock runs out."""
+    send, has_network = saver.transport.send, True
+
+    def try_to_send(call: Any) -> Any:
+        if not has_network:
+            raise OSError("no network")
+        return send(call)
+
+    change_requests(saver, send=try_to_send)
     with saver.thread_lock("t", ttl=1):
-        with monkeypatch.context() as patch:
-            patch.setattr(saver._blocking, "_send", _no_network)
-            time.sleep(0.5)
+        has_network = False
+        time.sleep(0.5)
+        has_network = True
         assert "could not be renewed: no network" in caplog.text
-        monkeypatch.setattr(saver._blocking, "_send", _no_network)
-    assert "could not be let go, and runs out by itself: no network" in caplog.text
-
-
-def _no_network(_call: object) -> Any:
-    raise OSError("no network")
+        has_network = False
+    assert "could not be released. It expires by itself: no network" in caplog.text
 
 
 @pytest.mark.parametrize(

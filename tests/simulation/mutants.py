@@ -13,15 +13,15 @@ from langgraph.checkpoint.dynamodb._operations import (
     collect,
     commit,
     commit_writes,
-    draft,
+    item_builder,
     threads,
 )
 from langgraph.checkpoint.dynamodb._operations.collect import _Namespace
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.threads import Claim
-from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
@@ -29,29 +29,29 @@ Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, confirm = draft.store_needs, threads.confirm_epoch
-    left: dict[Table, Any] = {}
+    store, confirm = item_builder.store_segments, threads.confirm_epoch
+    left: dict[LocalStorage, Any] = {}
 
-    def store_nothing(table: Table, *draft: Any) -> Op[bool]:
-        left[table] = draft
+    def store_nothing(storage: LocalStorage, *arguments: Any) -> Op[bool]:
+        left[storage] = arguments
         yield from ()
         return True
 
     def confirm_late(
-        table: Table, at: Partition, epoch: bytes, ends_at: int | None
-    ) -> Op[ThreadEntry | None]:
-        yield from store(table, *left.pop(table))
-        return (yield from confirm(table, at, epoch, ends_at))
+        storage: LocalStorage, at: Partition, epoch: bytes, ends_at: int | None
+    ) -> Op[CachedThread | None]:
+        yield from store(storage, *left.pop(storage))
+        return (yield from confirm(storage, at, epoch, ends_at))
 
-    patch.setattr(commit, "store_needs", store_nothing)
+    patch.setattr(commit, "store_segments", store_nothing)
     patch.setattr(commit, "confirm_epoch", confirm_late)
 
 
 def _confirm_blindly(
-    table: Table, _at: Partition, epoch: bytes, _ends_at: int | None
-) -> Op[ThreadEntry | None]:
+    storage: LocalStorage, _at: Partition, epoch: bytes, _ends_at: int | None
+) -> Op[CachedThread | None]:
     yield from ()
-    return ThreadEntry(epoch, table.ttl_seconds)
+    return CachedThread(epoch, storage.ttl_seconds)
 
 
 def put_does_not_confirm(patch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,9 @@ def writes_do_not_confirm(patch: pytest.MonkeyPatch) -> None:
 def no_reread(patch: pytest.MonkeyPatch) -> None:
     """A deletion trusts what it read at first, and does not read again what is left."""
 
-    def subtract(_table: Table, _claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
+    def subtract(
+        _storage: LocalStorage, _claim: Claim, namespaces: Sequence[_Namespace]
+    ) -> Op[list[Inventory]]:
         for each in namespaces:
             before, gone = each.before, each.gone
             heads = {name: head for name, head in before.heads.items() if name not in gone}
@@ -84,13 +86,15 @@ def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
     delete, read_again = collect._delete_checkpoints, collect._read_again
     since: dict[int, list[Inventory]] = {}
 
-    def delete_and_read(table: Table, namespaces: Sequence[_Namespace]) -> Op[None]:
-        yield from delete(table, namespaces)
-        root = namespaces[0].before.at
+    def delete_and_read(storage: LocalStorage, namespaces: Sequence[_Namespace]) -> Op[None]:
+        yield from delete(storage, namespaces)
+        root = namespaces[0].before.partition
         thread = Thread(b"", False, frozenset(), None, None, None, None, has_ttl=True)
-        since[id(namespaces)] = yield from read_again(table, Claim(root, b"", thread, 0.0), namespaces)
+        since[id(namespaces)] = yield from read_again(storage, Claim(root, b"", thread, 0.0), namespaces)
 
-    def read_nothing(_table: Table, _claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
+    def read_nothing(
+        _storage: LocalStorage, _claim: Claim, namespaces: Sequence[_Namespace]
+    ) -> Op[list[Inventory]]:
         yield from ()
         return since.pop(id(namespaces))
 
@@ -104,19 +108,19 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     acquire, end, finalize = threads.acquire_claim, threads.end_epoch, threads.finalize
     release = threads.release
 
-    def acquire_any(table: Table, root: Partition, _token: bytes = anyone) -> Op[Claim]:
-        return (yield from acquire(table, root, anyone))
+    def acquire_any(storage: LocalStorage, root: Partition, _token: bytes = anyone) -> Op[Claim]:
+        return (yield from acquire(storage, root, anyone))
 
-    def release_any(table: Table, root: Partition, _token: bytes, **options: bool) -> Op[None]:
-        yield from release(table, root, anyone, **options)
+    def release_any(storage: LocalStorage, root: Partition, _token: bytes, **options: bool) -> Op[None]:
+        yield from release(storage, root, anyone, **options)
 
-    def end_any(table: Table, claim: Claim) -> Op[Thread]:
+    def end_any(storage: LocalStorage, claim: Claim) -> Op[Thread]:
         # Another deletion may have let go of it.
-        return (yield from end(table, (yield from acquire_any(table, claim.root))))
+        return (yield from end(storage, (yield from acquire_any(storage, claim.root))))
 
-    def finalize_any(table: Table, claim: Claim, _thread: Thread, **options: bool) -> Op[None]:
-        claim = yield from acquire_any(table, claim.root)
-        yield from finalize(table, claim, claim.thread, **options)
+    def finalize_any(storage: LocalStorage, claim: Claim, _thread: Thread, **options: bool) -> Op[None]:
+        claim = yield from acquire_any(storage, claim.root)
+        yield from finalize(storage, claim, claim.thread, **options)
 
     patch.setattr(collect, "acquire_claim", acquire_any)
     patch.setattr(collect, "end_epoch", end_any)
@@ -127,7 +131,7 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
 def nothing_is_restamped(patch: pytest.MonkeyPatch) -> None:
     """A deletion leaves what it keeps under the epoch that it ended."""
 
-    def leave(_table: Table, _left: object, _thread: Thread) -> Op[None]:
+    def leave(_storage: LocalStorage, _left: object, _thread: Thread) -> Op[None]:
         yield from ()
 
     patch.setattr(collect, "_restamp", leave)

@@ -1,4 +1,4 @@
-"""Random runs: a few actors, some bad weather, every choice from one seed."""
+"""Random runs: a few actors, some faults, every choice from one seed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 
 from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Weather
+from tests.simulation.simulator import FAIR, MEMORY_BYTES, Faults, Process
 from tests.simulation.world import OWN_RUN, Flow, MakeSaver, World
 
-WEATHERS = (
+FAULTS = (
     FAIR,
-    Weather(crash=0.01),
-    Weather(lost_request=0.03, lost_answer=0.03),
-    Weather(late=0.05),
-    Weather(repeated=0.1),
-    Weather(unprocessed=0.3),
-    Weather(stale=0.3, torn=0.5),
-    Weather(pause=0.01),
-    Weather(pause=0.03, removal=0.1),
-    Weather(still=0.01, pause=0.01),
-    Weather(still=0.02, pause=0.005, crash=0.005, removal=0.05),
-    Weather(
+    Faults(crash=0.01),
+    Faults(lost_request=0.03, lost_answer=0.03),
+    Faults(late=0.05),
+    Faults(repeated=0.1),
+    Faults(unprocessed=0.3),
+    Faults(stale=0.3, torn=0.5),
+    Faults(pause=0.01),
+    Faults(pause=0.03, removal=0.1),
+    Faults(still=0.01, pause=0.01),
+    Faults(still=0.02, pause=0.005, crash=0.005, removal=0.05),
+    Faults(
         crash=0.005,
         lost_request=0.01,
         lost_answer=0.01,
@@ -45,11 +45,11 @@ MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
 def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
-    weather = replace(WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
+    faults = replace(FAULTS[choices.pick(len(FAULTS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
     ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
     world = World(
         choices,
-        weather,
+        faults,
         ttls_seconds=ttls_seconds,
         memories_bytes=MEMORIES_BYTES,
         delta=choices.pick(2) == 1,
@@ -61,7 +61,7 @@ def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace, run_id=run_id))
     flows = [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(ACTORS_MAX - 1))]
     world.together(flows, warm if choices.pick(2) else None)
-    world.simulator.weather = replace(weather, crash=0.0)
+    world.simulator.faults = replace(faults, crash=0.0)
     world.check_end(go_on=choices.pick(2) == 1)
     return world
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import FAIR, Process, Weather
+from tests.simulation.simulator import FAIR, Faults, Process
 from tests.simulation.world import Flow, World
 
 Call: TypeAlias = Callable[[World, Process], Flow]
@@ -58,10 +58,10 @@ CALLS: Mapping[str, Call] = {
 
 
 def race(
-    choices: Choices, names: Sequence[str], weather: Weather = FAIR, *, switches_max: int | None = None
+    choices: Choices, names: Sequence[str], faults: Faults = FAIR, *, switches_max: int | None = None
 ) -> None:
     """Let calls run at the same time, the first in the process that remembers the thread, and check everything."""
-    world = World(choices, weather, switches_max=switches_max)
+    world = World(choices, faults, switches_max=switches_max)
     warm = prepare(world)
     try:
         world.together([partial(CALLS[name], world) for name in names], warm)

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Work
-from tests.simulation.ledger import Moment
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from tests.simulation.history import Moment
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
 
@@ -41,7 +44,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Weather:
+class Faults:
     """How likely each kind of bad luck is."""
 
     crash: float = 0.0
@@ -70,7 +73,8 @@ class Weather:
     """Per move: the one that moved last moves again. The rarest races are those in which one actor stands still."""
 
 
-FAIR = Weather()
+FAIR = Faults()
+CODEC = Codec(JsonPlusSerializer())
 
 
 @dataclass
@@ -78,7 +82,7 @@ class Process:
     """One process with the saver in it: what it remembers dies with it."""
 
     name: str
-    table: Table
+    storage: LocalStorage
     alive: bool = True
 
 
@@ -135,7 +139,7 @@ class Simulator:
     def __init__(
         self,
         choices: Choices,
-        weather: Weather = FAIR,
+        faults: Faults = FAIR,
         *,
         ttls_seconds: Sequence[int | None] = (None,),
         memories_bytes: Sequence[int] = (MEMORY_BYTES,),
@@ -145,7 +149,7 @@ class Simulator:
 
         Args:
             choices: What decides.
-            weather: How likely each kind of bad luck is.
+            faults: How likely each kind of bad luck is.
             ttls_seconds: The savers' option: each process has one of these.
             memories_bytes: How much processes remember: each has one of these.
             switches_max: How often another actor may come in while one could go on. With it, a round is one move:
@@ -153,7 +157,7 @@ class Simulator:
         """
         self.choices = choices
         self._switches_left = switches_max
-        self.weather = weather
+        self.faults = faults
         self.now = START_SECONDS
         self.moves = 0
         self.log: list[str] = []
@@ -185,14 +189,16 @@ class Simulator:
         """Start a process that remembers nothing."""
         self._processes += 1
         name = f"process {self._processes}"
-        table = Table(
-            TABLE,
-            Memory(self._memories_bytes[self.choices.pick(len(self._memories_bytes))]),
+        rng = random.Random(name)
+        storage = LocalStorage(
+            codec=CODEC,
+            cache=Cache(self._memories_bytes[self.choices.pick(len(self._memories_bytes))]),
+            table=Table(TABLE, rng=rng),
             ttl_seconds=self._ttls_seconds[self.choices.pick(len(self._ttls_seconds))],
             clock=self.clock,
-            rng=random.Random(name),
+            rng=rng,
         )
-        return Process(name, table)
+        return Process(name, storage)
 
     def start(self, name: str, process: Process, steps: Generator[Any, Any, Any]) -> Actor:
         """Let an actor take part."""
@@ -206,8 +212,8 @@ class Simulator:
             pass
 
     def run_alone(self, steps: Op[_T]) -> _T:
-        """Run one operation to its end in fair weather, with nobody else moving."""
-        weather, self.weather = self.weather, FAIR
+        """Run one operation to its end without faults, with nobody else moving."""
+        faults, self.faults = self.faults, FAIR
         try:
             outcomes: list[Any] | None = None
             while True:
@@ -217,7 +223,7 @@ class Simulator:
             result: _T = stop.value
             return result
         finally:
-            self.weather = weather
+            self.faults = faults
 
     def run_partly(self, steps: Op[Any], rounds: int, effects: Sequence[int]) -> int | None:
         """Run an operation for some rounds and for some effects of the next one, and let its process die there.
@@ -247,9 +253,9 @@ class Simulator:
             return False
         self.moves += 1
         self.now += 0.01
-        if self.choices.chance(self.weather.pause):
+        if self.choices.chance(self.faults.pause):
             self._pause(PAUSES_SECONDS[self.choices.pick(len(PAUSES_SECONDS))])
-        if self.weather.removal and self.choices.chance(self.weather.removal):
+        if self.faults.removal and self.choices.chance(self.faults.removal):
             self._remove_expired()
         awake = [actor for actor in living if actor.wakes_at <= self.now]
         if not awake:
@@ -262,7 +268,7 @@ class Simulator:
 
     def _move_one(self, awake: list[Actor]) -> None:
         """Let one of the actors move, or a request arrive whose sender has given it up."""
-        if self._last in awake and not self.choices.chance(1 - self.weather.patience):
+        if self._last in awake and not self.choices.chance(1 - self.faults.patience):
             chosen = awake.index(self._last)
         else:
             chosen = self.choices.pick(len(awake) + len(self.in_flight))
@@ -270,9 +276,9 @@ class Simulator:
             self._arrive(self.in_flight.pop(chosen - len(awake))[1])
             return
         actor = self._last = awake[chosen]
-        if self.choices.chance(self.weather.crash):
+        if self.choices.chance(self.faults.crash):
             self.kill(actor.process)
-        elif self.choices.chance(self.weather.still):
+        elif self.choices.chance(self.faults.still):
             seconds = STILLS_SECONDS[self.choices.pick(len(STILLS_SECONDS))]
             self.log.append(f"{actor.name} stands still for {seconds:.0f} s")
             actor.wakes_at = self.now + seconds
@@ -364,19 +370,19 @@ class Simulator:
     def _send(self, call: Call) -> _Request:
         """Put a request on its way and decide its fate."""
         request = _Request(call, self.model.sequence, _effects(call))
-        weather = self.weather
-        if self.choices.chance(weather.lost_request):
+        faults = self.faults
+        if self.choices.chance(faults.lost_request):
             request.failure, request.effects = _connection_error(self.choices), []
-        elif self.choices.chance(weather.lost_answer):
+        elif self.choices.chance(faults.lost_answer):
             request.failure = _connection_error(self.choices)
             lost = self.choices.subset(len(request.effects)) if len(request.effects) > 1 else []
             request.effects = [call for position, call in enumerate(request.effects) if position not in lost]
-        elif call.method not in _READS and self.choices.chance(weather.late):
+        elif call.method not in _READS and self.choices.chance(faults.late):
             request.failure = _connection_error(self.choices)
             self._give_up(request)
-        elif call.method not in _READS and self.choices.chance(weather.repeated):
+        elif call.method not in _READS and self.choices.chance(faults.repeated):
             request.effects = request.effects * 2
-        elif call.method == "batch_write_item" and self.choices.chance(weather.unprocessed):
+        elif call.method == "batch_write_item" and self.choices.chance(faults.unprocessed):
             left = self.choices.subset(len(request.effects))
             request.unprocessed = [call.params["RequestItems"][TABLE][position] for position in left]
             request.effects = [call for position, call in enumerate(request.effects) if position not in left]
@@ -409,7 +415,7 @@ class Simulator:
         self.nobody_waits(call)
 
     def _answer(self, call: Call, began_at: int | None) -> Any:
-        torn = call.method in _READS and self.choices.chance(self.weather.torn)
+        torn = call.method in _READS and self.choices.chance(self.faults.torn)
         try:
             return self.model.handle(call.method, call.params, began_at if torn else None)
         except ClientError as error:
@@ -422,7 +428,7 @@ class Simulator:
         return self._answer(step, None)
 
     def _missed(self, _key: object, written: int) -> int:
-        if written and self.choices.chance(self.weather.stale):
+        if written and self.choices.chance(self.faults.stale):
             return 1 + self.choices.pick(min(written, 2))
         return 0
 
@@ -431,7 +437,7 @@ class Simulator:
 
     def _unprocessed(self, method: str, count: int) -> Sequence[int]:
         """Leave keys of a batch of reads; those of a batch of writes are left by `_send`."""
-        if method == "batch_get_item" and self.choices.chance(self.weather.unprocessed):
+        if method == "batch_get_item" and self.choices.chance(self.faults.unprocessed):
             return self.choices.subset(count)
         return ()
 

@@ -9,7 +9,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import CHECKPOINTS, SEGMENTS, is_head, segment_id_of
 from langgraph.checkpoint.dynamodb._format.segments import is_index
-from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices
 from tests.simulation.world import World
@@ -34,7 +34,9 @@ def test_the_small_sizes_make_large_states() -> None:
     world = World(Choices())
     prepare(world)
     items = world.simulator.model.items()
-    heads = [Group(item) for item in items if item["SK"]["S"].startswith(CHECKPOINTS) and is_head(item)]
+    heads = [
+        StoredCheckpoint(item) for item in items if item["SK"]["S"].startswith(CHECKPOINTS) and is_head(item)
+    ]
     named = [each for head in heads for each in head.ids()]
     assert len(named) > len(set(named))
     assert any(is_index(segment_id_of(item)) for item in items if item["SK"]["S"].startswith(SEGMENTS))

@@ -18,7 +18,7 @@ from tests.simulation.mutants import (
 )
 from tests.simulation.scenarios import race
 from tests.simulation.schedule import Choices, every_schedule
-from tests.simulation.simulator import Weather
+from tests.simulation.simulator import Faults
 from tests.simulation.test_crash_points import cut_short
 
 Runs = Callable[[], Iterator[int]]
@@ -43,7 +43,7 @@ def _races(*names: str) -> Iterator[int]:
 def _random_races(*names: str) -> Iterator[int]:
     """Let calls interrupt each other as the seeds say, rarely."""
     for seed in range(RANDOM_RUNS_MAX):
-        race(Choices(seed=seed), names, Weather(patience=0.9))
+        race(Choices(seed=seed), names, Faults(patience=0.9))
         yield seed
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.scenarios import CALLS, race
 from tests.simulation.schedule import Choices, every_schedule
-from tests.simulation.simulator import Weather
+from tests.simulation.simulator import Faults
 
 SWITCHES_MAX = int(os.environ.get("LANGGRAPH_DYNAMODB_SWITCHES", "1"))
 SCHEDULES_MAX = 200_000
@@ -28,7 +28,7 @@ every_pair = pytest.mark.parametrize("pair", PAIRS, ids=" and ".join)
 def test_two_calls_may_run_at_the_same_time(pair: tuple[str, str]) -> None:
     """Run a few schedules, drawn from fixed seeds, in which a call may be interrupted within a round and often."""
     for seed in range(FEW_SCHEDULES):
-        race(Choices(seed=seed), pair, Weather(patience=PATIENCE))
+        race(Choices(seed=seed), pair, Faults(patience=PATIENCE))
 
 
 @pytest.mark.search

@@ -1,4 +1,4 @@
-"""Two to eight actors in random weather: from a fixed seed, and from a fresh one that is printed."""
+"""Two to eight actors under random faults: from a fixed seed, and from a fresh one that is printed."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Operation = Callable[[World, Process, Any], Any]
 
 def _next_put(world: World) -> Any:
     parent = max(
-        (put for put in world.ledger.puts.values() if put.place == ("one", "")),
+        (put for put in world.history.puts.values() if put.place == ("one", "")),
         key=lambda put: put.checkpoint_id,
     )
     return world.next_put("one", "", parent, "again", renew=True)
@@ -27,7 +27,7 @@ def _next_put(world: World) -> Any:
 OPERATIONS: Mapping[str, tuple[Callable[[World], Any], Operation]] = {
     "put": (_next_put, lambda world, process, record: world.put(process, record)),
     "put_writes": (
-        lambda world: world.next_writes(world.ledger.puts["one", "inner", "0005"], "another task"),
+        lambda world: world.next_writes(world.history.puts["one", "inner", "0005"], "another task"),
         lambda world, process, record: world.put_writes(process, record),
     ),
     "put_with_writes": (

@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import Weather
+from tests.simulation.simulator import Faults
 from tests.simulation.world import World
 
 
@@ -15,7 +15,7 @@ from tests.simulation.world import World
 def test_a_call_succeeds_when_each_of_its_requests_is_carried_out_twice(name: str, warm: bool) -> None:
     world = World(Choices())
     process = prepare(world)
-    world.simulator.weather = Weather(repeated=1.0)
+    world.simulator.faults = Faults(repeated=1.0)
     (actor,) = world.together([lambda process: CALLS[name](world, process)], process if warm else None)
     assert actor.failure is None
     world.check_end()

@@ -1,4 +1,4 @@
-"""Runners that take a thread's lock in bad weather, with clocks that differ as far as they may: never two at once."""
+"""Runners that take a thread's lock under faults, with clocks that differ as far as they may: never two at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
-from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on, keep, let_go, take
+from langgraph.checkpoint.dynamodb._operations.thread_lock import acquire, hold_on, release, renew
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.protocol import Change
-from tests.simulation.ledger import Violation
-from tests.simulation.random_runs import PATIENCE, WEATHERS
+from tests.simulation.history import Violation
+from tests.simulation.random_runs import FAULTS, PATIENCE
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
 from tests.simulation.world import NETWORK_ERRORS, Flow
@@ -42,10 +43,8 @@ class Locks:
 
     def __init__(self, choices: Choices) -> None:
         """Start with a table without the thread."""
-        weather = replace(
-            WEATHERS[choices.pick(len(WEATHERS))], patience=PATIENCE[choices.pick(len(PATIENCE))]
-        )
-        self.simulator = Simulator(choices, weather, ttls_seconds=(None, 3000))
+        faults = replace(FAULTS[choices.pick(len(FAULTS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
+        self.simulator = Simulator(choices, faults, ttls_seconds=(None, 3000))
         self.holders: dict[str, float] = {}
         self.times_held = 0
 
@@ -53,25 +52,25 @@ class Locks:
         """Start a runner, whose clock may be ahead or behind."""
         skew = (self.simulator.choices.pick(3) - 1) * LOCK_SKEW_SECONDS / 2
         process = self.simulator.process()
-        table = replace(process.table, clock=lambda: self.simulator.now + skew)
-        self.simulator.start(name, process, self._runs(name, table, skew))
+        storage = replace(process.storage, clock=lambda: self.simulator.now + skew)
+        self.simulator.start(name, process, self._runs(name, storage, skew))
 
-    def _runs(self, name: str, table: Table, skew: float) -> Flow:
+    def _runs(self, name: str, storage: LocalStorage, skew: float) -> Flow:
         """Take the lock a few times, renew it, and let it go or forget to."""
         choices = self.simulator.choices
         for _ in range(ROUNDS):
-            hold = hold_on(table, THREAD, TTL_SECONDS, WAIT_SECONDS)
+            hold = hold_on(storage, THREAD, TTL_SECONDS, WAIT_SECONDS)
             with suppress(CheckpointerError, *NETWORK_ERRORS):
-                self._believe(name, (yield from take(table, hold, WAIT_SECONDS)) - skew)
+                self._believe(name, (yield from acquire(storage, hold, WAIT_SECONDS)) - skew)
                 for _ in range(choices.pick(4)):
                     seconds = WORK_SECONDS[choices.pick(len(WORK_SECONDS))]
-                    yield from table.send("get_item", Key=hold.key, delay_seconds=seconds)
+                    yield from storage.table.send("get_item", Key=hold.key, delay_seconds=seconds)
                     # One that fails is made again, as in the background.
                     with suppress(*NETWORK_ERRORS):
-                        self._believe(name, (yield from keep(table, hold)) - skew)
+                        self._believe(name, (yield from renew(storage, hold)) - skew)
                 if choices.pick(4):
                     self.holders.pop(name, None)
-                    yield from let_go(table, hold)
+                    yield from release(storage, hold)
             self.holders.pop(name, None)
 
     def _believe(self, name: str, until: float) -> None:
@@ -90,11 +89,11 @@ class Locks:
     def deleter(self, name: str) -> None:
         """Delete the thread, which has nothing but its lock."""
         process = self.simulator.process()
-        self.simulator.start(name, process, self._deletion(process.table))
+        self.simulator.start(name, process, self._deletion(process.storage))
 
-    def _deletion(self, table: Table) -> Flow:
+    def _deletion(self, storage: LocalStorage) -> Flow:
         with suppress(CheckpointerError, *NETWORK_ERRORS):
-            yield from delete_thread(table, THREAD)
+            yield from delete_thread(storage, THREAD)
 
 
 def random_locks(choices: Choices) -> Locks:

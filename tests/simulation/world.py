@@ -27,28 +27,28 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
-from tests.simulation.ledger import (
+from tests.simulation.history import (
     DELTA,
     RESUME,
     START,
     Answer,
     Copy,
     Deletion,
-    Ledger,
+    History,
     Put,
     Record,
     Violation,
     Writes,
 )
-from tests.simulation.savers import CODEC, TableSaver
+from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import (
     FAIR,
     MEMORY_BYTES,
     Actor,
+    Faults,
     Process,
     Simulator,
-    Weather,
     keys_of,
 )
 
@@ -85,11 +85,11 @@ MakeSaver = Callable[[Simulator, Process], TableSaver]
 
 def use_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scale the saver's sizes down, so that small states have segments, index segments and tails."""
-    # Rooms above the saver have none of their own, and modules that are made to be run.
+    # Packages above the saver have none of their own, and modules that are made to be run.
     for module in (
         module
-        for room in (_format, _operations)
-        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
+        for package in (_format, _operations)
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     ):
         loaded = importlib.import_module(module.name)
         for name in SMALL_LIMITS.keys() & vars(loaded).keys():
@@ -112,12 +112,12 @@ def config(thread: str, namespace: str, checkpoint_id: str | None = None) -> Run
 
 
 class World:
-    """One simulated run: the simulator, and the ledger of what the actors were told."""
+    """One simulated run: the simulator, and the history of what the actors were told."""
 
     def __init__(
         self,
         choices: Choices,
-        weather: Weather = FAIR,
+        faults: Faults = FAIR,
         *,
         switches_max: int | None = None,
         ttls_seconds: Sequence[int | None] = (None,),
@@ -129,7 +129,7 @@ class World:
 
         Args:
             choices: What decides.
-            weather: How likely each kind of bad luck is.
+            faults: How likely each kind of bad luck is.
             switches_max: See `Simulator`.
             ttls_seconds: The savers' option: each process has one of these.
             memories_bytes: How much processes remember: each has one of these.
@@ -140,12 +140,12 @@ class World:
         self._savers: dict[str, TableSaver] = {}
         self.simulator = Simulator(
             choices,
-            weather,
+            faults,
             switches_max=switches_max,
             ttls_seconds=ttls_seconds,
             memories_bytes=memories_bytes,
         )
-        self.ledger = Ledger(index_lags=weather.stale > 0, now=self.simulator.clock)
+        self.history = History(index_lags=faults.stale > 0, now=self.simulator.clock)
         self.simulator.nobody_waits = self._note_unwatched
         self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
@@ -172,8 +172,8 @@ class World:
         """Go on with a conversation from where it stands: put checkpoints, and writes of one task each."""
         began = self.simulator.moment
         latest = yield from self.saver(process).get_tuple(config(thread, namespace))
-        self.ledger.check_latest((thread, namespace), latest, began)
-        parent = None if latest is None else self.ledger.puts[thread, namespace, latest.checkpoint["id"]]
+        self.history.check_latest((thread, namespace), latest, began)
+        parent = None if latest is None else self.history.puts[thread, namespace, latest.checkpoint["id"]]
         renew = parent is None or parent.run_id != run_id
         pending = latest.pending_writes or [] if latest else []
         applied = {channel: value for _, channel, value in pending if channel == "b"}
@@ -200,13 +200,15 @@ class World:
         length: int = 2,
     ) -> Flow:
         """Go on from a checkpoint some way back, whatever became of it."""
-        puts = sorted((put_ for put_ in self.ledger.puts.values() if put_.place == place), key=_checkpoint_id)
+        puts = sorted(
+            (put_ for put_ in self.history.puts.values() if put_.place == place), key=_checkpoint_id
+        )
         parent = puts[-1 - back % len(puts)] if puts else None
         yield from self.go_on(process, place, parent, length, run_id=run_id, tries=tries)
 
     def clone(self, process: Process, place: tuple[str, str], *, run_id: str = "run", tries: int = 1) -> Flow:
         """Run from a checkpoint, which changes what was read of it, and copy its child to a sibling of that."""
-        children = [each for each in self.ledger.puts.values() if each.place == place and each.parent_id]
+        children = [each for each in self.history.puts.values() if each.place == place and each.parent_id]
         if not children or self._delta:
             return
         child = max(children, key=_checkpoint_id)
@@ -224,7 +226,7 @@ class World:
             ended=None,
             acknowledged=False,
         )
-        self.ledger.puts[(*place, checkpoint_id)] = record
+        self.history.puts[(*place, checkpoint_id)] = record
         yield from self.repeated(record, partial(self.put, process, record), tries)
 
     def go_on(
@@ -287,7 +289,7 @@ class World:
             run_id=run_id,
             delta=self._delta,
         )
-        self.ledger.puts[thread, namespace, checkpoint_id] = record
+        self.history.puts[thread, namespace, checkpoint_id] = record
         return record
 
     def next_writes(self, record: Put, task_id: str = "task") -> Writes:
@@ -310,15 +312,15 @@ class World:
             task_path="~" + task_id,
             writes=values,
         )
-        self.ledger.writes[record.thread, record.namespace, record.checkpoint_id, task_id] = writes
+        self.history.writes[record.thread, record.namespace, record.checkpoint_id, task_id] = writes
         return writes
 
     def flush(self, process: Process, place: tuple[str, str], *, run_id: str = "run", tries: int = 1) -> Flow:
         """Put the newest checkpoint of some that were kept back, with its writes and those of one that never came."""
         began = self.simulator.moment
         latest = yield from self.saver(process).get_tuple(config(*place))
-        self.ledger.check_latest(place, latest, began)
-        parent = None if latest is None else self.ledger.puts[(*place, latest.checkpoint["id"])]
+        self.history.check_latest(place, latest, began)
+        parent = None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
         _use_up(latest)
         record = self.next_put(*place, parent, run_id)
         writes = self.next_writes(record)
@@ -330,7 +332,7 @@ class World:
 
     def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
         """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""
-        record = self.ledger.puts[writes.thread, writes.namespace, writes.checkpoint_id]
+        record = self.history.puts[writes.thread, writes.namespace, writes.checkpoint_id]
         self._note_ttl(process, record.thread)
         held = [
             (config(*record.place, each), writes.writes, writes.task_id, writes.task_path)
@@ -349,7 +351,7 @@ class World:
 
     def _note_ttl(self, process: Process, thread: str) -> None:
         """Note the option of a saver that may give the thread its ttl."""
-        self.ledger.ttls.setdefault(thread, set()).add(process.table.ttl_seconds)
+        self.history.ttls.setdefault(thread, set()).add(process.storage.ttl_seconds)
 
     def _put_arguments(self, record: Put) -> tuple[RunnableConfig, Any, Any, ChannelVersions]:
         length = len(record.values["log"])
@@ -384,12 +386,12 @@ class World:
         """Answer the newest checkpoint's task, and change the answer: special writes, which replace each other."""
         began = self.simulator.moment
         latest = yield from self.saver(process).get_tuple(config(*place))
-        self.ledger.check_latest(place, latest, began)
+        self.history.check_latest(place, latest, began)
         key = (*place, latest.checkpoint["id"] if latest else "", "task")
         for number in range(times):
-            if key not in self.ledger.writes:
+            if key not in self.history.writes:
                 return
-            answers = self.ledger.answers.setdefault(key, [])
+            answers = self.history.answers.setdefault(key, [])
             record = Answer(value=text(key, len(answers)) * (1 if number else 4))
             answers.append(record)
             yield from self.repeated(record, partial(self._answer, process, key, record), tries)
@@ -404,10 +406,10 @@ class World:
         for _ in range(times):
             began = self.simulator.moment
             latest = yield from self.saver(process).get_tuple(config(*place))
-            self.ledger.check_latest(place, latest, began)
+            self.history.check_latest(place, latest, began)
             if latest is None:
                 return
-            run_id = self.ledger.puts[(*place, latest.checkpoint["id"])].run_id
+            run_id = self.history.puts[(*place, latest.checkpoint["id"])].run_id
             yield from self.delete_for_runs(process, run_id, tries)
 
     def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
@@ -430,16 +432,16 @@ class World:
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[]))
 
         def attempt() -> Op[None]:
-            found = yield from verify_thread(process.table, CODEC, thread)
+            found = yield from verify_thread(process.storage, thread)
             _check_sound(found)
-            yield from repair_thread(process.table, found)
+            yield from repair_thread(process.storage, found)
 
         yield from self.repeated(record, attempt, tries)
 
     def copy_thread(self, process: Process, source: str, target: str) -> Flow:
         """Copy a thread."""
         self._note_ttl(process, target)
-        record = self.ledger.copies.setdefault(target, Copy(source=source, target=target))
+        record = self.history.copies.setdefault(target, Copy(source=source, target=target))
         yield from self.repeated(record, lambda: self.saver(process).copy_thread(source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
@@ -447,7 +449,7 @@ class World:
         for _ in range(times):
             began = self.simulator.moment
             latest = yield from self.saver(process).get_tuple(config(thread, namespace))
-            self.ledger.check_latest((thread, namespace), latest, began)
+            self.history.check_latest((thread, namespace), latest, began)
             yield from self.read_everything(process, thread)
 
     def read_everything(self, process: Process, thread: str) -> Flow:
@@ -455,15 +457,15 @@ class World:
         began = self.simulator.moment
         all_namespaces: RunnableConfig = {"configurable": {"thread_id": thread}}
         listed = yield from collected(self.saver(process).list(all_namespaces))
-        self.ledger.check_list(thread, listed, began)
+        self.history.check_list(thread, listed, began)
         found = {(each.config["configurable"]["checkpoint_ns"], each.checkpoint["id"]) for each in listed}
-        for position, record in enumerate(self.ledger.puts_in(thread), self.simulator.moves):
+        for position, record in enumerate(self.history.puts_in(thread), self.simulator.moves):
             if (record.namespace, record.checkpoint_id) in found and position % READ_EVERY:
                 continue
             began = self.simulator.moment
             at = config(thread, record.namespace, record.checkpoint_id)
             seen = yield from self.saver(process).get_tuple(at)
-            self.ledger.check_one(record, seen, began)
+            self.history.check_one(record, seen, began)
             if record.delta and DELTA not in record.values:
                 yield from self._rebuild(process, record)
 
@@ -474,9 +476,9 @@ class World:
         try:
             histories = yield from self.saver(process).history(at, [DELTA])
         except CheckpointNotFoundError as error:
-            self.ledger.check_history(record, error, began)
+            self.history.check_history(record, error, began)
         else:
-            self.ledger.check_history(record, histories[DELTA], began)
+            self.history.check_history(record, histories[DELTA], began)
 
     def seen(self) -> list[Any]:
         """Return what a new process lists of both threads, checkpoints and writes."""
@@ -499,7 +501,8 @@ class World:
                     return
         finally:
             # Of one whose process dies, something may still be under way; or of one that was given up and made again.
-            record.clean = record.clean and record.acknowledged and self._left_behind() == left_behind
+            record.goes_on = self._left_behind() != left_behind
+            record.clean = record.clean and record.acknowledged and not record.goes_on
             record.ended = self.simulator.moment
 
     def _left_behind(self) -> int:
@@ -521,7 +524,7 @@ class World:
 
     def _check_busy(self, record: Record, error: Exception) -> None:
         """Let a deletion be kept out by another one only, or by its own attempt that failed, or stood still."""
-        others = [each for each in self.ledger.deletions if each is not record and each.began is not None]
+        others = [each for each in self.history.deletions if each is not record and each.began is not None]
         if (
             isinstance(record, Deletion)
             and record.clean
@@ -532,13 +535,13 @@ class World:
             raise Violation("a deletion locked itself out") from error
 
     def _deletion(self, record: Deletion) -> Deletion:
-        self.ledger.deletions.append(record)
+        self.history.deletions.append(record)
         return record
 
     # Running.
 
     def alone(self, flow: Generator[Any, Any, _T]) -> _T:
-        """Run one flow to its end in fair weather."""
+        """Run one flow to its end without faults."""
         self.simulator.moves += 1
         try:
             result = self.simulator.run_alone(flow)
@@ -567,7 +570,7 @@ class World:
         return actors
 
     def check_failures(self) -> None:
-        """Let an actor fail only for what the weather did to it."""
+        """Let an actor fail only for what the faults did to it."""
         for actor in self.simulator.actors:
             error = actor.failure
             if error is None:
@@ -617,18 +620,18 @@ class World:
         """Look at everything with a new process, when nothing is under way any more."""
         self.simulator.settle()
         self.simulator.actors.clear()
-        threads = [*dict.fromkeys(put_.thread for put_ in self.ledger.puts.values()), *self.ledger.copies]
-        places = list(dict.fromkeys(put_.place for put_ in self.ledger.puts.values()))
+        threads = [*dict.fromkeys(put_.thread for put_ in self.history.puts.values()), *self.history.copies]
+        places = list(dict.fromkeys(put_.place for put_ in self.history.puts.values()))
         process = self.simulator.process()
         for thread, namespace in places:
             self.alone(self.conversation(process, thread, 0, namespace=namespace))
         for thread in threads:
             self.alone(self.read_everything(process, thread))
-            _check_sound(self.alone(verify_thread(process.table, CODEC, thread)))
+            _check_sound(self.alone(verify_thread(process.storage, thread)))
 
     def check_parts(self) -> None:
         """Let a conversation go on from what it left: a further put and its writes are whole."""
-        places = list(dict.fromkeys(put_.place for put_ in self.ledger.puts.values()))
+        places = list(dict.fromkeys(put_.place for put_ in self.history.puts.values()))
         for thread, namespace in places:
             process = self.simulator.process()
             self.alone(self.conversation(process, thread, 2, namespace=namespace))

@@ -1,7 +1,7 @@
 """DynamoDB in memory: one table with the semantics the saver relies on, and nothing left to chance.
 
 The model answers the requests of a boto3 client, parameter for parameter, one at a time. It never fails, delays or
-lags of its own accord: a test that wants bad weather hands it `Faults`, whose hooks decide how old an eventual read
+lags of its own accord: a test that wants faults hands it `Faults`, whose hooks decide how old an eventual read
 is, how far the index lags, and what a batch leaves unprocessed. A batch is not atomic, so a test that wants only some
 of its effects names the others in `Faults.unprocessed` and throws the answer away.
 
@@ -44,7 +44,7 @@ class DynamoDBModel:
     def __init__(
         self, table_schema: Schema, clock: Callable[[], float], *, ttl_attribute: str = "expires_at"
     ) -> None:
-        """Create the table, empty and in fair weather."""
+        """Create the table, empty and without faults."""
         self.check_parameters = True
         """Whether to refuse what boto3 would; a test of very many requests by code that is tested with it may not."""
         self._schema = table_schema

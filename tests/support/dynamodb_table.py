@@ -118,7 +118,7 @@ class Table:
     """The items of one table, described by the keyword arguments of `create_table`."""
 
     def __init__(self, schema: Schema) -> None:
-        """Create the table, empty and in fair weather."""
+        """Create the table, empty and without faults."""
         self.name: str = schema["TableName"]
         self.faults = Faults()
         self.sequence = 0

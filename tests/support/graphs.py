@@ -181,7 +181,7 @@ def _extend(state: list[str], writes: Sequence[list[str]]) -> list[str]:
     return [*state, *(entry for write in writes for entry in write)]
 
 
-class Journal(TypedDict, total=False):
+class AccessLog(TypedDict, total=False):
     """A log in a delta channel: its writes are stored, and the whole of it every third time."""
 
     log: Annotated[list[str], DeltaChannel(_extend, snapshot_frequency=3)]
@@ -191,15 +191,15 @@ class Journal(TypedDict, total=False):
 def journal(saver: Saver) -> Graph:
     """Build a loop on a delta channel that asks a person every other round, and ends after five."""
 
-    def write(state: Journal) -> dict[str, Any]:
+    def write(state: AccessLog) -> dict[str, Any]:
         rounds = state.get("rounds", 0) + 1
         return {"log": [f"round {rounds}", "x" * 400], "rounds": rounds}
 
-    def ask(state: Journal) -> dict[str, Any]:
+    def ask(state: AccessLog) -> dict[str, Any]:
         answer = interrupt("go on?") if state["rounds"] % 2 else "without asking"
         return {"log": [f"after {len(state['log'])}: {answer}"]}
 
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Journal)
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(AccessLog)
     graph.add_node("write", write)
     graph.add_node("ask", ask)
     graph.add_node("next", lambda state: Command(goto=END if state["rounds"] % 5 == 0 else "write"))

@@ -15,7 +15,7 @@ from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.answers import Answers
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

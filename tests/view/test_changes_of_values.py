@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.looking import LookingSerializer, Stored
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb.view import changes
 from langgraph.checkpoint.dynamodb.view.changes import Difference, differences
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
@@ -118,7 +118,7 @@ def test_lists_of_very_many_parts_are_gone_and_added(monkeypatch: Any) -> None:
 
 def test_long_texts_are_shown_from_where_they_begin_to_differ() -> None:
     same = "x" * TEXT_MAX * 2
-    change = changes._change(Difference("changed", (), (), same + "before", same + "after"), Shower())
+    change = changes._change(Difference("changed", (), (), same + "before", same + "after"), Shower())  # noqa: SLF001
     assert change["before"] is not None
     assert change["after"] is not None
     assert (change["before"]["text"][-6:], change["after"]["text"][-5:]) == ("before", "after")

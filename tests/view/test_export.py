@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb.view import STATIC
 from langgraph.checkpoint.dynamodb.view.bundle import BundleError, bundled, modules
 from langgraph.checkpoint.dynamodb.view.export import Exporter, address
 from langgraph.checkpoint.dynamodb.view.masks import Masks, parse_rule
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 from tests.view.conftest import Asked

@@ -11,11 +11,11 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, item_bytes
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.view import kept
+from langgraph.checkpoint.dynamodb.view import caches
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.export import Exporter
 from langgraph.checkpoint.dynamodb.view.masks import Masks
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table
 from tests.infra.test_policies import POLICIES
@@ -116,10 +116,10 @@ def test_few_segments_are_read_by_their_keys(metered: Metered, saver: DynamoDBSa
 def test_what_there_is_no_room_for_is_read_again(
     metered: Metered, saver: DynamoDBSaver, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "_SEGMENT_BYTES_MAX", 1000)
-    monkeypatch.setattr(kept, "_VALUE_BYTES_MAX", 1000)
-    small = kept.Kept()
-    record = metered.asked.answers._session
+    monkeypatch.setattr(caches, "_SEGMENT_BYTES_MAX", 1000)
+    monkeypatch.setattr(caches, "_VALUE_BYTES_MAX", 1000)
+    small = caches.Caches()
+    record = metered.asked.answers._session  # noqa: SLF001
     monkeypatch.setattr(record, "_kept", small)
     talk = Conversation(saver, thread)
     talk.put(log=noise(50_000, 1), other=noise(50_000, 2))

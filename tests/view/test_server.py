@@ -23,8 +23,8 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.view import STATIC, server
 from langgraph.checkpoint.dynamodb.view.answers import Answers
-from langgraph.checkpoint.dynamodb.view.record import Session
 from langgraph.checkpoint.dynamodb.view.server import PageServer, make_app
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support.checkpoints import store, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -331,4 +331,4 @@ def test_only_so_many_threads_are_kept(saver: DynamoDBSaver) -> None:
     for number in range(20):
         with session.opened(f"thread {number}"):
             pass
-    assert list(session._records) == [f"thread {number}" for number in range(12, 20)]
+    assert list(session._records) == [f"thread {number}" for number in range(12, 20)]  # noqa: SLF001

@@ -14,7 +14,7 @@ from langgraph.types import Command
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view.answers import Answers
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 from tests.view.conftest import Asked

@@ -67,7 +67,7 @@ globals()["server:checkpointer"] = _checkpointer_of_agent_server
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Load the saver, or the room `config`."""
+        """Load the saver, or the package `config`."""
         if name in _LATER:
             return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
         msg = f"module {__name__!r} has no attribute {name!r}"

@@ -1,16 +1,16 @@
 """The exceptions that the saver raises itself.
 
-Each message names the thing that is wrong and what mends it. What may pass by itself is tried again for
-`retry_seconds`: throttling, failures on AWS's side, and endpoints without an answer. If it does not, it passes through
-as botocore raises it, with a note that says what to do (from Python 3.11 on), as the log has said before. Whatever
-reads the table may raise `CheckpointCorruptionError`, `CheckpointFormatError` or `CheckpointerConfigurationError`.
+Each message names what is wrong and what to do about it. Transient errors (throttling, failures on AWS's side,
+endpoints that do not respond) are retried for `retry_seconds`. If they do not pass, botocore's exception is raised,
+with a note that says what to do (from Python 3.11 on), as the log has said before. Every method that reads the table
+may raise `CheckpointCorruptionError`, `CheckpointFormatError` or `CheckpointerConfigurationError`.
 """
 
 from __future__ import annotations
 
 
 class CheckpointerError(Exception):
-    """Base class of every error that this package raises; itself, DynamoDB left a batch unprocessed for 60 seconds."""
+    """The base class of this package's errors. Raised itself if DynamoDB left a batch unprocessed for 60 seconds."""
 
 
 class CheckpointerInputError(CheckpointerError, ValueError):
@@ -18,7 +18,7 @@ class CheckpointerInputError(CheckpointerError, ValueError):
 
 
 class CheckpointerConfigurationError(CheckpointerError):
-    """The table, the credentials, their rights, the region, the cipher or the serializer is not what is needed."""
+    """The table, the credentials, their rights, the region, the cipher or the serializer does not fit."""
 
 
 class CheckpointSerializationError(CheckpointerError, TypeError):
@@ -38,8 +38,8 @@ class CheckpointFormatError(CheckpointerError):
 
 
 class ThreadBusyError(CheckpointerError):
-    """Another deletion or another runner has the thread, or calls for one thread, checkpoint or task interfered."""
+    """Another deletion or runner holds the thread, or calls for the same thread, checkpoint or task interfered."""
 
 
 class ThreadLockLostError(CheckpointerError):
-    """A thread's lock was not kept in time, so that another runner may have gone on with the thread."""
+    """A thread's lock was not renewed in time, so another runner may have continued the thread."""

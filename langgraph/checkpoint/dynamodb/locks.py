@@ -1,7 +1,8 @@
-"""The locks that `DynamoDBSaver.thread_lock` and `athread_lock` give: held in the background while their block runs.
+"""The locks that `DynamoDBSaver.thread_lock` and `athread_lock` return, renewed in the background while a block runs.
 
-They own when a hold is renewed and what its loss does to the block. What a hold is, is the operation's to say. Each
-block has a hold of its own, which belongs to the process that took it: a forked child neither has nor touches it.
+This module decides when a hold is renewed, and what its loss means for the block. `_operations.thread_lock` defines
+what a hold is. Each block has its own hold, which belongs to the process that acquired it: a forked child neither has
+nor changes it.
 """
 
 from __future__ import annotations
@@ -17,61 +18,61 @@ from typing import Any
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, another, keep, let_go, take
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, another, release, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 
 logger = logging.getLogger(__name__)
 
-# A hold is renewed when so much of its ttl has passed: a renewal may fail and be made again before the end.
+# A hold is renewed after this part of its ttl, so that a renewal can fail and be repeated before the hold ends.
 _RENEWED_AFTER = 1 / 3
 
 
 class _Lock:
-    """What both locks know of their hold."""
+    """The state of a lock and its hold, for blocking and async locks."""
 
-    def __init__(self, table: Table, hold: Hold, wait_seconds: float) -> None:
-        self._table = table
+    def __init__(self, storage: LocalStorage, hold: Hold, wait_seconds: float) -> None:
+        self._storage = storage
         self._hold = hold
         self._wait_seconds = wait_seconds
         self._held_until = 0.0
         self._lost: ThreadLockLostError | None = None
         self._process = os.getpid()
-        # Locked from before a block until after it.
+        # Locked while a block uses this lock, from before it acquires its hold until after it releases it.
         self._in_use = threading.Lock()
 
     @property
     def held(self) -> bool:
-        """Whether the thread is held as far as this process knows, without asking."""
-        return self._is_ours and self._lost is None and self._table.clock() < self._held_until
+        """Whether the thread is held as far as this process knows, without a request."""
+        return self._is_ours and self._lost is None and self._storage.clock() < self._held_until
 
     @contextmanager
     def _beginning(self) -> Iterator[Op[float]]:
-        """Give what takes a hold for one block; without the hold there is no block."""
+        """Yield the operation that acquires a hold for one block. If it fails, the lock is free for another block."""
         if not self._in_use.acquire(blocking=False):
             msg = (
                 f"this lock of thread {self._hold.root.thread_id!r} is in a block that has not ended; for another block"
                 " take another lock"
             )
             raise CheckpointerInputError(msg)
-        self._hold, self._lost, self._process = another(self._table, self._hold), None, os.getpid()
+        self._hold, self._lost, self._process = another(self._storage, self._hold), None, os.getpid()
         try:
-            yield take(self._table, self._hold, self._wait_seconds)
+            yield acquire(self._storage, self._hold, self._wait_seconds)
         except BaseException:
             self._held_until = 0.0
             self._in_use.release()
             raise
 
     def _kept(self) -> Op[float]:
-        """What makes sure that the hold is still had, and renews it."""
+        """Return the operation that renews the hold and raises if it is lost."""
         if not self._is_ours:
             msg = (
                 f"thread {self._hold.root.thread_id!r} is held by the process that forked this one, {self._process},"
                 " and not by this one; take a lock here for what is done here"
             )
             raise ThreadLockLostError(msg)
-        return keep(self._table, self._hold)
+        return renew(self._storage, self._hold)
 
     @property
     def _is_ours(self) -> bool:
@@ -83,7 +84,7 @@ class _Lock:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Remember that the lock was lost: whoever handles the error may still leave the block without one."""
+        """Note that the lock was lost: the block may handle the error, and end without one."""
         try:
             yield
         except ThreadLockLostError as error:
@@ -92,7 +93,7 @@ class _Lock:
 
     @contextmanager
     def _trying(self) -> Iterator[None]:
-        """Let a renewal fail in the background: the next one may still be in time, and a loss is told at the end."""
+        """Log a failed renewal in the background. The next one may be in time, and the block's end raises a loss."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - as it says.
@@ -100,7 +101,7 @@ class _Lock:
 
     @contextmanager
     def _ending(self, block_error: BaseException | None) -> Iterator[None]:
-        """Let no failure to let go hide what the block came to: the lock runs out. But say that it was lost."""
+        """Raise if the lock was lost, unless the block failed itself. Log a failed release: the hold runs out."""
         try:
             yield
         except ThreadLockLostError as error:
@@ -108,7 +109,7 @@ class _Lock:
                 raise
             logger.warning("%s", error)
         except Exception as error:  # noqa: BLE001 - as it says.
-            message = "The lock of thread %r could not be let go, and runs out by itself: %s"
+            message = "The lock of thread %r could not be released. It expires by itself: %s"
             logger.warning(message, self._hold.root.thread_id, error)
         finally:
             self._held_until = 0.0
@@ -116,18 +117,20 @@ class _Lock:
 
 
 class ThreadLock(_Lock):
-    """One runner's lock on a thread: a context manager that renews it in a thread of its own while the block runs."""
+    """One runner's lock on a thread: a context manager that renews it in its own OS thread while the block runs."""
 
-    def __init__(self, run: Callable[[Op[Any]], Any], table: Table, hold: Hold, wait_seconds: float) -> None:
-        """Take what runs an operation."""
-        super().__init__(table, hold, wait_seconds)
+    def __init__(
+        self, run: Callable[[Op[Any]], Any], storage: LocalStorage, hold: Hold, wait_seconds: float
+    ) -> None:
+        """Take the function that runs an operation, and the hold to acquire."""
+        super().__init__(storage, hold, wait_seconds)
         self._run = run
 
     def __enter__(self) -> Self:
-        """Take the lock.
+        """Acquire the lock.
 
         Raises:
-            ThreadBusyError: It was not free in time.
+            ThreadBusyError: The lock was not free in time.
         """
         with self._beginning() as taking:
             self._held_until = self._run(taking)
@@ -136,16 +139,16 @@ class ThreadLock(_Lock):
             try:
                 self._keeper.start()
             except RuntimeError:
-                # The process may have no more threads.
-                self._run(let_go(self._table, self._hold))
+                # The process cannot start another OS thread.
+                self._run(release(self._storage, self._hold))
                 raise
         return self
 
     def check(self) -> None:
-        """Make sure, by a request that also renews it, that the lock is still held: before what must not be done twice.
+        """Make sure by a request that the lock is still held, and renew it. Call it before steps not to be done twice.
 
         Raises:
-            ThreadLockLostError: It is not.
+            ThreadLockLostError: The lock is not held any more.
         """
         with self._noticing():
             self._held_until = self._run(self._kept())
@@ -156,22 +159,22 @@ class ThreadLock(_Lock):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Let go of the lock.
+        """Release the lock.
 
         Raises:
-            ThreadLockLostError: It was lost while the block ran, and the block has ended without an error.
+            ThreadLockLostError: The lock was lost while the block ran, and the block has ended without an error.
         """
         try:
             if self._is_ours:
                 self._ended.set()
                 self._keeper.join()
         finally:
-            # Whoever is interrupted lets go too.
+            # Release the lock also if this call is interrupted.
             with self._ending(exc_value):
                 if not self.held:
-                    # It may be that nobody else wanted it.
+                    # The hold has run out, but perhaps nobody else has acquired it.
                     self.check()
-                self._run(let_go(self._table, self._hold))
+                self._run(release(self._storage, self._hold))
 
     def _renew(self) -> None:
         while self._lost is None and not self._ended.wait(self._renewal_seconds):
@@ -180,27 +183,27 @@ class ThreadLock(_Lock):
 
 
 class AsyncThreadLock(_Lock):
-    """One runner's lock on a thread: an async context manager that renews it in a task of its own while the block runs.
+    """One runner's lock on a thread: an async context manager that renews it in its own task while the block runs.
 
-    The block must leave the event loop free more often than every ttl, or the lock is lost.
+    The lock is lost if the block keeps the event loop busy for longer than the ttl.
     """
 
     def __init__(
         self,
         run: Callable[[Op[Any]], Coroutine[Any, Any, Any]],
-        table: Table,
+        storage: LocalStorage,
         hold: Hold,
         wait_seconds: float,
     ) -> None:
-        """Take what runs an operation."""
-        super().__init__(table, hold, wait_seconds)
+        """Take the function that runs an operation, and the hold to acquire."""
+        super().__init__(storage, hold, wait_seconds)
         self._run = run
 
     async def __aenter__(self) -> Self:
-        """Take the lock.
+        """Acquire the lock.
 
         Raises:
-            ThreadBusyError: It was not free in time.
+            ThreadBusyError: The lock was not free in time.
         """
         with self._beginning() as taking:
             self._held_until = await self._run(taking)
@@ -208,10 +211,10 @@ class AsyncThreadLock(_Lock):
         return self
 
     async def check(self) -> None:
-        """Make sure, by a request that also renews it, that the lock is still held: before what must not be done twice.
+        """Make sure by a request that the lock is still held, and renew it. Call it before steps not to be done twice.
 
         Raises:
-            ThreadLockLostError: It is not.
+            ThreadLockLostError: The lock is not held any more.
         """
         with self._noticing():
             self._held_until = await self._run(self._kept())
@@ -222,22 +225,22 @@ class AsyncThreadLock(_Lock):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Let go of the lock.
+        """Release the lock.
 
         Raises:
-            ThreadLockLostError: It was lost while the block ran, and the block has ended without an error.
+            ThreadLockLostError: The lock was lost while the block ran, and the block has ended without an error.
         """
         try:
             if self._is_ours:
                 self._keeper.cancel()
                 await asyncio.wait([self._keeper])
         finally:
-            # Whoever is cancelled lets go too.
+            # Release the lock also if this call is cancelled.
             with self._ending(exc_value):
                 if not self.held:
-                    # It may be that nobody else wanted it.
+                    # The hold has run out, but perhaps nobody else has acquired it.
                     await self.check()
-                await self._run(let_go(self._table, self._hold))
+                await self._run(release(self._storage, self._hold))
 
     async def _renew(self) -> None:
         while self._lost is None:

@@ -1,7 +1,7 @@
 """The protocol of a thread: the states of what is stored, the requests that change them, and what is committed.
 
-Pure: no request is made here, and no clock or random source is read. Operations send these changes, and ask these
-questions of what they have read; nobody else compares epochs.
+This module is pure: it makes no request, and reads no clock or random source. Operations send its changes, and ask its
+questions about the items that they have read. No other code compares epochs.
 
 What is stored. A thread has one *thread item*, and for each namespace a partition of *heads* (one for a checkpoint),
 *writes* (one for a task) and *segments*. Heads and writes name segments, which never change. A subgraph's namespace
@@ -54,12 +54,12 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTR
 
 
 class State(Enum):
-    """What a thread item is in, apart from claims."""
+    """The state of a thread item, apart from claims."""
 
     ABSENT = "absent"
-    """There is none, or it has expired."""
+    """There is no thread item, or it has expired."""
     PENDING = "pending"
-    """A deletion has given it an epoch that nobody builds on yet."""
+    """A deletion has given it an epoch that no put builds on yet."""
     ACTIVE = "active"
     """Checkpoints are committed under its epoch."""
 
@@ -77,11 +77,11 @@ class Thread:
     ttl_seconds: int | None
     expires_at: int | None
     has_ttl: bool
-    """Whether some put has decided on the ttl, if only that there is none. A deletion may have made the item."""
+    """Whether a put has decided on the ttl, if only that there is none. A deletion may have created the item."""
     is_copy: bool = False
     """Whether it is the copy of a thread that is swapped in for it. See `create_copy`."""
     is_whole: bool = False
-    """Whether that copy holds all that its original held, which may have been deleted since."""
+    """Whether that copy is complete. Its original may have been deleted since."""
 
     @classmethod
     def parse(cls, item: Item) -> Thread:
@@ -105,18 +105,18 @@ class Thread:
         )
 
     def commits(self, epoch: bytes | None) -> bool:
-        """Tell whether what carries an epoch is committed: no deletion can still remove its segments."""
+        """Tell whether a part that carries an epoch is committed: no deletion can still remove its segments."""
         return epoch == self.epoch or epoch in self.previous
 
     def confirms(self, epoch: bytes | None) -> bool:
-        """Tell whether what was stored under an epoch before this was read may be acknowledged, and built on.
+        """Tell whether a head or writes stored under an epoch, before this was read, may be acknowledged.
 
-        Not while the epoch is pending: the deletion that made it may remove the thread item.
+        They may not while the epoch is pending: the deletion that created it may remove the thread item.
         """
         return epoch == self.epoch and not self.is_pending
 
     def was_ended(self, token: bytes, epoch: bytes) -> bool:
-        """Tell whether the deletion with a claim has ended an epoch, and still has the claim."""
+        """Tell whether the deletion with a claim has ended an epoch, and still holds the claim."""
         return self.claim == token and epoch in self.previous
 
     def ended(self, new: bytes) -> Thread:
@@ -134,7 +134,7 @@ def is_committed(item: Item, name: str, thread: Thread | None) -> bool:
 
 
 def is_reusable(confirmed: bytes | None, epoch: bytes | None) -> bool:
-    """Tell whether what was confirmed under one epoch may be named by what is stored under another one."""
+    """Tell whether segments that were confirmed under one epoch may be named by an item stored under another one."""
     return epoch is not None and confirmed == epoch
 
 
@@ -145,7 +145,7 @@ def epoch_of(item: Item, name: str) -> bytes | None:
 
 
 class Change(NamedTuple):
-    """A conditional request: an update, or a deletion or a put where the expression is empty."""
+    """A conditional request: an update; or, if the expression is empty, a deletion or a put."""
 
     expression: str
     condition: str
@@ -184,11 +184,11 @@ def _seconds(value: float) -> dict[str, str]:
 
 
 def create_thread(epoch: bytes, ttl_seconds: int | None, expires_at: int | None, now: float) -> Change:
-    """ABSENT → ACTIVE, by the first put: its saver gives the thread its ttl.
+    """Create the thread item, by the first put, whose saver gives the thread its ttl: ABSENT → ACTIVE.
 
-    An item that has expired counts as absent. All that was committed under its epoch has expired before it, since each
+    An expired item is treated as absent. Everything that was committed under its epoch expired before it, since each
     `confirm` makes the item live longer than the head. A claim is left as it is, since the policy of agents that may
-    not delete refuses requests that name it. It ran out long ago, and with another epoch it ends nothing.
+    not delete refuses requests that name it. It ran out long ago, and with another epoch it can end nothing.
     """
     values = {"epoch": {"B": epoch}, "ttl": {"N": str(ttl_seconds or 0)}, "now": _seconds(now)}
     removed = "#pending, #previous"
@@ -202,7 +202,7 @@ def create_thread(epoch: bytes, ttl_seconds: int | None, expires_at: int | None,
 
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:
-    """ABSENT → PENDING, by a deletion of a thread without an item. The put that begins the epoch gives it a ttl."""
+    """Create the thread item, by a deletion: ABSENT → PENDING. The put that begins the epoch gives it a ttl."""
     return _change(
         "SET #epoch = :epoch, #pending = :true, #expiry = :expiry",
         "attribute_not_exists(#epoch)",
@@ -213,7 +213,7 @@ def create_pending_thread(epoch: bytes, now: float) -> Change:
 
 
 def begin_epoch(epoch: bytes, ttl_seconds: int | None) -> Change:
-    """PENDING → ACTIVE, by a put that is about to build on the epoch."""
+    """Begin a pending epoch, by a put that is about to build on it: PENDING → ACTIVE."""
     return _change(
         "SET #ttl = if_not_exists(#ttl, :ttl) REMOVE #pending",
         "#epoch = :epoch",
@@ -223,7 +223,7 @@ def begin_epoch(epoch: bytes, ttl_seconds: int | None) -> Change:
 
 
 def extend_thread(epoch: bytes, expires_at: int | None) -> Change:
-    """ACTIVE: let the item outlive what was just stored under its epoch. Fails where the epoch has ended."""
+    """Make an ACTIVE item outlive what was just stored under its epoch. Fails if the epoch has ended."""
     if expires_at is None:
         return _change("REMOVE #expiry", "#epoch = :epoch AND attribute_exists(#expiry)", epoch={"B": epoch})
     return _change(
@@ -235,9 +235,9 @@ def extend_thread(epoch: bytes, expires_at: int | None) -> Change:
 
 
 def claim_thread(token: bytes, now: float) -> Change:
-    """FREE → CLAIMED, by a deletion; or a claim that has run out changes hands.
+    """Claim the thread, by a deletion, if it is free or another claim has run out: FREE → CLAIMED.
 
-    The last alternative holds where the request took effect, its answer was lost and it is sent again.
+    The last alternative is true if the request took effect, its response was lost and it is sent again.
     """
     return _change(
         "SET #claim = :claim, #claimed_until = :until",
@@ -250,7 +250,7 @@ def claim_thread(token: bytes, now: float) -> Change:
 
 
 def extend_claimed_thread(token: bytes, expires_at: float) -> Change:
-    """CLAIMED: keep a thread item that expires while the deletion runs; the claim would go with it."""
+    """Extend a CLAIMED item that expires while the deletion runs: the claim would be removed with it."""
     return _change(
         "SET #expiry = :expiry",
         "#claim = :claim AND #expiry < :expiry",
@@ -260,10 +260,10 @@ def extend_claimed_thread(token: bytes, expires_at: float) -> Change:
 
 
 def end_epoch(token: bytes, epoch: bytes, new: bytes, now: float) -> Change:
-    """CLAIMED, ACTIVE or PENDING → PENDING: the old epoch joins `previous`, a new one takes its place.
+    """End the epoch: CLAIMED, ACTIVE or PENDING → PENDING. It moves to `previous`, and a new one replaces it.
 
-    The new one is there at once. Otherwise a `create_thread` that is sent again after its answer was lost would bring
-    the old one back.
+    The same request sets the new one. Otherwise a `create_thread` that is sent again after its response was lost would
+    bring the old one back.
     """
     return _change(
         "SET #epoch = :new, #pending = :true, #claimed_until = :until ADD #previous :ended",
@@ -278,10 +278,10 @@ def end_epoch(token: bytes, epoch: bytes, new: bytes, now: float) -> Change:
 
 
 def finalize(token: bytes, epoch: bytes, *, stays_pending: bool) -> Change:
-    """CLAIMED: from here on the new epoch alone tells what is committed, so segments may go.
+    """Finalize a CLAIMED thread: from here on only the new epoch says what is committed, so segments may be removed.
 
-    The epoch becomes active where something is left, which builds on it. It stays pending in a thread without a ttl:
-    the put that begins it decides on that.
+    The epoch becomes active if something is left, which builds on it. It stays pending if no put has decided on the
+    thread's ttl: the put that begins it does.
     """
     removed = "#previous" if stays_pending else "#previous, #pending"
     held = "#claim = :claim AND #epoch = :epoch"
@@ -289,12 +289,12 @@ def finalize(token: bytes, epoch: bytes, *, stays_pending: bool) -> Change:
 
 
 def release_thread(token: bytes) -> Change:
-    """CLAIMED → FREE."""
+    """Release the claim: CLAIMED → FREE."""
     return _change("REMOVE #claim, #claimed_until", "#claim = :claim", claim={"B": token})
 
 
 def remove_thread(token: bytes) -> Change:
-    """CLAIMED, PENDING → ABSENT, by a deletion that has left nothing. Fails where a put has begun the epoch."""
+    """Remove the item, by a deletion that left nothing: CLAIMED, PENDING → ABSENT. Fails if a put began the epoch."""
     return _change("", "#claim = :claim AND attribute_exists(#pending)", claim={"B": token})
 
 
@@ -302,9 +302,9 @@ def remove_thread(token: bytes) -> Change:
 
 
 def create_copy(epoch: bytes) -> Change:
-    """ABSENT → ACTIVE: a thread without a ttl, which is to become the copy of another one.
+    """Create the item of a thread that will become the copy of another one: ABSENT → ACTIVE.
 
-    It has no ttl, since it may be all that there is of the thread for as long as nobody repeats what died.
+    It has no ttl. If the process dies, the copy may be all that is left of the thread until somebody repeats the call.
     """
     return _change(
         "SET #epoch = :epoch, #ttl = :never, #copy = :true",
@@ -316,7 +316,7 @@ def create_copy(epoch: bytes) -> Change:
 
 
 def complete_copy(epoch: bytes) -> Change:
-    """ACTIVE: from here on the original may be deleted. Fails where a deletion has taken from the copy, or may."""
+    """Mark an ACTIVE copy as whole: the original may now be deleted. Fails if a deletion has changed it, or may."""
     return _change(
         "SET #whole = :true",
         "#copy = :true AND #epoch = :epoch AND attribute_not_exists(#claim)",
@@ -326,7 +326,7 @@ def complete_copy(epoch: bytes) -> Change:
 
 
 def revoke_copy() -> Change:
-    """From here on the original is the thread, and the copy may be deleted."""
+    """Mark a copy as not whole: the original is the thread from here on, and the copy may be deleted."""
     return _change("REMOVE #whole", "attribute_exists(#copy)")
 
 
@@ -334,28 +334,28 @@ def revoke_copy() -> Change:
 
 
 def put_head(epoch: bytes) -> Change:
-    """Store a head where there is none, or in the place of one that carries an epoch.
+    """Store a head, if there is none or the one there carries an epoch.
 
-    In the place of one that carries another epoch only while the put's own epoch is the thread's: a deletion may have
-    deleted all that came before that head, because it is committed, and this one may never be. Where the epoch ends in
-    between, the deletion finds out when it restamps.
+    A put replaces a head with another epoch only while the put's own epoch is the thread's. Otherwise a deletion may
+    have deleted everything before that head, because that head is committed, and this one may never be. If the epoch
+    ends in between, the deletion finds out when it restamps.
 
-    Without the condition, a request that its client had given up could arrive late and take the place of what was
-    stored since; its segments may be gone.
+    Without the condition, a request that its client has given up could arrive late and replace a head that was stored
+    since, although its own segments may be gone.
     """
     return _change("", "attribute_not_exists(#epoch) OR #epoch = :epoch", epoch={"B": epoch})
 
 
 def put_hidden_head(now: float) -> Change:
-    """Store the newest head of a copy that is not whole yet: it counts as expired, and hides the others.
+    """Store the newest head of an incomplete copy as a hidden one: readers take it for expired. It hides the others.
 
-    Fails where the head is there and readable: a request that was thought lost has shown it meanwhile.
+    Fails if the head exists and is readable: a request that seemed lost has shown it meanwhile.
     """
     return _change("", "attribute_not_exists(#pk) OR #readable_until <= :now", now=_seconds(now))
 
 
 def show_head(readable_until: int | None) -> Change:
-    """Show a hidden head, and so its namespace, unless it has been replaced or deleted."""
+    """Show a hidden head, and with it its namespace, unless it has been replaced or deleted."""
     if readable_until is None:
         return _change("REMOVE #readable_until", "#readable_until = :hidden", hidden=items.HIDDEN)
     return _change(
@@ -367,15 +367,15 @@ def show_head(readable_until: int | None) -> Change:
 
 
 def delete_hidden_head() -> Change:
-    """Delete a head that nobody may see."""
+    """Delete a hidden head."""
     return _change("", "#readable_until = :hidden", hidden=items.HIDDEN)
 
 
 def restamp(item: Item, thread: Thread) -> Change | None:
     """Give the committed parts of an item the thread's epoch, unless the item has changed since it was read.
 
-    What has taken its place may name what the deletion is about to remove. The deletion keeps that, too, and restamps
-    what is there now. Returns `None` where nothing is to change.
+    An item that has replaced it may name segments that the deletion is about to remove. The deletion then keeps those
+    too, and restamps the new item. Returns `None` if nothing has to change.
     """
     stale = [
         name
@@ -394,7 +394,7 @@ def _epoch(item: Item, attribute: str) -> bytes:
 
 
 def cut_parent() -> Change:
-    """Take its parent from a head that stays while the parent goes."""
+    """Remove the link to the parent from a head that is kept while its parent is deleted."""
     return _change("REMOVE #parent", "attribute_exists(#pk)")
 
 
@@ -422,15 +422,15 @@ def is_too_late(started_at: float, now: float) -> bool:
 def set_writes(
     attributes: Item, old: Item, *, least: int | None, expires_at: int | None, order: int | None
 ) -> Change:
-    """Set parts of a task's writes beside those that it has.
+    """Set parts of a task's writes, beside its other parts.
 
     Args:
         attributes: The attributes to set.
         old: The task's item as it was last read: regular writes are replaced only if they are those.
-        least: How long an item that is there has to live, in epoch seconds; `None` is for ever.
+        least: When an existing item may expire at the earliest, in epoch seconds; `None` is never.
         expires_at: The expiry of a new item. The first call's expiry stays.
-        order: Of two calls with special writes the later one has the higher. A request of the earlier one may arrive
-            last; it must not win.
+        order: Orders calls with special writes: a later call has a higher one. A request of an earlier call may arrive
+            last, and must not win.
     """
     names = {f"#a{position}": name for position, name in enumerate(attributes)}
     values = {f":a{position}": value for position, value in enumerate(attributes.values())}
@@ -452,12 +452,12 @@ def set_writes(
 
 
 def touch_writes(now: float) -> Change:
-    """Let writes that are there already not pass for abandoned."""
+    """Keep stored writes from being taken for abandoned."""
     return _change("SET #created = :created", "attribute_exists(#pk)", created=_seconds(now))
 
 
 def delete_untouched(writes: Item) -> Change:
-    """Delete writes without a head, unless somebody has written to them since they were read."""
+    """Delete writes without a head, unless they have been changed since they were read."""
     created_at = writes.get(items.CREATED_AT)
     if created_at is None:
         return _change("", "attribute_not_exists(#created)")
@@ -465,7 +465,7 @@ def delete_untouched(writes: Item) -> Change:
 
 
 def is_orphan(item: Item, now: float) -> bool:
-    """Tell whether something was written so long ago that no put can be about to name it."""
+    """Tell whether an item was written so long ago that no put can be about to name it."""
     return (items.number(item, items.CREATED_AT) or 0) < now - ORPHAN_SECONDS
 
 
@@ -480,7 +480,7 @@ def register(expires_at: int | None) -> Change:
 
 
 def unregister(marker: Item) -> Change:
-    """Delete a marker, unless somebody has registered the namespace again since it was read."""
+    """Delete a marker, unless the namespace has been registered again since it was read."""
     registered = {"B": items.binary(marker, items.REGISTERED)}
     return _change("", "#registered = :registered", registered=registered)
 
@@ -489,14 +489,14 @@ def unregister(marker: Item) -> Change:
 
 
 def extend(expires_at: int | None) -> Change:
-    """Let an item live longer, never shorter. Never creates one: it may have been deleted."""
+    """Extend an item's expiry, and never shorten it. Never creates the item: it may have been deleted."""
     if expires_at is None:
         return _change("REMOVE #expiry", "attribute_exists(#expiry)")
     return _change("SET #expiry = :expiry", "#expiry < :expiry", expiry=_seconds(expires_at))
 
 
 def extend_ancestor(expires_at: int | None) -> Change:
-    """Keep a head that a later one is rebuilt from in the table for longer, but readable no longer."""
+    """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
     kept = "SET #readable_until = if_not_exists(#readable_until, #expiry)"
     if expires_at is None:
         return _change(f"{kept} REMOVE #expiry", "attribute_exists(#expiry)")
@@ -543,13 +543,13 @@ TRANSITIONS: Sequence[Transition] = (
 
 
 class Step(NamedTuple):
-    """One step of an operation, and what its process leaves if it dies before the next one."""
+    """One step of an operation, and the outcome if its process dies before the next one."""
 
     name: str
     seen: str
-    """What the next reader sees."""
+    """The state that the next reader sees."""
     left: str
-    """What a later deletion removes."""
+    """The leftovers that a later deletion removes."""
 
 
 _BEFORE = "the thread as it was"

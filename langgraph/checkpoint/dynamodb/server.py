@@ -1,4 +1,4 @@
-"""The checkpointer of LangGraph's Agent Server: `langgraph.json` names it, and the environment configures it.
+"""The checkpointer for LangGraph's Agent Server: `langgraph.json` names it, and the environment configures it.
 
 {"checkpointer": {"path": "langgraph.checkpoint.dynamodb.server:checkpointer"}}
 """
@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, DeltaChannelHistory
 
 from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer
-from langgraph.checkpoint.dynamodb.config.places import Environment
+from langgraph.checkpoint.dynamodb.config.source_locations import Environment
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -26,13 +26,13 @@ _ADAPTER = "_CustomCheckpointerAdapter"
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """Give the checkpointer that the environment configures; the server opens one for each of its event loops.
+    """Open the checkpointer that the environment configures. The server opens one for each of its event loops.
 
     Yields:
-        The saver: `LANGGRAPH_CHECKPOINTER_TYPE=dynamodb` and `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME` are enough.
+        The saver. `LANGGRAPH_CHECKPOINTER_TYPE=dynamodb` and `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME` are enough.
 
     Raises:
-        CheckpointerConfigurationError: The environment configures none, or one that cannot be opened.
+        CheckpointerConfigurationError: The environment configures no checkpointer, or one that cannot be opened.
     """
     async with acreate_checkpointer() as saver:
         if saver is None:
@@ -46,10 +46,10 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
 
 
 def _hand_on_delta_channels() -> None:
-    """Let the server's adapter ask the saver for delta channels.
+    """Make the server's adapter ask the saver for delta channels.
 
-    The adapter lacks these methods (langgraph-api 0.16), and what it inherits reads one ancestor after the other. Where
-    one is gone, it gives what is left of the channel without an error.
+    The adapter lacks these methods (langgraph-api 0.16). The ones that it inherits read one ancestor after the other,
+    and if one is missing, they return the rest of the channel without an error.
     """
     module = sys.modules.get(_ADAPTER_MODULE)
     if module is None:
@@ -64,7 +64,7 @@ def _hand_on_delta_channels() -> None:
         return
     for method in (_get_delta_channel_history, _aget_delta_channel_history):
         name = method.__name__.removeprefix("_")
-        # A release that has its own keeps it.
+        # A release whose adapter has its own method keeps it.
         if getattr(adapter, name) is getattr(BaseCheckpointSaver, name):
             setattr(adapter, name, method)
 
@@ -72,7 +72,7 @@ def _hand_on_delta_channels() -> None:
 def _get_delta_channel_history(
     adapter: Any, *, config: RunnableConfig, channels: Sequence[str]
 ) -> Mapping[str, DeltaChannelHistory]:
-    found: Mapping[str, DeltaChannelHistory] = adapter._inner.get_delta_channel_history(
+    found: Mapping[str, DeltaChannelHistory] = adapter._inner.get_delta_channel_history(  # noqa: SLF001 - the adapter has no public way to the saver.
         config=config, channels=channels
     )
     return found
@@ -81,7 +81,7 @@ def _get_delta_channel_history(
 async def _aget_delta_channel_history(
     adapter: Any, *, config: RunnableConfig, channels: Sequence[str]
 ) -> Mapping[str, DeltaChannelHistory]:
-    found: Mapping[str, DeltaChannelHistory] = await adapter._inner.aget_delta_channel_history(
+    found: Mapping[str, DeltaChannelHistory] = await adapter._inner.aget_delta_channel_history(  # noqa: SLF001 - the adapter has no public way to the saver.
         config=config, channels=channels
     )
     return found

@@ -15,33 +15,31 @@ from typing import Any, TypeVar
 
 import ormsgpack
 from botocore.exceptions import ReadTimeoutError
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, Stream, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
-from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.operations import Gateway
-from tests.simulation.ledger import Violation
+from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
+from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, TABLE, Process, Simulator
 from tests.simulation.world import NETWORK_ERRORS
+from tests.support import harness
 
 T = TypeVar("T")
 
 # How often a request is sent that gets no answer.
 ATTEMPTS = 3
-# Per request, where the weather is not fair: its connection breaks, or what serves it dies.
+# Per request, where there are faults: its connection breaks, or what serves it dies.
 TROUBLE = 0.1
 ROUNDS_MAX = 6
 # Small, so that what is small in the simulation comes in several answers and goes in several requests.
@@ -59,58 +57,22 @@ _SERDE = JsonPlusSerializer()
 OPTIONS = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
 
 
+def gateway_of(process: Process | harness.Process) -> Gateway:
+    """What the client of a process knows of the service."""
+    storage = process.storage
+    return Gateway(storage.cache, OPTIONS, {"clock": storage.clock, "rng": storage.rng})
+
+
 class RemoteSaver(TableSaver):
     """A saver that reaches the table through the gateway."""
 
     def __init__(self, simulator: Simulator, process: Process) -> None:
-        """Take the simulator, which runs what serves the requests, and the process, whose memory is used."""
+        """Take the simulator, which runs what serves the requests, and the process, whose cache is used."""
         super().__init__(simulator, process)
         self._simulator = simulator
         self._name = process.name
         self._served = 0
-        # Expiry is the service's.
-        self._gateway = Gateway(replace(process.table, ttl_seconds=None), OPTIONS)
-
-    def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
-        """Read a checkpoint."""
-        return self._run(operations.get_tuple(self._gateway, _SERDE, config))
-
-    def list(self, config: RunnableConfig) -> Stream[CheckpointTuple]:
-        """List checkpoints."""
-        return self._run(operations.list_checkpoints(self._gateway, _SERDE, config, None, None, None))
-
-    def put(self, *arguments: Any) -> Op[RunnableConfig]:
-        """Store a checkpoint."""
-        return self._run(operations.store(self._gateway, _SERDE, *arguments))
-
-    def put_with_writes(self, *arguments: Any) -> Op[RunnableConfig]:
-        """Store a checkpoint with writes that were held back."""
-        return self._run(operations.store_with_writes(self._gateway, _SERDE, *arguments))
-
-    def put_writes(self, *arguments: Any) -> Op[None]:
-        """Store a task's writes."""
-        return self._run(operations.store_writes(self._gateway, _SERDE, *arguments))
-
-    def delete_thread(self, thread_id: str) -> Op[None]:
-        """Delete a thread."""
-        return self._run(operations.delete_thread(self._gateway, thread_id))
-
-    def delete_for_runs(self, run_ids: Sequence[str]) -> Op[None]:
-        """Delete runs."""
-        return self._run(operations.delete_for_runs(self._gateway, run_ids))
-
-    def prune(self, thread_ids: Sequence[str], kept: int) -> Op[None]:
-        """Keep only so many checkpoints of each namespace."""
-        return self._run(operations.prune(self._gateway, thread_ids, "keep_last", kept))
-
-    def copy_thread(self, source: str, target: str) -> Op[None]:
-        """Copy a thread."""
-        return self._run(operations.copy_thread(self._gateway, _SERDE, source, target))
-
-    def history(self, config: RunnableConfig, channels: Sequence[str]) -> Op[dict[str, DeltaChannelHistory]]:
-        """Read what delta channels are rebuilt from."""
-        history = operations.get_delta_channel_history(self._gateway, _SERDE, config, channels)
-        return dict((yield from self._run(history)))
+        self.operations = RemoteOperations(gateway_of(process), _SERDE)
 
     # The client's side
 
@@ -127,8 +89,8 @@ class RemoteSaver(TableSaver):
         return outcome
 
     def _attempt(self, call: Call) -> Op[Any]:
-        choices, weather = self._simulator.choices, self._simulator.weather
-        troubled = weather is not FAIR and choices.chance(TROUBLE)
+        choices, faults = self._simulator.choices, self._simulator.faults
+        troubled = faults is not FAIR and choices.chance(TROUBLE)
         trouble = ("cut before", "cut after", "given up", "killed")[choices.pick(4)] if troubled else None
         self._simulator.log.append(f"{self._name} asks {call.method} ({trouble or 'in peace'})")
         lost = ReadTimeoutError(endpoint_url="simulated gateway")
@@ -143,7 +105,7 @@ class RemoteSaver(TableSaver):
             left = yield from _for_rounds(serving, 1 + choices.pick(ROUNDS_MAX))
             if trouble == "given up" and left is not None:
                 self.left_behind += 1
-                self._simulator.start(name, Process(name, self.table), _going_on(serving, left))
+                self._simulator.start(name, Process(name, self.storage), _going_on(serving, left))
             else:
                 serving.close()
             return lost
@@ -157,9 +119,12 @@ class RemoteSaver(TableSaver):
 
     def _serve(self, name: str, call: Call) -> Op[Any]:
         """Answer a request as a service process does that has just started."""
-        table = replace(self.table, memory=Memory(MEMORY_BYTES), rng=random.Random(name))
+        rng = random.Random(name)
+        storage = replace(
+            self.storage, cache=Cache(MEMORY_BYTES), table=replace(self.storage.table, rng=rng), rng=rng
+        )
         try:
-            return (yield from answered(table, call))
+            return (yield from answered(storage, call))
         except (CheckpointerInputError, ValidationError) as error:
             raise Violation(f"{call.method} was refused: {error}") from error
 
@@ -191,13 +156,12 @@ def _one(step: Step) -> Op[Any]:
     return outcomes[0]
 
 
-def answered(table: Table, call: Call) -> Op[Any]:
+def answered(storage: LocalStorage, call: Call) -> Op[Any]:
     """Answer a request as the service of a table does, with what travels and without the wire."""
     if call.method == "about":
         return ABOUT
-    saver: Any = SimpleNamespace(
-        _table=table, _codec=Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX), _async=_Driver()
-    )
+    codec = Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX)
+    saver: Any = SimpleNamespace(storage=replace(storage, codec=codec), runner=_Driver())
     endpoint = _ENDPOINTS[call.method]
     served = getattr(
         Operations(saver, limits=Limits(), segments_bytes_max=SEGMENTS_BYTES_MAX, part_seconds=PART_SECONDS),
@@ -218,12 +182,12 @@ def answered(table: Table, call: Call) -> Op[Any]:
 class _Driver:
     """Hands the rounds of the service's operations on to whoever steps the coroutine that awaits them."""
 
-    async def run(self, operation: Op[T]) -> T:
+    async def arun(self, operation: Op[T]) -> T:
         """Run an operation."""
         result: T = await _Rounds(operation)
         return result
 
-    async def stream(self, operation: Stream[T]) -> AsyncIterator[T]:
+    async def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
         """Run a stream."""
         outcomes: Any = None
         while True:

@@ -12,6 +12,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.support.change import change_requests
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -49,11 +50,13 @@ def test_a_list_goes_on_in_another_process_that_has_another_key_of_cursors(
     for number in range(40):
         for namespace in ("", "inner"):
             saver.put(thread_config("t", namespace), checkpoint_of(f"{number:02}", {}), {}, {})
+    asked = remote.transport
+    transports = itertools.cycle([make_remote(serve()).transport, asked])
+    change_requests(remote, send=lambda call: asked.send(call))
     listed, found = remote.list({"configurable": {"thread_id": "t"}}), []
-    urls = itertools.cycle([serve(), remote._transport._url])
     for each in listed:
         found.append(each)
-        remote._transport._url = next(urls)
+        asked = next(transports)
     assert _names(found) == _names(saver.list({"configurable": {"thread_id": "t"}}))
     assert len(found) == 80
 

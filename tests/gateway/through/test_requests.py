@@ -16,9 +16,9 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import copy as copying
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -26,12 +26,12 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.http import access, operations
-from langgraph.checkpoint.dynamodb.http.operations import Gateway
+from langgraph.checkpoint.dynamodb.http import backend, operations
+from langgraph.checkpoint.dynamodb.http.operations import RemoteOperations
 from tests.gateway.through import remote
-from tests.gateway.through.remote import OPTIONS, answered, asking
+from tests.gateway.through.remote import answered, asking, gateway_of
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.stage import THREAD, Stage, commits
+from tests.support.harness import THREAD, Harness, commits
 
 T = TypeVar("T")
 
@@ -43,34 +43,35 @@ METADATA: Any = {"source": "loop", "step": 1}
 class Pair:
     """A client and the service that it asks, which remembers nothing from one request to the next."""
 
-    stage: Stage = field(default_factory=Stage)
+    harness: Harness = field(default_factory=Harness)
     ttl_seconds: int | None = None
     change: Callable[[Call, Any], Any] = lambda _, answer: answer
     asked: list[Call] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Start a client."""
-        self.gateway = Gateway(self.stage.process().table, OPTIONS)
+        self.gateway = gateway_of(self.harness.process())
+        self.operations = RemoteOperations(self.gateway, SERDE)
 
     def run(self, operation: Op[T]) -> T:
         """Run an operation of the client to its end."""
-        return self.stage.run(asking(operation, self._asked))
+        return self.harness.run(asking(operation, self._asked))
 
     def ask(self, endpoint: str, document: Any) -> Any:
         """Send a request, as a client in another language might."""
-        return self.stage.run(answered(self._table(), Call(endpoint, document)))
+        return self.harness.run(answered(self._storage(), Call(endpoint, document)))
 
     def _asked(self, call: Call) -> Op[Any]:
         self.asked.append(call)
         try:
-            answer = yield from answered(self._table(), call)
+            answer = yield from answered(self._storage(), call)
         except CheckpointerError as error:
             # The client's operation is told, as by the transport.
             return error
         return self.change(call, answer)
 
-    def _table(self) -> Table:
-        return replace(self.stage.process(self.ttl_seconds).table, memory=Memory(0))
+    def _storage(self) -> LocalStorage:
+        return replace(self.harness.process(self.ttl_seconds).storage, cache=Cache(0))
 
     # Operations
 
@@ -80,7 +81,7 @@ class Pair:
         """Store a checkpoint, all of which is new."""
         at = thread_config(THREAD, ns, parent)
         checkpoint = checkpoint_of(checkpoint_id, values)
-        self.run(operations.store(self.gateway, SERDE, at, checkpoint, METADATA, dict.fromkeys(values, 1)))
+        self.run(self.operations.put(at, checkpoint, METADATA, dict.fromkeys(values, 1)))
 
     def put_with_writes(self, checkpoint_id: str, *writes: tuple[str, str]) -> None:
         """Store a checkpoint, and writes that were held back: each of a checkpoint and a task."""
@@ -89,22 +90,22 @@ class Pair:
         ]
         checkpoint = checkpoint_of(checkpoint_id, {"x": checkpoint_id})
         at = thread_config(THREAD)
-        self.run(operations.store_with_writes(self.gateway, SERDE, at, checkpoint, METADATA, {"x": 1}, held))
+        self.run(self.operations.put_with_writes(at, checkpoint, METADATA, {"x": 1}, held))
 
     def listed(self) -> list[str]:
         """The ids of the thread's checkpoints, as the client lists them."""
         thread: Any = {"configurable": {"thread_id": THREAD}}
-        listing = operations.list_checkpoints(self.gateway, SERDE, thread, None, None, None)
+        listing = self.operations.list(thread, None, None, None)
         return [each.checkpoint["id"] for each in self.run(collected(listing))]
 
     def values(self, checkpoint_id: str | None = None) -> Any:
         """What the client reads."""
-        found = self.run(operations.get_tuple(self.gateway, SERDE, thread_config(THREAD, "", checkpoint_id)))
+        found = self.run(self.operations.get_tuple(thread_config(THREAD, "", checkpoint_id)))
         return None if found is None else found.checkpoint["channel_values"]
 
     def pending(self, checkpoint_id: str) -> list[tuple[str, str, Any]]:
         """The pending writes that the client reads."""
-        found = self.run(operations.get_tuple(self.gateway, SERDE, thread_config(THREAD, "", checkpoint_id)))
+        found = self.run(self.operations.get_tuple(thread_config(THREAD, "", checkpoint_id)))
         assert found is not None
         return found.pending_writes or []
 
@@ -121,13 +122,13 @@ def test_a_service_of_another_version_is_named_with_what_to_do() -> None:
 def test_a_thread_is_not_copied_to_itself() -> None:
     pair = Pair()
     with pytest.raises(CheckpointerInputError, match="another id"):
-        pair.run(operations.copy_thread(pair.gateway, SERDE, THREAD, THREAD))
+        pair.run(pair.operations.copy_thread(THREAD, THREAD))
     assert pair.asked == []
 
 
 def test_what_is_remembered_of_namespaces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "_NAMESPACES_MAX", 3)
-    newest = access.Newest()
+    monkeypatch.setattr(backend, "_NAMESPACES_MAX", 3)
+    newest = backend.Newest()
     for number in range(10):
         newest[str(number)] = "id"
         assert len(newest) <= 4
@@ -143,7 +144,7 @@ def test_writes_that_were_held_back_are_stored_where_their_checkpoint_is() -> No
     pair.put_with_writes("2", ("1", "first"), ("never", "second"), ("2", "third"))
     assert pair.pending("1") == [("first", "x", "of 1")]
     assert pair.pending("2") == [("third", "x", "of 2")]
-    assert pair.stage.items("C#never") == {}
+    assert pair.harness.items("C#never") == {}
 
 
 # Lists
@@ -164,10 +165,10 @@ def test_a_list_leaves_out_what_goes_while_it_is_read() -> None:
 
     def delete(call: Call, answer: Any) -> Any:
         if call.method == "list":
-            pair.stage.run(pair.stage.process().delete_thread())
+            pair.harness.run(pair.harness.process().delete_thread())
         return answer
 
-    other = Pair(pair.stage, change=delete)
+    other = Pair(pair.harness, change=delete)
     assert other.listed() == []
     assert [each.method for each in other.asked if each.method != "get-segments"] == [
         "about",
@@ -179,7 +180,7 @@ def test_a_list_leaves_out_what_goes_while_it_is_read() -> None:
 def test_a_list_reads_a_checkpoint_again_whose_segments_were_not_there() -> None:
     pair = Pair()
     pair.put("1", {"x": noise(50_000)})
-    other = Pair(pair.stage)
+    other = Pair(pair.harness)
     missing: list[Any] = [{"segments": [], "left": []}] * 2
     other.change = lambda call, answer: missing.pop() if missing and call.method == "get-segments" else answer
     assert other.listed() == ["1"]
@@ -199,7 +200,7 @@ def _with_equal_ids(pair: Pair) -> None:
 
 def _places(pair: Pair, wanted: Any, before: Any = None, limit: int | None = None) -> list[tuple[str, str]]:
     """What a client lists: ids and namespaces."""
-    listing = operations.list_checkpoints(pair.gateway, SERDE, wanted, None, before, limit)
+    listing = pair.operations.list(wanted, None, before, limit)
     return [
         (each.checkpoint["id"], each.config["configurable"]["checkpoint_ns"])
         for each in pair.run(collected(listing))
@@ -266,7 +267,7 @@ def test_a_list_that_begins_anew_gives_nothing_that_came_meanwhile(monkeypatch: 
         pair.put(checkpoint_id, {"x": checkpoint_id})
 
     def refuse(number: int) -> bool:
-        Pair(pair.stage).put("5", {"x": "5"})
+        Pair(pair.harness).put("5", {"x": "5"})
         return number == 1
 
     _refusing(pair, refuse)
@@ -319,7 +320,7 @@ def _without_segments(answer: Any) -> Any:
 def test_a_checkpoint_whose_segments_go_again_and_again_is_an_error() -> None:
     pair = Pair()
     pair.put("1", {"x": noise(50_000)})
-    other = Pair(pair.stage, change=lambda _, answer: _without_segments(answer))
+    other = Pair(pair.harness, change=lambda _, answer: _without_segments(answer))
     with pytest.raises(CheckpointNotFoundError, match="deleted while they were being read"):
         other.values()
 
@@ -329,16 +330,16 @@ def test_what_does_not_count_is_not_read_from_memory() -> None:
     pair = Pair()
     pair.put("1", {"x": noise(50_000)})
     # The second one seals the end of the value, so the third one has no segment of its own.
-    for checkpoint_id, client in (("2", pair), ("3", Pair(pair.stage))):
+    for checkpoint_id, client in (("2", pair), ("3", Pair(pair.harness))):
         checkpoint = checkpoint_of(checkpoint_id, {"x": noise(50_000), "y": 1})
         at = thread_config(THREAD, "", str(int(checkpoint_id) - 1))
-        client.run(operations.store(client.gateway, SERDE, at, checkpoint, METADATA, {"y": 1}))
-    pair.stage.change(pair.stage.items("T")["T"], epoch={"B": b"another epoch"})
-    segments = pair.stage.items("S#").values()
+        client.run(client.operations.put(at, checkpoint, METADATA, {"y": 1}))
+    pair.harness.change(pair.harness.items("T")["T"], epoch={"B": b"another epoch"})
+    segments = pair.harness.items("S#").values()
     assert segments
     for segment in segments:
-        pair.stage.remove(segment)
-    assert Pair(pair.stage).values("3") is None
+        pair.harness.remove(segment)
+    assert Pair(pair.harness).values("3") is None
     assert pair.values("3") is None
 
 
@@ -349,13 +350,13 @@ def test_what_a_client_holds_is_not_used_for_what_was_stored_again() -> None:
     # The second one seals the end of the value, so the third one has no segment of its own.
     for checkpoint_id, parent in (("1", None), ("2", "1"), ("3", "2")):
         pair.put(checkpoint_id, values, parent)
-    other = pair.stage.process()
-    pair.stage.run(other.prune(3))
+    other = pair.harness.process()
+    pair.harness.run(other.prune(3))
     # The client remembers 3 under the first epoch, and what it shares with 2 under the second one.
     assert pair.values("2") == values
-    dying = pair.stage.begin(other.put("3", values, "2", ["y"]))
+    dying = pair.harness.begin(other.put("3", values, "2", ["y"]))
     dying.until(commits("3"))
-    pair.stage.run(pair.stage.process().delete_thread())
+    pair.harness.run(pair.harness.process().delete_thread())
     dying.perform()
     assert pair.values("3") is None
 
@@ -371,15 +372,15 @@ def _step(pair: Pair, number: int) -> None:
     metadata: Any = {**METADATA, "counters_since_delta_snapshot": {"log": (number, 0)}}
     values = {"x": number} if number else {"x": number, "log": _DeltaSnapshot([noise(50_000)])}
     checkpoint = checkpoint_of(str(number), values)
-    pair.run(operations.store(pair.gateway, SERDE, at, checkpoint, metadata, dict.fromkeys(values, 1)))
+    pair.run(pair.operations.put(at, checkpoint, metadata, dict.fromkeys(values, 1)))
     config = thread_config(THREAD, "", str(number))
     write = [("log", [noise(20_000, number)])]
-    pair.run(operations.store_writes(pair.gateway, SERDE, config, write, "task", ""))
+    pair.run(pair.operations.put_writes(config, write, "task", ""))
 
 
 def _history(pair: Pair, checkpoint_id: str) -> list[Any]:
     config = thread_config(THREAD, "", checkpoint_id)
-    found = pair.run(operations.get_delta_channel_history(pair.gateway, SERDE, config, ["log"]))
+    found = pair.run(pair.operations.get_delta_channel_history(config, ["log"]))
     return [write[2] for write in found["log"]["writes"]]
 
 
@@ -395,7 +396,7 @@ def test_a_long_way_back_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_way_back_that_goes_while_it_is_read_is_an_error() -> None:
     pair = Pair()
     _with_a_delta_channel(pair, 3)
-    other = Pair(pair.stage, change=lambda _, answer: _without_segments(answer))
+    other = Pair(pair.harness, change=lambda _, answer: _without_segments(answer))
     with pytest.raises(CheckpointNotFoundError, match="was deleted while it was read"):
         _history(other, "2")
 
@@ -404,7 +405,7 @@ def test_a_way_back_through_what_has_expired_is_an_error() -> None:
     """DynamoDB has not removed it yet, and may at any moment."""
     pair = Pair(ttl_seconds=1000)
     _with_a_delta_channel(pair, 2)
-    pair.stage.now += 2001
+    pair.harness.now += 2001
     _step(pair, 2)
     with pytest.raises(CheckpointNotFoundError, match="is not in the table any more"):
         _history(pair, "2")
@@ -415,7 +416,7 @@ def test_a_way_back_through_what_has_expired_is_an_error() -> None:
 
 def _store_writes(pair: Pair, size: int) -> None:
     at, writes = thread_config(THREAD, "", "1"), [("x", noise(size))]
-    pair.run(operations.store_writes(pair.gateway, SERDE, at, writes, "task", ""))
+    pair.run(pair.operations.put_writes(at, writes, "task", ""))
 
 
 STORES: dict[str, Callable[[Pair], None]] = {
@@ -446,7 +447,7 @@ def test_a_request_may_be_carried_out_again_while_a_deletion_removes_what_it_sto
         if repeated or not _has_segments(call, endpoint):
             return answer
         repeated.append(call)
-        deletion = pair.stage.begin(pair.stage.process().delete_thread())
+        deletion = pair.harness.begin(pair.harness.process().delete_thread())
         deletion.until(lambda each: each.method == "batch_write_item" and "S#" in repr(each.params))
         answer = pair.ask(call.method, call.params)
         deletion.finish()
@@ -454,12 +455,12 @@ def test_a_request_may_be_carried_out_again_while_a_deletion_removes_what_it_sto
 
     pair.change = repeat
     STORES[endpoint](pair)
-    stored = pair.stage.items("C#")
+    stored = pair.harness.items("C#")
     assert repeated
     assert stored
     needed = {items.segment_sk(each) for each in items.named_ids(stored.values())}
     assert needed
-    assert needed <= pair.stage.items("S#").keys()
+    assert needed <= pair.harness.items("S#").keys()
 
 
 @pytest.mark.parametrize("endpoint", ["put", "put-writes"])
@@ -469,16 +470,16 @@ def test_what_was_sent_ahead_is_not_named_once_a_deletion_has_removed_it(endpoin
     def delete(call: Call, answer: Any) -> Any:
         if not deleted and _has_segments(call, "put-segments"):
             deleted.append(call)
-            pair.stage.run(pair.stage.process().delete_thread())
+            pair.harness.run(pair.harness.process().delete_thread())
         return answer
 
     pair.change = delete
     STORES[endpoint](pair)
-    stored = pair.stage.items("C#")
+    stored = pair.harness.items("C#")
     assert deleted
     needed = {items.segment_sk(each) for each in items.named_ids(stored.values())}
     assert needed
-    assert needed <= pair.stage.items("S#").keys()
+    assert needed <= pair.harness.items("S#").keys()
 
 
 @pytest.mark.usefixtures("_roomy")
@@ -498,16 +499,17 @@ def test_a_service_whose_clock_is_ahead_asks_what_is_reused() -> None:
     """What the client takes for far from its expiry has to be extended by the service's clock."""
     pair = Pair(ttl_seconds=1000)
     pair.put("1", {"x": noise(50_000)})
-    pair.gateway.table.__dict__["clock"] = lambda: pair.stage.now - 1500
-    pair.stage.now += 2500
+    options = pair.gateway.storage_options
+    pair.gateway.storage_options = {**options, "clock": lambda: pair.harness.now - 1500}
+    pair.harness.now += 2500
     at = thread_config(THREAD, "", "1")
     checkpoint = checkpoint_of("2", {"x": noise(50_000), "y": 1})
-    pair.run(operations.store(pair.gateway, SERDE, at, checkpoint, METADATA, {"y": 1}))
+    pair.run(pair.operations.put(at, checkpoint, METADATA, {"y": 1}))
     assert [len(each.params["reused"]) > 0 for each in pair.asked if each.method == "put"][-2:] == [
         False,
         True,
     ]
-    pair.stage.now += 999
+    pair.harness.now += 999
     assert pair.values() == {"x": noise(50_000), "y": 1}
 
 
@@ -515,9 +517,7 @@ def test_what_replaces_something_has_to_name_it() -> None:
     pair = Pair()
     pair.put("1", {"x": "a"})
     pair.asked.clear()
-    pair.run(
-        operations.store_writes(pair.gateway, SERDE, thread_config(THREAD, "", "1"), [("y", 1)], "task", "")
-    )
+    pair.run(pair.operations.put_writes(thread_config(THREAD, "", "1"), [("y", 1)], "task", ""))
     with pytest.raises(
         CheckpointerInputError, match="send its created_at and expires_at, or leave replaces out"
     ):
@@ -532,7 +532,7 @@ def test_what_a_later_client_sealed_is_refused_with_what_to_do() -> None:
     later = {**request, "head": {**request["head"], "body": bytes([99]) + body[1:]}}
     with pytest.raises(CheckpointerInputError, match="update langgraph-dynamodb in the service"):
         pair.ask("put", later)
-    assert items.binary(pair.stage.items("C#")["C#1#"], items.BODY) == body
+    assert items.binary(pair.harness.items("C#")["C#1#"], items.BODY) == body
 
 
 def test_a_copy_takes_as_many_requests_as_it_needs_and_shows_nothing_before_the_last(
@@ -546,14 +546,14 @@ def test_a_copy_takes_as_many_requests_as_it_needs_and_shows_nothing_before_the_
 
     def look(call: Call, answer: Any) -> Any:
         if call.method == "copy-thread":
-            seen.append(pair.stage.process().get(thread="copy") is not None)
+            seen.append(pair.harness.process().get(thread="copy") is not None)
         return answer
 
     pair.change = look
-    pair.run(operations.copy_thread(pair.gateway, SERDE, THREAD, "copy"))
+    pair.run(pair.operations.copy_thread(THREAD, "copy"))
     assert seen == [False, False, False, False, True]
     for number in range(4):
-        assert pair.stage.process().values(str(number), thread="copy") == {"noise": noise(20_000, number)}
+        assert pair.harness.process().values(str(number), thread="copy") == {"noise": noise(20_000, number)}
 
 
 def test_a_client_cannot_say_that_a_copy_begins_later_to_have_it_live_longer() -> None:
@@ -563,7 +563,7 @@ def test_a_client_cannot_say_that_a_copy_begins_later_to_have_it_live_longer() -
     progress = pair.ask("copy-thread", copy)["progress"]
     anew = {"namespace": None, "below": None, "hidden": None, "began_at": 2**50}
     pair.ask("copy-thread", {**copy, "progress": {**progress, **anew}})
-    assert items.ends_at(pair.stage.items("C#", "copy")["C#1#"]) == pair.stage.now + 1000
+    assert items.ends_at(pair.harness.items("C#", "copy")["C#1#"]) == pair.harness.now + 1000
 
 
 @pytest.mark.parametrize("part_seconds", [0.0, 60.0])
@@ -579,10 +579,10 @@ def test_a_prune_takes_as_many_requests_as_it_needs(
     for number in (1, 2):
         pair.put(str(number), {"x": number})
     for thread in threads:
-        pair.run(operations.copy_thread(pair.gateway, SERDE, THREAD, thread))
+        pair.run(pair.operations.copy_thread(THREAD, thread))
         if thread in damaged:
-            pair.stage.change(pair.stage.items("C#", thread)["C#2#"], v=None)
-    prune = operations.prune(pair.gateway, threads, "keep_latest", None)
+            pair.harness.change(pair.harness.items("C#", thread)["C#2#"], v=None)
+    prune = pair.operations.prune(threads, "keep_latest", None)
     if damaged:
         with pytest.raises(CheckpointCorruptionError) as caught:
             pair.run(prune)
@@ -590,12 +590,12 @@ def test_a_prune_takes_as_many_requests_as_it_needs(
         assert named in str(caught.value) or len(damaged) == 1
     else:
         pair.run(prune)
-    left = [thread for thread in threads if len(pair.stage.items("C#", thread)) == 2]
+    left = [thread for thread in threads if len(pair.harness.items("C#", thread)) == 2]
     assert left == list(damaged)
 
 
 def test_a_prune_of_nothing_is_no_request() -> None:
     pair = Pair()
-    pair.run(operations.prune(pair.gateway, [], "keep_latest", None))
+    pair.run(pair.operations.prune([], "keep_latest", None))
     assert pair.asked == []
     assert pair.ask("prune", {"thread_ids": []}) == {"left": []}

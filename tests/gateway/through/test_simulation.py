@@ -8,7 +8,7 @@ from tests.gateway.through.remote import RemoteSaver
 from tests.simulation.random_runs import random_run
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import Weather
+from tests.simulation.simulator import Faults
 from tests.simulation.world import World, use_small_limits
 
 SCHEDULES = 40
@@ -34,7 +34,7 @@ def test_each_call(name: str) -> None:
 def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(name: str, warm: bool) -> None:
     world = World(Choices(seed=1), saver=RemoteSaver)
     process = prepare(world)
-    world.simulator.weather = Weather(repeated=1.0)
+    world.simulator.faults = Faults(repeated=1.0)
     world.together([lambda process: CALLS[name](world, process)], process if warm else None)
     world.check_end()
 

@@ -17,8 +17,8 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.answers import Answers
-from langgraph.checkpoint.dynamodb.view.record import Session
 from langgraph.checkpoint.dynamodb.view.server import PageServer
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.view import story
 from tools.browser import BrowserUnavailableError, run_browser

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb.view import STATIC
 from langgraph.checkpoint.dynamodb.view.bundle import bundled
 from langgraph.checkpoint.dynamodb.view.export import Exporter
 from langgraph.checkpoint.dynamodb.view.masks import Masks, parse_rule
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.view import story
 from tests.view.page.conftest import Visit
 from tests.view.page.test_thread_page import OFFERED, choose, panel, search, step

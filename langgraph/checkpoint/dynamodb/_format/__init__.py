@@ -1,4 +1,4 @@
-"""What lies in the table: keys, items, their sealed content, and the limits that shape them.
+"""The format of stored data: keys, items, their sealed content, and the limits that shape them.
 
-Bytes and items in, bytes and items out. Nothing here makes a request, waits, or knows an operation.
+The functions here turn bytes and items into others. None makes a request, waits, or knows an operation.
 """

@@ -1,11 +1,11 @@
 """Values to bytes and back: the serializer, compression, encryption and checksums of one sealed unit.
 
-A sealed unit is `version, compression, length of the cipher's name, cipher's name, checksum, payload`.
-Bytes are compressed, then encrypted. The checksum covers the payload as it is stored and the sort key of the
-item that it belongs to, so damaged or exchanged data is found before anything is decrypted or parsed.
+A sealed unit is `version, compression, length of the cipher's name, cipher's name, checksum, payload`. Bytes are
+compressed, then encrypted. The checksum covers the stored payload and the sort key of its item, so damaged or exchanged
+data is found before anything is decrypted or parsed.
 
-A checksum is no secret. What is encrypted is also bound: in front of it, and encrypted with it, stands a digest of the
-place that it is for. So a cipher that authenticates what it decrypts keeps out what somebody without the key put there.
+Anybody can compute a checksum. So encrypted content is also bound to its place: a digest of the place precedes it, and
+is encrypted with it. A cipher that authenticates thus keeps out data that somebody without the key has put there.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ else:
     from backports import zstd
 
 _ENVELOPE = struct.Struct(">BBB")
-# The versions of a unit: as its bytes are; and with its place in front of what is encrypted.
+# The versions of a unit: not encrypted; and encrypted, with a digest of its place in front of the content.
 _UNBOUND, _BOUND = 1, 2
 _BINDING_BYTES = 16
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3
-# No segment holds more before compression; an item may name very many of them.
+# No segment has more bytes before compression. The bound is low, since an item may name very many segments.
 _SEGMENT_RAW_BYTES_MAX = 64 * 1024
-# A checkpoint without its values is plain data, so that LangGraph's serializer need not build any type for it.
+# A checkpoint without its values is plain data, so LangGraph's serializer need not make any type for it.
 _STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
-# How many parts from each end of a container stand for all of them.
+# How many elements from each end of a container are sampled for an estimate.
 _SAMPLE = 3
-# The decompressor refuses a frame that asks for a larger window than what a sealed unit may hold.
+# The decompressor refuses a frame that asks for a larger window than the maximum size of a sealed unit.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
 
 
 Ids: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
-"""The segments that hold an attribute's own content, and those that the content refers to."""
+"""The ids of the segments that hold an attribute's own content, and of those that the content refers to."""
 
 
 class UnreadableError(CheckpointerConfigurationError):
-    """An item is intact, but is not for this saver: it has another key, another serializer or a smaller bound."""
+    """An item is intact, but this saver cannot open it: it has another key, another serializer or a smaller bound."""
 
 
 class EncryptedError(UnreadableError):
@@ -77,9 +77,9 @@ class EncryptedError(UnreadableError):
 
 
 class Codec:
-    """Encodes with one serializer; made for each call, so that a changed serializer is never bypassed."""
+    """Encodes and decodes with one serializer. Each call makes a new one, so a changed serializer takes effect."""
 
-    # Whether it can read what is sealed.
+    # Whether it can open sealed content.
     opens = True
 
     def __init__(
@@ -90,13 +90,13 @@ class Codec:
         allow_unencrypted: bool = False,
         bytes_max: int = CHECKPOINT_BYTES_MAX,
     ) -> None:
-        """Take the serializer, and the cipher of exactly LangGraph's `EncryptedSerializer` apart from it.
+        """Take the serializer. An `EncryptedSerializer` of LangGraph, not of a subclass, is split into its two parts.
 
         Args:
             serde: The serializer.
-            bound_to: The table that encrypted units are for.
+            bound_to: The table that encrypted units are bound to.
             allow_unencrypted: Whether a codec with a cipher opens units that are not encrypted.
-            bytes_max: How much a checkpoint's values, or its writes, may take up together.
+            bytes_max: The maximum size of a checkpoint's values together, or of its writes, serialized.
         """
         self._serde = serde
         self._bound_to = bound_to
@@ -105,11 +105,11 @@ class Codec:
         self._cipher: CipherProtocol | None = None
         if type(serde) is EncryptedSerializer:
             self._serde, self._cipher = serde.serde, serde.cipher
-        # One that was made from LangGraph's encrypts too, if in a way of its own.
+        # A subclass of LangGraph's encrypts too, in its own way.
         self.encrypts = isinstance(serde, EncryptedSerializer)
 
     def dumps(self, value: Any, name: str) -> tuple[str, bytes]:
-        """Serialize a value, or raise `CheckpointSerializationError`, which names it."""
+        """Serialize a value; raise `CheckpointSerializationError`, which names it, if that fails."""
         try:
             kind, data = self._serde.dumps_typed(value)
         except Exception as error:
@@ -121,7 +121,7 @@ class Codec:
         return kind, bytes(data)
 
     def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
-        """Deserialize a value that an item holds, or what LangGraph has put together of plain data."""
+        """Deserialize a value of an item. With `plain`, LangGraph's serializer makes plain data only."""
         serde = _STRICT if plain and type(self._serde) is JsonPlusSerializer else self._serde
         try:
             return serde.loads_typed((kind, data))
@@ -133,7 +133,7 @@ class Codec:
             raise UnreadableError(msg) from error
 
     def check_size(self, size_bytes: int, item: Item) -> None:
-        """Refuse what would take up more memory than a checkpoint may, before it does: to store it as to read it."""
+        """Raise if data is larger than a checkpoint may be, before it is stored or read into memory."""
         if size_bytes > self.bytes_max:
             msg = (
                 f"{name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, which no checkpoint may; if"
@@ -143,13 +143,13 @@ class Codec:
             raise UnreadableError(msg)
 
     def seal(self, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
-        """Compress where that helps, encrypt where the serializer does, and add a checksum for the item.
+        """Compress content if that helps, encrypt it if there is a cipher, and add a checksum for the item.
 
         Args:
             raw: The content.
             item: The item's key.
-            name: The attribute that it is for.
-            ids: The segments that the attribute names, index segments expanded; encrypted content vouches for them.
+            name: The name of the attribute.
+            ids: The segments that the attribute names, index segments expanded. Encrypted content is bound to them.
         """
         compression, payload = _compress(raw)
         if self._cipher is None:
@@ -158,7 +158,7 @@ class Codec:
         return _envelope(_BOUND, compression, cipher_name.encode(), payload, sort_key(item))
 
     def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
-        """Undo `seal` for bytes of the item, verifying them."""
+        """Verify and open the sealed bytes of an item's attribute: the reverse of `seal`."""
         header, payload = _verified(sealed, item)
         version, compression, _ = _ENVELOPE.unpack_from(header)
         if version == _UNBOUND:
@@ -172,22 +172,22 @@ class Codec:
         return _decompress(compression, payload, item)
 
     def unpack(self, raw: bytes) -> Any:
-        """Give the rows that the content of an attribute consists of."""
+        """Unpack the content of an attribute."""
         return ormsgpack.unpackb(raw)
 
     def vouch(self, item: Item, name: str, ids: Ids) -> bytes:
-        """What stands in an attribute whose content is in segments: with a cipher, that it is in these."""
+        """Return the sealed bytes of an attribute whose content is in segments. A cipher authenticates their ids."""
         return b"" if self._cipher is None else self.seal(b"", item, name, ids)
 
     def check_vouched(self, sealed: bytes, item: Item, name: str, ids: Ids) -> None:
-        """Undo `vouch`: refuse other segments than those that the content was stored in."""
+        """Verify the bytes of `vouch`; raise if the ids are not of the segments that the content was stored in."""
         if sealed:
             self.open(sealed, item, name, ids)
         else:
             self._check_allowed(item)
 
     def _binding(self, compression: int, item: Item, name: str, ids: Ids) -> bytes:
-        """The digest of a place, and of how to read what is there."""
+        """Return the digest of a place, and of how to read the content there."""
         place = (self._bound_to, partition_key(item), sort_key(item), name)
         parts = [bytes([_BOUND, compression]), *(each.encode() for each in place), *map(b"".join, ids)]
         binding = blake2b(digest_size=_BINDING_BYTES)
@@ -196,7 +196,7 @@ class Codec:
         return binding.digest()
 
     def _check_allowed(self, item: Item) -> None:
-        """Refuse what anybody can have written, where the saver has a cipher."""
+        """Raise if the saver has a cipher and must not open data that anybody may have written."""
         if self._cipher is None or self._allow_unencrypted:
             return
         msg = (
@@ -232,13 +232,13 @@ class Codec:
 
 
 def seal_plain(raw: bytes, sk: str) -> bytes:
-    """Seal bytes that are to be readable without a key."""
+    """Seal bytes that have to be readable without a key."""
     compression, payload = _compress(raw)
     return _envelope(_UNBOUND, compression, b"", payload, sk)
 
 
 def open_plain(sealed: bytes, item: Item) -> bytes:
-    """Undo `seal_plain`; needs no key."""
+    """Verify and open bytes of `seal_plain`, without a key."""
     header, payload = _verified(sealed, item)
     _, compression, name_bytes = _ENVELOPE.unpack_from(header)
     if name_bytes:
@@ -252,12 +252,12 @@ def _envelope(version: int, compression: int, cipher_name: bytes, payload: bytes
 
 
 def check_sealed(sealed: bytes, item: Item) -> None:
-    """Refuse bytes that were not sealed for the item; needs no key."""
+    """Raise if bytes were not sealed for the item. Needs no key."""
     _verified(sealed, item)
 
 
 def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
-    """The header and the payload of sealed bytes, if they are what was written for the item."""
+    """Verify sealed bytes of an item, and return their header and payload."""
     if len(sealed) < _ENVELOPE.size:
         raise damaged(item, "its data is cut short")
     version, _, name_bytes = _ENVELOPE.unpack_from(sealed)
@@ -273,7 +273,7 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
 
 
 def _dictionary() -> zstd.ZstdDict:
-    """The dictionary, for one use: it has a lock, which a fork would copy while another thread holds it."""
+    """Return the dictionary, for one use: its lock must not be copied by a fork while another OS thread holds it."""
     return zstd.ZstdDict(DICTIONARY, is_raw=True)
 
 
@@ -299,7 +299,7 @@ def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
 
 
 def rough_bytes(value: Any, depth: int = 3) -> int:
-    """About how large a value will be, from a few of its parts: enough to decide where to serialize it."""
+    """Estimate the serialized size of a value from a few of its parts, to decide where to serialize it."""
     if isinstance(value, (str, bytes, bytearray)):
         return len(value)
     if isinstance(value, dict):
@@ -318,9 +318,9 @@ def rough_bytes(value: Any, depth: int = 3) -> int:
 
 
 def metadata_json(metadata: Any) -> str | None:
-    """Metadata as readable JSON, or None where JSON cannot carry it exactly.
+    """Return metadata as readable JSON, or `None` if JSON cannot represent it exactly.
 
-    Tuples count as lists, as they do in LangGraph's own serializer.
+    Tuples are treated as lists, as in LangGraph's own serializer.
     """
     if not _is_json(metadata):
         return None

@@ -1,4 +1,4 @@
-"""What is inside the sealed parts of an item: a checkpoint's body, its metadata, a task's writes."""
+"""The content of the sealed parts of an item: a checkpoint's body, its metadata, a task's writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 
 T = TypeVar("T")
 Contents = Mapping[bytes, bytes]
-"""Segment ids to plaintexts."""
+"""The plaintexts of segments, by id."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Body:
 
     checkpoint: dict[str, Any]
     values: dict[str, StoredValue]
-    # The ancestors that delta channels are rebuilt from, the oldest first; "" is the very first checkpoint.
+    # By delta channel, the ancestor that it is rebuilt from, the oldest first; "" is the very first checkpoint.
     sources: dict[str, str]
 
 
 def pack_body(
     kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item, sources: Mapping[str, str]
 ) -> bytes:
-    """Serialize a body, given the serialized checkpoint and the head's metadata; segment ids stay outside."""
+    """Serialize a body, given the serialized checkpoint and the head's metadata. Segment ids are not part of it."""
     rows = [
         (name, value.kind, value.preamble, len(value.segments), value.tail) for name, value in values.items()
     ]
@@ -48,7 +48,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         raise items.damaged(item, "it has no body")
     refs = expand(part.refs, contents)
 
-    # A segment counts each time that it is named.
+    # A segment that is named several times adds to the size each time.
     codec.check_size(sum(len(contents.get(each, b"")) for each in refs), item)
 
     def body(data: Any) -> Body:
@@ -73,13 +73,13 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
 
 
 def _metadata_digest(item: Item) -> bytes:
-    """The digest by which a body vouches for the readable metadata beside it; sealed ones have a checksum."""
+    """Return the digest by which a body authenticates the readable metadata beside it. Sealed ones have a checksum."""
     text = items.text(item, items.METADATA) or ""
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def pack_metadata(kind: str, data: bytes) -> bytes:
-    """Serialize metadata that JSON cannot carry or that is to be sealed."""
+    """Serialize metadata that JSON cannot represent or that will be sealed."""
     return _pack((kind, data))
 
 
@@ -101,19 +101,19 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
 
 
 def delta_counters(metadata: CheckpointMetadata) -> set[str]:
-    """The delta channels that a checkpoint's metadata counts updates of, since their last stored value."""
+    """Return the delta channels whose updates since their last stored value a checkpoint's metadata counts."""
     counters = metadata.get("counters_since_delta_snapshot")
-    # An application may have metadata of its own by that name.
+    # An application may use the same name for its own metadata.
     return set(counters) if isinstance(counters, dict) else set()
 
 
-def started_from(at: Partition, metadata: CheckpointMetadata) -> str | None:
-    """The root checkpoint that a namespace of one subgraph call started from; None for other namespaces.
+def started_from(partition: Partition, metadata: CheckpointMetadata) -> str | None:
+    """Return the root checkpoint from which a namespace of one subgraph call started; `None` for other namespaces.
 
-    The namespace of a call has a task id behind a colon; the state of other subgraphs outlives their calls.
+    The namespace of a call has a task id behind a colon. The state of other subgraphs outlives their calls.
     """
     parents: Any = metadata.get("parents")
-    started = parents.get("") if ":" in at.namespace and isinstance(parents, dict) else None
+    started = parents.get("") if ":" in partition.namespace and isinstance(parents, dict) else None
     return started if isinstance(started, str) and items.is_checkpoint_id(started) else None
 
 
@@ -134,7 +134,7 @@ def pack_writes(writes: Iterable[Write]) -> bytes:
 
 
 def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list[Write]:
-    """Read one group of writes of a writes item; none where the item does not have it."""
+    """Read one group of writes of a writes item; return none if the item does not have it."""
     part = items.parse_part(item, name)
     if part is None:
         return []
@@ -146,7 +146,7 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
 
 
 def writes_of(codec: Codec, item: Item, contents: Contents) -> list[tuple[tuple[str, str, int], Write]]:
-    """Read all writes of a task, each with what it is ordered by among those of all tasks."""
+    """Read all writes of a task, each with its sort key among the writes of all tasks."""
     return [
         (writes_sort_key(write.task_path, items.task_id_of(item), write.index), write)
         for name in (items.WRITES, *items.SPECIAL_WRITES.values())
@@ -160,7 +160,7 @@ def pending_writes(
     contents: Contents,
     channels: frozenset[str] | None = None,
 ) -> list[PendingWrite]:
-    """The writes of a checkpoint's tasks as LangGraph wants them, in the order in which a run applies them."""
+    """Return the pending writes of a checkpoint for LangGraph, in the order in which a run applies them."""
     found = []
     size = 0
     for item in writes_items:
@@ -177,7 +177,7 @@ def pending_writes(
 
 
 def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
-    """What an item holds of a part itself; nothing where that is in segments, and only if it is in just these."""
+    """Open the content of a part in its item; return none if it is in segments, after checking their ids."""
     ids = (expand(part.own, contents), expand(part.refs, contents))
     if not part.own:
         return codec.open(part.sealed, item, name, ids)
@@ -205,7 +205,7 @@ def _pack(data: Any) -> bytes:
 
 
 def _row(data: Any, *kinds: type) -> Any:
-    """A list of elements of just these types."""
+    """Return data that has to be a list of elements of exactly these types."""
     if type(data) is not list or [type(each) for each in data] != list(kinds):
         msg = f"no list of {', '.join(kind.__name__ for kind in kinds)}"
         raise ValueError(msg)
@@ -227,7 +227,7 @@ def _object(data: Any) -> dict[str, Any]:
 
 
 def _parse(codec: Codec, item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
-    """Read unpacked content; anything that does not have the shape it was written in is damage."""
+    """Unpack and read content. Any shape other than the one that is written is damage."""
     try:
         return read(codec.unpack(raw))
     except (ValueError, TypeError) as error:

@@ -1,9 +1,9 @@
-"""What LangGraph's checkpoints have in common: the dictionary that every sealed unit is compressed with.
+"""The compression dictionary for sealed units, with names that LangGraph's checkpoints have in common.
 
-Most of what a step stores is about a kilobyte, of which field names and class paths are a good part. The
-dictionary is part of format 1 and must never change; another one would need a number of its own among the
-compressions. It holds no content, only names that LangGraph and LangChain give, as their serializer writes
-them with msgpack. What is used most often stands last, where zstd reaches it with the shortest offsets.
+A step typically stores about a kilobyte, and field names and class paths are a good part of it. The dictionary is part
+of format 1 and must never change; another one would need its own compression number. It contains no content, only names
+of LangGraph and LangChain, as their serializer writes them with msgpack. The most frequent ones come last, where zstd
+reaches them with the shortest offsets.
 """
 
 from __future__ import annotations

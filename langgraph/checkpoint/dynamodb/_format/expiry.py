@@ -1,7 +1,7 @@
-"""When items expire: a ttl turned into times. Times are epoch seconds; `None` is never.
+"""The expiry of items, computed from a ttl. Times are epoch seconds; `None` is never.
 
-A checkpoint's head lives for one ttl, what belongs to it for longer: writes, namespace markers and the thread item for
-two, segments for three. So an item that names an older segment has to extend it once per ttl, and not each time.
+A checkpoint's head lives for one ttl. Writes, namespace markers and the thread item live for two, and segments for
+three. So an item that names an older segment has to extend it once per ttl, and not each time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SEGMENT_LIFETIMES = 3
 
 
 def expires_before(expires_at: int | None, other: int | None) -> bool:
-    """Tell whether something expires before something else does."""
+    """Tell whether one expiry comes before another."""
     return expires_at is not None and (other is None or expires_at < other)
 
 
@@ -28,10 +28,10 @@ def later(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Expiry:
-    """The expiries of all that is stored at one moment.
+    """The expiries of all items that are stored at one moment.
 
-    Take it before the first request of what it is for: a process may stand still between two requests, and a head must
-    never outlive its segments.
+    Compute it before the first request: a process may stand still between two requests, and a head must never outlive
+    its segments.
     """
 
     head: int | None
@@ -41,7 +41,7 @@ class Expiry:
 
     @classmethod
     def after(cls, ttl_seconds: int | None, now: float) -> Expiry:
-        """Count a ttl from a moment; a ttl of `None` is no expiry."""
+        """Return the expiries for a ttl that starts at `now`; without a ttl, nothing expires."""
         if ttl_seconds is None:
             return cls(None, None, None)
         start = int(now)

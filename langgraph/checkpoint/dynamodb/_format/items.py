@@ -1,7 +1,7 @@
 """Keys and item shapes: the only module that names an attribute or builds a key.
 
-Six kinds of item share the table. `esc` percent-encodes every byte up to 0x25, so that the separator
-and the escape itself never come from data, and escaped text sorts as the text does.
+Six kinds of item share the table. `esc` percent-encodes every byte up to 0x25. So the separator and the escape itself
+never come from data, and escaped text sorts as the text does.
 
     checkpoint head   PK esc(thread)#esc(namespace)   SK C#esc(checkpoint)#
     pending writes    PK the same                     SK C#esc(checkpoint)#W#esc(task)
@@ -36,9 +36,9 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 
 Item: TypeAlias = dict[str, dict[str, Any]]
-"""A DynamoDB item in the low-level client's form: attribute name to typed value."""
+"""A DynamoDB item in the low-level client's form: typed values by attribute name."""
 
-# Of heads, and of parts.
+# The format versions of heads, and of parts.
 FORMAT_VERSION = 1
 _PART_VERSION = 1
 
@@ -57,7 +57,7 @@ WHOLE = "whole"
 TTL_SECONDS = "ttl_seconds"
 REGISTERED = "registered"
 READABLE_UNTIL = "readable_until"
-# That of a head which nobody may see, not even as an ancestor: the newest of a copy that is not whole yet.
+# The value of READABLE_UNTIL in a hidden head, which is not readable even as an ancestor.
 HIDDEN = {"N": "0"}
 CREATED_AT = "created_at"
 ORDER = "order"
@@ -81,7 +81,7 @@ _SEGMENT_ID_BYTES = 8
 CHECKSUM_BYTES = 12
 _ESCAPES = {code: f"%{code:02X}" for code in range(0x26)}
 _ESCAPED = re.compile("%([0-9A-F]{2})")
-# What escaping gives, so that no two keys read back as the same ids.
+# Only text that escaping produces, so that no two keys parse as the same ids.
 _ESCAPED_TEXT = r"([^\0-%]*(?:%(?:[01][0-9A-F]|2[0-5])[^\0-%]*)*)"
 _CHECKPOINT_KEY = re.compile(rf"{CHECKPOINTS}{_ESCAPED_TEXT}#(?:W#{_ESCAPED_TEXT})?")
 # The root's namespace has no marker.
@@ -123,12 +123,12 @@ class Partition:
 
     @property
     def root(self) -> str:
-        """The partition key of the thread's root namespace, which also holds what belongs to the thread."""
+        """The partition key of the thread's root namespace, which also has the thread-level items."""
         return self.pk[: self.pk.index("#") + 1]
 
 
-def partition(thread_id: str, namespace: str = "") -> Partition:
-    """Name a namespace of a thread, or raise `CheckpointerInputError`."""
+def partition_of(thread_id: str, namespace: str = "") -> Partition:
+    """Return the partition of a thread's namespace; raise `CheckpointerInputError` if DynamoDB cannot store its key."""
     pk = f"{_escape(thread_id, 'thread_id')}#{_escape(namespace, 'checkpoint_ns')}"
     _checked(pk, PARTITION_KEY_BYTES_MAX, "thread_id with checkpoint_ns")
     _checked(namespace_sk(namespace), SORT_KEY_BYTES_MAX, "checkpoint_ns")
@@ -136,24 +136,24 @@ def partition(thread_id: str, namespace: str = "") -> Partition:
 
 
 def parse_partition(pk: str) -> Partition:
-    """Read a partition key back."""
+    """Parse a partition key."""
     thread_id, _, namespace = pk.partition("#")
     return Partition(_unescape(thread_id), _unescape(namespace), pk)
 
 
 def checkpoint_prefix(checkpoint_id: str) -> str:
-    """The sort key of a checkpoint's head, which every item of the checkpoint begins with."""
+    """Return the sort key of a checkpoint's head, which is the prefix of the sort keys of all its items."""
     key = f"{CHECKPOINTS}{_escape(checkpoint_id, 'checkpoint_id')}#"
     return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
 
 
 def after_checkpoint(checkpoint_id: str) -> str:
-    """The sort key directly after every item of a checkpoint; no item has it."""
+    """Return the sort key directly after all items of a checkpoint. No item has it."""
     return f"{checkpoint_prefix(checkpoint_id)[:-1]}$"
 
 
 def is_checkpoint_id(text: str) -> bool:
-    """Whether there can be a checkpoint with this id."""
+    """Tell whether there can be a checkpoint with this id."""
     try:
         checkpoint_prefix(text)
     except CheckpointerInputError:
@@ -162,23 +162,23 @@ def is_checkpoint_id(text: str) -> bool:
 
 
 def writes_sk(checkpoint_id: str, task_id: str) -> str:
-    """The sort key of one task's pending writes."""
+    """Return the sort key of one task's pending writes."""
     key = f"{checkpoint_prefix(checkpoint_id)}W#{_escape(task_id, 'task_id')}"
     return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id with task_id")
 
 
 def segment_sk(segment_id: bytes) -> str:
-    """The sort key of a segment."""
+    """Return the sort key of a segment."""
     return SEGMENTS + segment_id.hex()
 
 
 def namespace_sk(namespace: str) -> str:
-    """The sort key of a namespace marker."""
+    """Return the sort key of a namespace marker."""
     return NAMESPACES + _escape(namespace, "checkpoint_ns")
 
 
 def key(pk: str, sk: str) -> Item:
-    """A primary key."""
+    """Return a primary key."""
     return {PARTITION_KEY: {"S": pk}, SORT_KEY: {"S": sk}}
 
 
@@ -188,37 +188,37 @@ def key_of(item: Item) -> Item:
 
 
 def sort_key(item: Item) -> str:
-    """An item's sort key."""
+    """Return an item's sort key."""
     return str(item[SORT_KEY]["S"])
 
 
 def partition_key(item: Item) -> str:
-    """An item's partition key."""
+    """Return an item's partition key."""
     return str(item[PARTITION_KEY]["S"])
 
 
 def namespace_of(item: Item) -> str:
-    """The namespace that a marker names."""
+    """Return the namespace that a marker names."""
     return _unescape(_matched(_NAMESPACE_KEY, item)[1])
 
 
 def segment_id_of(item: Item) -> bytes:
-    """The id in a segment's sort key."""
+    """Return the id in a segment's sort key."""
     return bytes.fromhex(_matched(_SEGMENT_KEY, item)[1])
 
 
 def checkpoint_id_of(item: Item) -> str:
-    """The checkpoint that a head or a task's writes belong to."""
+    """Return the id of the checkpoint that a head or a writes item belongs to."""
     return _unescape(_matched(_CHECKPOINT_KEY, item)[1])
 
 
 def task_id_of(item: Item) -> str:
-    """The task that a writes item belongs to."""
+    """Return the id of the task that a writes item belongs to."""
     return _unescape(_matched(_CHECKPOINT_KEY, item)[2])
 
 
 def is_head(item: Item) -> bool:
-    """Whether an item under the checkpoints' prefix is a head; the others are writes."""
+    """Tell whether an item under the checkpoints' prefix is a head. The others are writes items."""
     return _matched(_CHECKPOINT_KEY, item)[2] is None
 
 
@@ -230,16 +230,16 @@ def _matched(pattern: re.Pattern[str], item: Item) -> re.Match[str]:
 
 
 def checksum(sk: str, data: bytes) -> bytes:
-    """The checksum of what an item holds, which is that of this item only."""
+    """Return the checksum of data of the item with a sort key. The same data has another one in other items."""
     return blake2b(b"\0".join((sk.encode(), data)), digest_size=CHECKSUM_BYTES).digest()
 
 
-# Parts: what an item says beyond its keys, with the ids of the segments it needs in front, unencrypted
+# Parts: sealed attributes of an item, each preceded by the unencrypted ids of the segments that it names
 
 
 @dataclass(frozen=True)
 class Part:
-    """Encoded content of an item: sealed bytes, or the segments that hold them; and segments they refer to."""
+    """One sealed attribute of an item: its sealed bytes or the segments that hold them, and segments it refers to."""
 
     own: tuple[bytes, ...]
     refs: tuple[bytes, ...]
@@ -247,18 +247,18 @@ class Part:
 
     @property
     def ids(self) -> tuple[bytes, ...]:
-        """Every segment id that the part names."""
+        """All segment ids that the part names."""
         return self.own + self.refs
 
     def attribute(self, sk: str) -> dict[str, bytes]:
-        """The part as an attribute value of the item with a sort key."""
+        """Return the part as an attribute value of the item with a sort key."""
         named = _PART.pack(_PART_VERSION, len(self.own), len(self.refs)) + b"".join(self.ids)
-        # Sealed bytes have a checksum of their own.
+        # Sealed bytes have their own checksum.
         return {"B": named + (checksum(sk, named) if self.ids else b"") + self.sealed}
 
 
 def parse_part(item: Item, name: str) -> Part | None:
-    """Read a part from an item; None where the item does not have it."""
+    """Read a part from an item; return `None` if the item does not have it."""
     attribute = item.get(name)
     if attribute is None:
         return None
@@ -290,7 +290,7 @@ PARTS = (BODY, SEALED_METADATA, WRITES, *SPECIAL_WRITES.values())
 
 
 def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
-    """Every part of a head or a writes item with its attribute's name."""
+    """Yield all parts of a head or a writes item, each with the name of its attribute."""
     for name in PARTS:
         part = parse_part(item, name)
         if part is not None:
@@ -298,7 +298,7 @@ def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
 
 
 def epoch_name(name: str) -> str:
-    """Return the attribute that says under which epoch a part was stored: a task's writes may have different ones."""
+    """Return the name of the attribute with a part's epoch. The parts of a writes item may have different epochs."""
     return EPOCH if name in (BODY, SEALED_METADATA) else f"{name}_epoch"
 
 
@@ -306,32 +306,32 @@ EPOCHS = tuple(dict.fromkeys(map(epoch_name, PARTS)))
 
 
 def named_ids(some: Iterable[Item]) -> set[bytes]:
-    """Every segment that heads and writes items name."""
+    """Return the ids of all segments that heads and writes items name."""
     return {each for item in some for _, part in parts_of(item) for each in part.ids}
 
 
 def own_ids(some: Iterable[Item]) -> set[bytes]:
-    """The segments that hold the items' own content, without those that it refers to."""
+    """Return the ids of the segments that hold the items' own content, without those that it refers to."""
     return {each for item in some for _, part in parts_of(item) for each in part.own}
 
 
 # Items
 
 
-def with_expiry(item: Item, at: int | None) -> Item:
-    """Add the time, in epoch seconds, from which the item counts as gone."""
-    return item if at is None else {**item, TTL_ATTRIBUTE: {"N": str(at)}}
+def with_expiry(item: Item, expires_at: int | None) -> Item:
+    """Add the expiry of an item, in epoch seconds."""
+    return item if expires_at is None else {**item, TTL_ATTRIBUTE: {"N": str(expires_at)}}
 
 
 def kept_for_descendants(head: Item, until: int | None) -> Item:
-    """Let a head count as gone when it did, but stay in the table for longer: later ones are rebuilt from it."""
+    """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
     if until is None or TTL_ATTRIBUTE not in head:
         return head
     return {READABLE_UNTIL: head[TTL_ATTRIBUTE], **head, TTL_ATTRIBUTE: {"N": str(until)}}
 
 
 def ttl_of(item: Item) -> int | None:
-    """Return the ttl that a thread item or a head names, in seconds; `None` where it has none."""
+    """Return the ttl of a thread item or a head, in seconds; `None` if it has none."""
     ttl_seconds = number(item, TTL_SECONDS) or None
     if ttl_seconds is not None and not 0 < ttl_seconds <= TTL_SECONDS_MAX:
         raise damaged(item, f"its attribute {TTL_SECONDS} is not a number in range")
@@ -339,21 +339,21 @@ def ttl_of(item: Item) -> int | None:
 
 
 def with_ttl(head: Item, ttl_seconds: int | None) -> Item:
-    """Add the thread's ttl, so that a process that has read the head need not ask for it."""
+    """Add the thread's ttl, so that a process that has read the head need not read the thread item."""
     return head if ttl_seconds is None else {**head, TTL_SECONDS: {"N": str(ttl_seconds)}}
 
 
 def head_item(
-    at: Partition,
+    partition: Partition,
     checkpoint_id: str,
     *,
     texts: Mapping[str, str | None],
     metadata: dict[str, dict[str, Any]],
     body: Part,
 ) -> Item:
-    """Build a checkpoint's head, but for the epoch, which is taken last; of its texts those that there are."""
+    """Build a checkpoint's head, without its epoch, which is added last. Texts that are `None` are left out."""
     return {
-        **key(at.pk, checkpoint_prefix(checkpoint_id)),
+        **key(partition.pk, checkpoint_prefix(checkpoint_id)),
         FORMAT: {"N": str(FORMAT_VERSION)},
         BODY: body.attribute(checkpoint_prefix(checkpoint_id)),
         **metadata,
@@ -361,9 +361,9 @@ def head_item(
     }
 
 
-def segment_item(at: Partition, segment_id: bytes, data: bytes) -> Item:
-    """Build a segment, still without the times that it gets when it is stored."""
-    return {**key(at.pk, segment_sk(segment_id)), DATA: {"B": data}}
+def segment_item(partition: Partition, segment_id: bytes, data: bytes) -> Item:
+    """Build a segment, without its creation time and expiry, which are added when it is stored."""
+    return {**key(partition.pk, segment_sk(segment_id)), DATA: {"B": data}}
 
 
 def created(item: Item, now: float) -> Item:
@@ -371,14 +371,14 @@ def created(item: Item, now: float) -> Item:
     return {**item, CREATED_AT: {"N": str(int(now))}}
 
 
-def namespace_item(at: Partition, rng: random.Random, until: int | None) -> Item:
-    """Build a namespace marker; `registered` tells a deletion whether the namespace was registered again since."""
-    item = {**key(at.root, namespace_sk(at.namespace)), REGISTERED: {"B": rng.randbytes(8)}}
+def namespace_item(partition: Partition, rng: random.Random, until: int | None) -> Item:
+    """Build a namespace marker. A deletion sees by `registered` whether the namespace was registered again since."""
+    item = {**key(partition.root, namespace_sk(partition.namespace)), REGISTERED: {"B": rng.randbytes(8)}}
     return with_expiry(item, until)
 
 
 def indexable_run_id(metadata: Any) -> str | None:
-    """The run id by which a head is found in the index, where it is one that an index key can hold."""
+    """Return the run id by which the index finds a head; `None` if there is none that an index key can store."""
     run_id = metadata.get(RUN_ID)
     if type(run_id) is not str:
         return None
@@ -390,7 +390,7 @@ def indexable_run_id(metadata: Any) -> str | None:
 
 
 def text(item: Item, name: str) -> str | None:
-    """A string attribute; None where the item does not have it."""
+    """Return a string attribute; `None` if the item does not have it."""
     attribute = item.get(name)
     if attribute is None:
         return None
@@ -400,7 +400,7 @@ def text(item: Item, name: str) -> str | None:
 
 
 def number(item: Item, name: str) -> int | None:
-    """A whole-number attribute; None where the item does not have it."""
+    """Return a whole-number attribute; `None` if the item does not have it."""
     attribute = item.get(name)
     try:
         return None if attribute is None else int(float(attribute["N"]))
@@ -409,7 +409,7 @@ def number(item: Item, name: str) -> int | None:
 
 
 def binary(item: Item, name: str) -> bytes:
-    """A binary attribute that the item must have."""
+    """Return a binary attribute that the item must have."""
     value = item.get(name, {}).get("B")
     if value is None:
         raise damaged(item, f"it has no binary attribute {name}")
@@ -422,18 +422,18 @@ def expires_at(item: Item) -> int | None:
 
 
 def ends_at(item: Item) -> int | None:
-    """When an item counts as gone, in epoch seconds, even if it is still there; None for never."""
+    """Return when an item expires for readers, in epoch seconds, even if it stays in the table; `None` for never."""
     return number(item, READABLE_UNTIL if READABLE_UNTIL in item else TTL_ATTRIBUTE)
 
 
 def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
-    """Whether an item counts as gone, even if DynamoDB has not removed it yet: to who reads it, or as an ancestor."""
+    """Tell whether an item has expired for readers, or as an ancestor, even if DynamoDB has not removed it yet."""
     end = expires_at(item) if as_ancestor and item.get(READABLE_UNTIL) != HIDDEN else ends_at(item)
     return end is not None and end <= now
 
 
 def check_format(item: Item) -> None:
-    """Refuse a head that a newer release wrote, or whose parent no release can have named."""
+    """Raise if a newer release wrote a head, or if its parent cannot be a checkpoint."""
     version = number(item, FORMAT)
     if version is None:
         raise damaged(item, f"it has no format version in {FORMAT}")
@@ -452,12 +452,12 @@ def _check_version(item: Item, version: int, newest: int) -> None:
 
 
 def name_of(item: Item) -> str:
-    """Say which item it is, for error messages."""
+    """Return the name of an item for error messages."""
     return f"item PK={partition_key(item)!r} SK={sort_key(item)!r}"
 
 
 def newer_format(item: Item, version: int, newest: int) -> CheckpointFormatError:
-    """The error for an item of a later format than this release knows."""
+    """Return the error for an item of a newer format than this release knows."""
     return CheckpointFormatError(
         f"{name_of(item)} has format version {version}, and this release of langgraph-dynamodb reads"
         f" up to {newest}; upgrade langgraph-dynamodb"
@@ -465,7 +465,7 @@ def newer_format(item: Item, version: int, newest: int) -> CheckpointFormatError
 
 
 def damaged(item: Item, why: str) -> CheckpointCorruptionError:
-    """The error for an item that is not what was written."""
+    """Return the error for an item that is not as it was written."""
     return CheckpointCorruptionError(
         f"{name_of(item)} is damaged: {why}; restore it from a backup or point-in-time recovery"
     )

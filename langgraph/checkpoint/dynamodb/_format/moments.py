@@ -1,4 +1,4 @@
-"""Times: when a checkpoint was stored, by its id, and what a number of epoch seconds is."""
+"""Times: when a checkpoint was stored, by its id, and epoch seconds as a `datetime`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UUID6_EPOCH = datetime(1582, 10, 15, tzinfo=timezone.utc)
 
 
 def stored_at(checkpoint_id: str | None) -> datetime | None:
-    """When a checkpoint was made, which its id says where LangGraph made the id."""
+    """Return when a checkpoint was made, by its id; `None` if LangGraph did not make the id."""
     try:
         parsed = UUID(checkpoint_id or "")
     except ValueError:
@@ -22,7 +22,7 @@ def stored_at(checkpoint_id: str | None) -> datetime | None:
 
 
 def in_epoch_seconds(seconds: int | None) -> datetime | None:
-    """A time in epoch seconds, which no calendar may have."""
+    """Return the time of a number of epoch seconds; `None` if it is out of range, or there is none."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):

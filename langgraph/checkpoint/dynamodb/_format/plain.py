@@ -1,4 +1,4 @@
-"""Looked-at values as JSON, and what tasks ask a human: for whoever reads a checkpoint without its graph."""
+"""Values as JSON, and the interrupts of tasks: for tools that read a checkpoint without its graph."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON has it: messages and other objects by their fields, bytes in base64."""
+    """Return a value in JSON types: messages and other objects by their fields, bytes in base64."""
     if isinstance(value, Stored):
         content = as_json(value.content)
         if value.is_message or value.is_plain:
@@ -31,7 +31,7 @@ def as_json(value: Any) -> Any:
 
 
 def labelled(entries: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a mapping's entries by the text that leads to each: the key, or how a key that is no text is written."""
+    """Return a mapping's entries by a text label for each: its key, as text if it is not."""
     found = {key: each for key, each in entries.items() if isinstance(key, str)}
     for key, each in entries.items():
         if not isinstance(key, str):
@@ -43,7 +43,7 @@ def labelled(entries: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def interrupts_in(writes: Iterable[PendingWrite]) -> list[tuple[str, Any]]:
-    """Return what tasks ask a human, by task; those that have been answered and went on are not among them."""
+    """Return the open interrupts, each with its task. Those of tasks that have continued since are left out."""
     writes = list(writes)
     done = {task for task, channel, _ in writes if channel not in WRITES_IDX_MAP}
     return [
@@ -55,6 +55,6 @@ def interrupts_in(writes: Iterable[PendingWrite]) -> list[tuple[str, Any]]:
 
 
 def asked(interrupt: Any) -> Any:
-    """Return what an interrupt asks, without LangGraph's wrapping."""
+    """Return the value of an interrupt, without LangGraph's wrapping."""
     is_wrapped = isinstance(interrupt, Stored) and isinstance(interrupt.content, Mapping)
     return interrupt.content.get("value") if is_wrapped else interrupt

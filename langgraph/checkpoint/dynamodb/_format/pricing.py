@@ -1,7 +1,7 @@
-"""What DynamoDB counts and charges: bytes of items, capacity units, dollars.
+"""DynamoDB's pricing: bytes of items, capacity units and US dollars.
 
 Dollars are those of on-demand capacity in us-east-1, standard table class, as AWS published them in 2025 on "Pricing
-for on-demand capacity" of its DynamoDB pages. Prices change and differ by region: the units are what is certain.
+for on-demand capacity" of its DynamoDB pages. Prices change and differ by region; only the units are certain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ WRITE_UNIT_DOLLARS = 0.625 / 1e6
 READ_UNIT_DOLLARS = 0.125 / 1e6
 STORED_GB_MONTH_DOLLARS = 0.25
 GB_BYTES = 2**30
-# What DynamoDB adds to each item when it bills storage.
+# The bytes that DynamoDB adds to each item when it bills storage.
 ITEM_OVERHEAD_BYTES = 100
 
 _WRITE_UNIT_BYTES = 1024
@@ -22,7 +22,7 @@ _READ_UNIT_BYTES = 4096
 
 
 def item_bytes(item: Item) -> int:
-    """How large DynamoDB takes an item of ours to be ("DynamoDB item sizes and formats" in the developer guide)."""
+    """Return an item's size as DynamoDB counts it ("DynamoDB item sizes and formats" in the developer guide)."""
     return sum(
         len(name.encode()) + sum(_value_bytes(kind, content) for kind, content in value.items())
         for name, value in item.items()
@@ -31,7 +31,7 @@ def item_bytes(item: Item) -> int:
 
 def _value_bytes(kind: str, content: object) -> int:
     if isinstance(content, str) and kind == "N":
-        # Two digits share a byte; there is one more for the exponent, and one for a sign.
+        # Two digits share a byte. There is one more byte for the exponent, and one for a sign.
         digits = content.lstrip("-").replace(".", "").strip("0")
         return 1 + (len(digits) + 1) // 2 + content.startswith("-")
     if isinstance(content, str):
@@ -42,20 +42,20 @@ def _value_bytes(kind: str, content: object) -> int:
 
 
 def write_units(size_bytes: int) -> int:
-    """The write units of one item."""
+    """Return the write units of one item."""
     return max(1, -(-size_bytes // _WRITE_UNIT_BYTES))
 
 
 def read_units(size_bytes: int, *, consistent: bool = False) -> float:
-    """The read units of what one request reads of a table's items, which are counted together in a query or a scan."""
+    """Return the read units of one request, whose items are counted together in a query or a scan."""
     return max(1, -(-size_bytes // _READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 
 def request_dollars(write_units: float, read_units: float) -> float:
-    """What requests cost that take so many units."""
+    """Return the cost of requests in dollars, by their units."""
     return write_units * WRITE_UNIT_DOLLARS + read_units * READ_UNIT_DOLLARS
 
 
 def stored_dollars(size_bytes: float, item_count: int) -> float:
-    """What it costs to store items for a month."""
+    """Return the cost of storing items for a month, in dollars."""
     return (size_bytes + item_count * ITEM_OVERHEAD_BYTES) / GB_BYTES * STORED_GB_MONTH_DOLLARS

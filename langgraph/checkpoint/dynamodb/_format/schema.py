@@ -1,4 +1,4 @@
-"""The table's schema, in the form of `create_table`'s arguments; `infra/table.yaml` declares the same."""
+"""The table's schema, as arguments of `create_table`. `infra/table.yaml` declares the same schema."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ RUN_ID = "run_id"
 TTL_ATTRIBUTE = "expires_at"
 RUN_INDEX = "run_id-index"
 
-# What prints the template of such a table, wherever the package is installed.
+# The command that prints the template of such a table, wherever the package is installed.
 TEMPLATE_COMMAND = "python -m langgraph.checkpoint.dynamodb template"
-# What prints the documents, likewise; the name of one follows.
+# The command that prints a document, followed by its name.
 DOCS_COMMAND = "langgraph-dynamodb docs"
 
 

@@ -1,8 +1,8 @@
 """Cutting serialized values into segments, and naming segments; pure functions of bytes.
 
-A value is cut where its own bytes say so, hence in the same places whatever was appended behind or
-trimmed in front. Equal pieces of a checkpoint and its parent are then one segment, written once. This
-works on the bytes that the serializer gave, so every value and every serializer takes part.
+A value's own bytes determine where it is cut, so the places stay the same when bytes are appended at the end or removed
+in front. Equal pieces of a checkpoint and its parent are then one segment, written once. This works on serialized
+bytes, so it applies to every value and every serializer.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
-# A cut may follow one of these bytes: few enough that the test below is cheap, and spread so that every
-# usual encoding (text in any alphabet, digits, base64, binary) has some. Runs of one byte count once.
+# A cut may follow one of these bytes. They are few enough to make the test below cheap, and spread so that every usual
+# encoding (text in any alphabet, digits, base64, binary) has some. A run of them is one candidate.
 _CANDIDATES = b"u7yKT" + bytes(range(5, 32, 16)) + bytes(range(133, 256, 16))
 _CANDIDATE = re.compile(b"[" + re.escape(_CANDIDATES) + b"](?![" + re.escape(_CANDIDATES) + b"])")
 _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
-# By so many of its first bytes a segment is looked for in a value that has changed in front of it.
+# A segment is searched for by this many of its first bytes, in a value that has changed in front of it.
 _ANCHOR_BYTES = 32
-# More than a checkpoint of a gigabyte has. Index segments that name each other would never end.
+# More than a checkpoint of a gigabyte has. Without these bounds, index segments that name each other would never end.
 _EXPANDED_IDS_MAX = 1 << 18
 _INDEX_LEVELS_MAX = 20
 
 
 class Piece(NamedTuple):
-    """A part of a value that becomes a segment, or is one already."""
+    """A part of a value that becomes a segment, or is already one."""
 
     content: bytes
     digest: bytes
@@ -45,9 +45,9 @@ class Piece(NamedTuple):
 
 @dataclass
 class Chunk:
-    """What is known of a segment: its plaintext's digest, length and first bytes, and when it expires.
+    """The digest, length and first bytes of a segment's plaintext, and its expiry.
 
-    All that remember the segment share one; its expiry changes when the segment is renewed.
+    All cache entries that name the segment share one chunk. Its expiry changes when the segment is extended.
     """
 
     digest: bytes
@@ -57,18 +57,18 @@ class Chunk:
 
     @classmethod
     def of(cls, piece: Piece, expires_at: int | None) -> Chunk:
-        """What is to be known of a segment with this content."""
+        """Return the chunk of a segment with this content."""
         return cls(piece.digest, len(piece.content), piece.content[:_ANCHOR_BYTES], expires_at)
 
     def piece_at(self, data: bytes, start: int) -> Piece | None:
-        """The segment's content, if that is what the data has there."""
+        """Return the segment's content if the data has it at `start`, or `None`."""
         content = data[start : start + self.length]
         return Piece(content, self.digest) if digest(content) == self.digest else None
 
 
 @dataclass(frozen=True)
 class StoredValue:
-    """How a checkpoint holds one channel's value: inline ends around segments."""
+    """How a checkpoint stores one channel's value: segments, with an inline preamble and tail around them."""
 
     kind: str
     preamble: bytes
@@ -76,22 +76,22 @@ class StoredValue:
     tail: bytes
 
     def join(self, contents: Mapping[bytes, bytes]) -> bytes:
-        """The serialized value, given the segments' plaintexts."""
+        """Return the serialized value, given the plaintexts of the segments."""
         return b"".join((self.preamble, *(contents[each] for each in self.segments), self.tail))
 
 
 def digest(data: bytes) -> bytes:
-    """The digest by which equal pieces are found; kept in memory only, never stored."""
+    """Return the digest by which equal pieces are found. It is kept in memory only, never stored."""
     return sha256(data).digest()
 
 
 def piece(content: bytes) -> Piece:
-    """A piece with its digest."""
+    """Return a piece with its digest."""
     return Piece(content, digest(content))
 
 
 def cut(data: bytes, start: int, stop: int) -> Iterator[int]:
-    """Yield the positions between `start` and `stop` at which segments end; what is behind the last stays open."""
+    """Yield the positions between `start` and `stop` at which segments end. Bytes behind the last one stay open."""
     while stop - start > SEGMENT_BYTES_MIN:
         limit = min(start + SEGMENT_BYTES_MAX, stop)
         for match in _CANDIDATE.finditer(data, start + SEGMENT_BYTES_MIN, limit):
@@ -112,20 +112,20 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
     Args:
         data: The serialized data.
         start: Where the first piece begins.
-        before: The pieces that an earlier value consists of, in order. They are kept as they are wherever
-            the data has them still: behind what was trimmed in front, and around what was changed.
+        before: The pieces of an earlier value, in order. Pieces that the data still has are kept as they are: behind
+            bytes that were removed in front, and around bytes that were changed.
     """
     pieces, position = list[Piece](), 0
     while (found := _next_kept(data, start, before, position)) is not None:
-        at, position, kept = found
-        ends = [*cut(data, start, at), at]
+        offset, position, kept = found
+        ends = [*cut(data, start, offset), offset]
         if len(ends) > 1 and ends[-1] - ends[-2] < SEGMENT_BYTES_MIN:
             del ends[-2]
         pieces += [
             piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False) if each < end
         ]
         pieces.append(kept)
-        start = at + len(kept.content)
+        start = offset + len(kept.content)
         position += 1
     for end in cut(data, start, len(data)):
         pieces.append(piece(data[start:end]))
@@ -136,24 +136,27 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
 def _next_kept(
     data: bytes, start: int, before: Sequence[Chunk], position: int
 ) -> tuple[int, int, Piece] | None:
-    """Where the first of the parent's remaining pieces is that the data has still, which one, and its content.
+    """Find the first of the parent's remaining pieces that the data still has.
 
-    Usually it is the next one, right here. Of the others a few are looked for, ever further apart; from one that
-    is found the way leads back to the first of those before it.
+    Usually it is the next one, at `start`. Otherwise some of the others are searched for, ever further apart, and from
+    one that is found the search goes back to the first piece before it that matches.
+
+    Returns:
+        The offset in the data, the position of the piece, and its content; `None` if there is none.
     """
     for step in _steps(len(before) - position):
         chunk = before[position + step]
-        at = start if step == 0 and data.startswith(chunk.start, start) else data.find(chunk.start, start)
-        kept = None if at < 0 else chunk.piece_at(data, at)
+        offset = start if step == 0 and data.startswith(chunk.start, start) else data.find(chunk.start, start)
+        kept = None if offset < 0 else chunk.piece_at(data, offset)
         if kept is None:
             continue
         while step > 0:
             chunk = before[position + step - 1]
-            earlier = chunk.piece_at(data, at - chunk.length) if at - chunk.length >= start else None
+            earlier = chunk.piece_at(data, offset - chunk.length) if offset - chunk.length >= start else None
             if earlier is None:
                 break
-            at, kept, step = at - chunk.length, earlier, step - 1
-        return at, position + step, kept
+            offset, kept, step = offset - chunk.length, earlier, step - 1
+        return offset, position + step, kept
     return None
 
 
@@ -171,21 +174,21 @@ def _steps(count: int) -> Iterator[int]:
 
 
 def new_id(rng: random.Random, *, index: bool = False) -> bytes:
-    """An id that is never used again: 63 random bits, and one that says whether it is an index segment's."""
+    """Make an id that is never used again: 63 random bits, and one bit that marks index segments."""
     data = bytearray(rng.randbytes(8))
     data[0] = data[0] & 0xFE | index
     return bytes(data)
 
 
 def derived_id(seed: bytes, segment_id: bytes) -> bytes:
-    """The id of a segment's copy, as good as random: the same for a seed, and another one for another seed."""
+    """Derive the id of a segment's copy: as good as random, the same for the same seed, and different for others."""
     data = bytearray(blake2b(segment_id, key=seed, digest_size=8).digest())
     data[0] = data[0] & 0xFE | is_index(segment_id)
     return bytes(data)
 
 
 def is_index(segment_id: bytes) -> bool:
-    """Whether the segment holds ids of other segments."""
+    """Tell whether a segment is an index segment."""
     return bool(segment_id[0] & 1)
 
 
@@ -195,7 +198,7 @@ def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> t
     Args:
         ids: Segment ids.
         limit: How many ids may stay, at least the size of a group.
-        index: Gives the id of an index segment with this content.
+        index: Returns the id of an index segment with a given content.
     """
     folded = tuple(ids)
     while len(folded) > limit:
@@ -208,7 +211,7 @@ def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> t
 
 
 def reach(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> set[bytes]:
-    """These ids and all that index segments among them lead to, those of inner index segments included."""
+    """Return these ids and all ids that index segments among them name, directly or by other index segments."""
     reached: set[bytes] = set()
     new = set(ids)
     while new:
@@ -224,7 +227,7 @@ def expand(
     """Undo `fold`; ids of index segments without content stay as they are.
 
     Raises:
-        CheckpointCorruptionError: An index segment is not what was written; it may lead back to itself.
+        CheckpointCorruptionError: An index segment is damaged, or names itself through others.
     """
     expanded: list[bytes] = []
     for each in ids:
@@ -240,7 +243,7 @@ def expand(
 
 
 def _indexed(segment_id: bytes, contents: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
-    """The ids that an index segment holds."""
+    """Return the ids in an index segment."""
     data = contents[segment_id]
     if not data or len(data) % len(segment_id):
         raise _damaged_index(segment_id, "its content is no list of ids")

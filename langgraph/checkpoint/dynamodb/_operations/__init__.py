@@ -1,10 +1,11 @@
-"""What the saver does: one module for each of its methods, named after it, and what several of them share.
+"""The operations of the saver: one module for each method, named after it, and modules that several of them share.
 
 Each operation is a generator of steps (`_runtime.steps`), so it is written once for both drivers.
 
-    put, put_writes, put_with_writes    what is stored; `draft` has what is about to be
-    get, list, delta_history            what is read; `reads` finds checkpoints and loads what they name
-    delete                              delete_thread, delete_for_runs, prune: what goes; `collect` takes it out
-    copy, setup                         another thread with the same content; the table for development
-    threads                             what belongs to a thread as a whole: its epoch, claims and namespaces
+    put, put_writes, put_with_writes    compose items; `item_builder` makes their parts and segments
+    commit, commit_writes               store composed items, without a serializer or a key
+    get, list, delta_history            read; `reads` finds checkpoints and loads the segments they name
+    delete                              delete_thread, delete_for_runs, prune: choose checkpoints for `collect`
+    copy, setup                         copy a thread; create the table for development
+    threads                             thread-level state: the epoch, a deletion's claim, the namespace markers
 """

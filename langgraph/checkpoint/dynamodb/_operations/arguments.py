@@ -1,7 +1,7 @@
-"""What callers pass to a method beside what is to be stored: ids, namespaces, filters and limits.
+"""Arguments of the saver's methods other than stored values: ids, namespaces, filters and limits.
 
-Each is checked before anything is requested. What is not an id must not become one by `str`: `delete_thread(None)`
-is not to delete a thread that somebody has named "None".
+Each is checked before any request. A value that is not an id must not become one by `str`: `delete_thread(None)` must
+not delete a thread named "None".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COUNT_MAX = (1 << 53) - 1
 
 
 def checked_id(value: Any, name: str) -> str:
-    """The id of a thread or a run as text; LangGraph's own savers take whole numbers and UUIDs as well."""
+    """Return the id of a thread or a run as text. LangGraph's own savers accept whole numbers and UUIDs too."""
     is_id = isinstance(value, (str, int, UUID)) and not isinstance(value, bool)
     if not is_id or value == "":
         msg = f"{name} is {value!r}; give text that is not empty, a whole number or a UUID"
@@ -30,7 +30,7 @@ def checked_id(value: Any, name: str) -> str:
 
 
 def checked_ids(values: Any, name: str) -> list[str]:
-    """Several ids of threads or runs, each of them once."""
+    """Return several ids of threads or runs as text, without duplicates."""
     if isinstance(values, (str, bytes)):
         msg = f"{name} is a single {type(values).__name__}; give a list of ids, or its characters would count as ids"
         raise CheckpointerInputError(msg)
@@ -41,7 +41,7 @@ def checked_ids(values: Any, name: str) -> list[str]:
 
 
 def checked_text(value: Any, name: str) -> str:
-    """An argument that is text, and may be empty."""
+    """Return an argument that has to be text and may be empty."""
     if not isinstance(value, str):
         msg = f"{name} is {value!r}; give text"
         raise CheckpointerInputError(msg)
@@ -49,21 +49,21 @@ def checked_text(value: Any, name: str) -> str:
 
 
 def target(config: RunnableConfig) -> Partition:
-    """The namespace that a config points to, or `CheckpointerInputError`."""
+    """Return the namespace that a config points to; raise `CheckpointerInputError` if it names none."""
     configurable = _configurable(config, "config")
     thread_id = configurable.get("thread_id")
     if thread_id is None:
         msg = 'config["configurable"]["thread_id"] is missing; give the id of the thread'
         raise CheckpointerInputError(msg)
     namespace = configurable.get("checkpoint_ns")
-    return items.partition(
+    return items.partition_of(
         checked_id(thread_id, "thread_id"),
         "" if namespace is None else checked_text(namespace, "checkpoint_ns"),
     )
 
 
 def checkpoint_id_in(config: RunnableConfig, name: str = "config") -> str | None:
-    """The checkpoint that a config points to; None, as for LangGraph, where it has none or an empty one."""
+    """Return the id of the checkpoint that a config points to; `None`, as in LangGraph, if it is missing or empty."""
     checkpoint_id = _configurable(config, name).get("checkpoint_id")
     return None if checkpoint_id is None else checked_text(checkpoint_id, "checkpoint_id") or None
 
@@ -77,7 +77,7 @@ def _configurable(config: Any, name: str) -> Mapping[str, Any]:
 
 
 def id_of(checkpoint: Any) -> str:
-    """The id of a checkpoint that is to be stored."""
+    """Return the id of a checkpoint that is to be stored."""
     checkpoint_id = checkpoint.get("id") if isinstance(checkpoint, Mapping) else None
     if not isinstance(checkpoint_id, str) or not checkpoint_id:
         msg = f'checkpoint["id"] is {checkpoint_id!r}; give text that is not empty, larger than the ids before it'
@@ -86,7 +86,7 @@ def id_of(checkpoint: Any) -> str:
 
 
 def checked_channels(channels: Any) -> tuple[str, ...]:
-    """The names of channels, which a single one is not."""
+    """Return the names of channels; raise for a single name, whose letters would pass for names."""
     if isinstance(channels, str):
         msg = f"channels is the single name {channels!r}; give a list of names"
         raise CheckpointerInputError(msg)
@@ -94,7 +94,7 @@ def checked_channels(channels: Any) -> tuple[str, ...]:
 
 
 def checked_filter(metadata_filter: Any) -> dict[str, Any]:
-    """The metadata that a list is to match; none where it is None."""
+    """Return the metadata that listed checkpoints have to match; empty for `None`."""
     if metadata_filter is not None and not isinstance(metadata_filter, Mapping):
         msg = f"filter is {metadata_filter!r}; give a dict of metadata, such as {{'source': 'loop'}}, or None"
         raise CheckpointerInputError(msg)
@@ -102,7 +102,7 @@ def checked_filter(metadata_filter: Any) -> dict[str, Any]:
 
 
 def checked_before(before: RunnableConfig | None) -> str | None:
-    """The id of the checkpoint that a list is to begin behind."""
+    """Return the id of the checkpoint that a list starts below; `None` for the newest checkpoint."""
     checkpoint_id = None if before is None else checkpoint_id_in(before, "before")
     if before is not None and checkpoint_id is None:
         msg = f'before is {before!r}; give the config of a checkpoint, with its "checkpoint_id", or None'
@@ -111,7 +111,7 @@ def checked_before(before: RunnableConfig | None) -> str | None:
 
 
 def checked_limit(limit: Any) -> int | None:
-    """How many checkpoints a list is to have at most."""
+    """Return the maximum number of checkpoints to list; `None` for no limit."""
     if limit is not None and (type(limit) is not int or not 0 <= limit <= COUNT_MAX):
         msg = f"limit is {limit!r}; give a whole number from 0 to {COUNT_MAX:,}, or None"
         raise CheckpointerInputError(msg)

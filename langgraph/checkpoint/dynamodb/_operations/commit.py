@@ -1,7 +1,7 @@
-"""Commit a composed head: what needs the table, and neither a serializer nor a key.
+"""Commit a composed head: the part of a put that needs the table, but neither a serializer nor a key.
 
-What a head names is written first and the head last: its PutItem is the one commit point. Afterwards the thread's epoch
-is confirmed (see `protocol.py`).
+Everything that a head names is written first and the head last: its PutItem is the one commit point. After it, the
+thread's epoch is confirmed (see `protocol.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from langgraph.checkpoint.dynamodb._format.expiry import Expiry, earlier, expire
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import MERGE_ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.draft import Needs, store_needs
-from langgraph.checkpoint.dynamodb._operations.lineage import Lineage
-from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, read_segments
+from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
+from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs, store_segments
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb._operations.threads import (
     confirm_epoch,
     ensure_epoch,
@@ -27,96 +27,99 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     extend_segments,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import Lifetime, ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, Lifetime
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 
 @dataclass(frozen=True)
 class Head:
-    """A head that is composed: all of it but the epoch, the ttl and the expiry, which come with the commit."""
+    """A composed head. Only its epoch, ttl and expiry are missing, which the commit adds."""
 
-    at: Partition
+    partition: Partition
     item: Item
-    needs: Needs
-    """What it names: new segments, and what is known of all."""
+    refs: SegmentRefs
+    """The segments that it names."""
     has_delta_channels: bool
     parent: Lifetime | None
-    """That of the checkpoint that it was composed from."""
+    """The lifetime of the checkpoint that it was composed from."""
 
 
 @dataclass(frozen=True)
 class Committed:
     """The outcome of a commit."""
 
-    under: ThreadEntry
-    """The thread as it was when the head was stored, with the epoch and ttl that it was stored under."""
-    thread: ThreadEntry | None
-    """The thread as it was seen afterwards; `None` where nothing can be built on it."""
+    under: CachedThread
+    """The thread when the head was stored, with the epoch and ttl that it was stored under."""
+    thread: CachedThread | None
+    """The thread as it was read afterwards; `None` if nothing can be built on it."""
     lifetime: Lifetime
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether no deletion came between: what was stored is whole, and stays so until it is deleted."""
+        """Whether no deletion came between. If so, the checkpoint is whole and stays so until it is deleted."""
         return self.thread is not None and protocol.is_reusable(self.under.epoch, self.thread.epoch)
 
 
 def commit(
-    table: Table,
+    storage: LocalStorage,
     head: Head,
-    thread: ThreadEntry | None,
+    thread: CachedThread | None,
     started_at: float,
     store_writes: Callable[[], Op[Any]] | None = None,
 ) -> Op[Committed]:
-    """Store what a head names, and then the head.
+    """Store the segments that a head names, then the head, and confirm the thread's epoch.
 
     Args:
-        table: The table.
+        storage: The storage.
         head: The head.
         thread: The thread under whose epoch its reused segments are safe. `None`: it reuses none, and the thread is
             not known.
-        started_at: When its segments began to be stored, in epoch seconds.
-        store_writes: Stores what has to be there when the checkpoint is.
+        started_at: When storing its segments began, in epoch seconds.
+        store_writes: Stores writes that have to exist before the checkpoint does.
 
     Raises:
-        UnlistedExpiryError: See `store_needs`.
+        UnlistedExpiryError: See `store_segments`.
     """
-    at = head.at
+    partition = head.partition
     if thread is None:
-        thread = yield from ensure_epoch(table, at)
-    expiry = Expiry.after(thread.ttl_seconds, table.clock())
-    if not (yield from store_needs(table, at, head.needs, thread, expiry, expiry.head)):
+        thread = yield from ensure_epoch(storage, partition)
+    expiry = Expiry.after(thread.ttl_seconds, storage.clock())
+    if not (yield from store_segments(storage, partition, head.refs, thread, expiry, expiry.head)):
         return Committed(thread, None, Lifetime(expiry.head))
     if store_writes is not None:
         yield from store_writes()
     item = items.with_expiry(head.item, expiry.head)
     if head.has_delta_channels:
-        item = items.kept_for_descendants(item, _last_expiry(head.needs, expiry))
-    history_expires_at = yield from _extend_history(table, head, item, expiry)
+        item = items.kept_for_descendants(item, _last_expiry(head.refs, expiry))
+    history_expires_at = yield from _extend_history(storage, head, item, expiry)
     lifetime = Lifetime(expiry.head, history_expires_at)
-    if protocol.is_too_late(started_at, table.clock()):
+    if protocol.is_too_late(started_at, storage.clock()):
         return Committed(thread, None, lifetime)
-    if not (yield from _put_head(table, at, items.with_ttl(item, thread.ttl_seconds), thread.epoch)):
+    if not (yield from _put_head(storage, partition, items.with_ttl(item, thread.ttl_seconds), thread.epoch)):
         return Committed(thread, None, lifetime)
-    committed = Committed(thread, (yield from confirm_epoch(table, at, thread.epoch, expiry.head)), lifetime)
+    committed = Committed(
+        thread, (yield from confirm_epoch(storage, partition, thread.epoch, expiry.head)), lifetime
+    )
     if committed.is_confirmed:
-        table.memory.remember_segments(at.pk, thread.epoch, head.needs.stored())
+        storage.cache.remember_segments(partition.pk, thread.epoch, head.refs.stored())
     return committed
 
 
-def _put_head(table: Table, at: Partition, head: Item, epoch: bytes) -> Op[bool]:
-    """Store a head, also in the place of another one of the same checkpoint, unless the epoch has ended.
+def _put_head(storage: LocalStorage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:
+    """Store a head, or replace another head of the same checkpoint, unless the epoch has ended.
 
-    What is there may then be committed, and all that a deletion has kept of the namespace; this head may never be.
+    Once it has ended, the other head may be committed and all that a deletion has kept of the namespace, while this one
+    may never be committed.
     """
     replaced = epoch
     for _ in range(MERGE_ATTEMPTS_MAX):
         item = {**head, items.EPOCH: {"B": epoch}}
-        other = yield from table.try_put(item, protocol.put_head(replaced))
+        other = yield from storage.table.try_put(item, protocol.put_head(replaced))
         if other is None:
             return True
-        thread = yield from read_thread(table, at)
+        thread = yield from read_thread(storage, partition)
         if thread is None or not protocol.is_reusable(thread.epoch, epoch):
             return False
         replaced = items.binary(other, items.EPOCH)
@@ -127,52 +130,52 @@ def _put_head(table: Table, at: Partition, head: Item, epoch: bytes) -> Op[bool]
     raise ThreadBusyError(msg)
 
 
-def _last_expiry(needs: Needs, expiry: Expiry) -> int | None:
+def _last_expiry(refs: SegmentRefs, expiry: Expiry) -> int | None:
     """Return how long a head can stay in the table without outliving a segment that it names."""
-    last = earlier(expiry.item, needs.others_until)
-    for chunk in needs.chunks.values():
+    last = earlier(expiry.item, refs.others_until)
+    for chunk in refs.chunks.values():
         if not expires_before(chunk.expires_at, expiry.head):
             last = earlier(last, chunk.expires_at)
     return last
 
 
-def _extend_history(table: Table, head: Head, item: Item, expiry: Expiry) -> Op[int | None]:
-    """Keep what the checkpoint's delta channels are rebuilt from alive; return when the first of it expires."""
+def _extend_history(storage: LocalStorage, head: Head, item: Item, expiry: Expiry) -> Op[int | None]:
+    """Extend the ancestors that the checkpoint's delta channels are rebuilt from; return when the first one expires."""
     ends_at, own = items.ends_at(item), items.expires_at(item)
     if head.parent is None or not head.has_delta_channels:
         return own
     if not expires_before(head.parent.history_expires_at, ends_at):
         return earlier(head.parent.history_expires_at, own)
-    path = yield from _ancestors(table, head.at, head.item)
-    members = [each for group in path for each in group.members]
+    path = yield from _ancestors(storage, head.partition, head.item)
+    members = [each for checkpoint in path for each in checkpoint.members]
     oldest: int | None = None
     for each in path:
         oldest = earlier(oldest, items.expires_at(each.head))
     if not expires_before(oldest, ends_at):
         return earlier(oldest, own)
-    known = Segments()
-    yield from read_segments(table, None, head.at.pk, items.named_ids(members), known)
-    reached = {items.sort_key(each): reach(items.named_ids([each]), known.contents) for each in members}
+    loaded = LoadedSegments(head.partition.pk)
+    yield from loaded.read_indexes(storage, items.named_ids(members))
+    reached = {items.sort_key(each): reach(items.named_ids([each]), loaded.contents) for each in members}
     gone = yield from extend_segments(
-        table, head.at, {each for ids in reached.values() for each in ids}, expiry.segment
+        storage, head.partition, {each for ids in reached.values() for each in ids}, expiry.segment
     )
-    # What lost a segment meanwhile must not outlive it.
+    # An item that has lost a segment meanwhile must not outlive it.
     whole = [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
     writes = [each for each in whole if not items.is_head(each)]
-    yield from gather([extend(table, items.key_of(each), expiry.item) for each in writes])
+    yield from gather([extend(storage, items.key_of(each), expiry.item) for each in writes])
     heads = [each for each in whole if items.is_head(each)]
-    yield from gather([extend_ancestor(table, each, expiry.item) for each in heads])
+    yield from gather([extend_ancestor(storage, each, expiry.item) for each in heads])
     return own
 
 
-def _ancestors(table: Table, at: Partition, head: Item) -> Op[Sequence[Group]]:
-    """Read what a head's delta channels are rebuilt from; nothing where some of it has gone.
+def _ancestors(storage: LocalStorage, partition: Partition, head: Item) -> Op[Sequence[StoredCheckpoint]]:
+    """Read the ancestors that a head's delta channels are rebuilt from; return none if one of them is missing.
 
-    Whoever reads the checkpoint's delta channels is told then; the checkpoint itself can be stored.
+    The checkpoint can still be stored then. Reading its delta channels raises the error.
     """
     last = items.text(head, items.REBUILT_FROM)
     if last is None:
         return ()
-    lineage = Lineage(table, at, below=items.checkpoint_id_of(head))
-    path = yield from lineage.back(head, last)
+    ancestors = AncestorReader(storage, partition, below=items.checkpoint_id_of(head))
+    path = yield from ancestors.back(head, last)
     return path if not last or (path and path[-1].checkpoint_id == last) else ()

@@ -1,6 +1,6 @@
-"""Commit parts of a task's writes: what needs the table, and no serializer.
+"""Commit parts of a task's writes: the part of `put_writes` that needs the table, but no serializer.
 
-One UpdateItem sets them, under the condition that the task has what whoever composed them knew of.
+One UpdateItem sets them, on condition that the task still has the writes that they were composed for.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.draft import Needs, store_needs
+from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs, store_segments
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
-    Segments,
+    LoadedSegments,
     lost_parts,
-    read_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import (
     confirm_epoch,
@@ -30,46 +28,46 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     find_epoch,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 
 
 @dataclass(frozen=True)
 class TaskWrites:
-    """Parts of a task's writes that are composed."""
+    """Composed parts of a task's writes."""
 
-    at: Partition
+    partition: Partition
     sk: str
     """The sort key of the task's item."""
     parts: Mapping[str, Part]
-    needs: Needs
-    """What the parts name: new segments, and what is known of all."""
+    refs: SegmentRefs
+    """The segments that the parts name."""
     order: int | None = None
-    """Of two calls with special writes the later one has the higher; `None` where there are none."""
+    """Orders calls with special writes: a later call has a higher one. `None` without special writes."""
     old: Item = field(default_factory=dict)
-    """What the task had when it was last read."""
+    """The task's item when it was last read."""
     replaces: bool = False
-    """Whether the parts take the place of what the task had, or go beside it."""
+    """Whether the parts replace the old item, rather than being added to it."""
 
     @property
     def key(self) -> Item:
         """The primary key of the task's item."""
-        return items.key(self.at.pk, self.sk)
+        return items.key(self.partition.pk, self.sk)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a task has already, with which writes have to be merged."""
+    """The stored writes of a task, which new ones have to be merged with."""
 
     item: Item
-    """Empty where it had something, which has gone."""
+    """The task's item; empty if it has been deleted."""
     is_gone: bool = False
-    """Whether it has gone, or counts as gone."""
+    """Whether the item has been deleted or has expired."""
     contents: Mapping[bytes, bytes] | None = None
-    """The segments of its regular writes; `None` where these were never committed."""
+    """The segments of its regular writes; `None` if these were never committed."""
     is_safe: bool = True
-    """Whether no deletion can be about to remove what its regular writes need."""
+    """Whether no deletion can be about to remove segments of its regular writes."""
 
 
 @dataclass(frozen=True)
@@ -77,57 +75,61 @@ class Outcome:
     """The outcome of storing parts of a task's writes."""
 
     stored: bool
-    thread: ThreadEntry | None
-    """The thread as far as it is known; `None` where it has to be asked for."""
+    thread: CachedThread | None
+    """The thread as far as it is known; `None` if it has to be read."""
     found: Found | None = None
+    """Stored writes that kept the parts from being stored."""
 
 
-def commit_writes(table: Table, codec: Codec, writes: TaskWrites, thread: ThreadEntry | None) -> Op[Outcome]:
-    """Store what parts of a task's writes name, and then the parts.
+def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
+    """Store the segments that parts of a task's writes name, and then the parts.
 
     Args:
-        table: The table.
-        codec: Opens the segments of writes that are there already.
+        storage: The storage.
         writes: The parts.
-        thread: The thread under whose epoch what they reuse is safe. `None`: they reuse nothing, and the thread is not
-            known.
+        thread: The thread under whose epoch the segments that they reuse are safe. `None`: they reuse none, and the
+            thread is not known.
 
     Raises:
-        UnlistedExpiryError: See `store_needs`.
+        UnlistedExpiryError: See `store_segments`.
     """
-    at = writes.at
+    partition = writes.partition
     if thread is None:
-        thread = yield from find_epoch(table, at)
-    # Whether they depend on more than their item: on segments, or on their namespace's marker. A client of the gateway
-    # may have sent the segments ahead, and need not list them again.
-    must_confirm = bool(at.namespace or any(part.ids for part in writes.parts.values()))
-    expiry = Expiry.after(thread.ttl_seconds, table.clock())
+        thread = yield from find_epoch(storage, partition)
+    # Parts that name segments, or are in a namespace with a marker, depend on more than their own item. `needs` does
+    # not tell: a client of the gateway may have sent the segments ahead, and then does not list them again.
+    must_confirm = bool(partition.namespace or any(part.ids for part in writes.parts.values()))
+    expiry = Expiry.after(thread.ttl_seconds, storage.clock())
     # Writes may come before the first checkpoint of their namespace.
-    if must_confirm and not (yield from store_needs(table, at, writes.needs, thread, expiry, expiry.item)):
+    if must_confirm and not (
+        yield from store_segments(storage, partition, writes.refs, thread, expiry, expiry.item)
+    ):
         return Outcome(stored=False, thread=None)
-    found = yield from _store_parts(table, writes, thread, expiry)
+    found = yield from _store_parts(storage, writes, thread, expiry)
     if found is not None:
-        return (yield from _meet(table, codec, writes, found, thread, expiry))
+        return (yield from _meet(storage, writes, found, thread, expiry))
     if not must_confirm:
         return Outcome(stored=True, thread=thread)
-    seen = yield from confirm_epoch(table, at, thread.epoch, expiry.item)
+    seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.item)
     if seen is None or not protocol.is_reusable(thread.epoch, seen.epoch):
-        # A deletion came between: it may have removed what they name before the update named it.
+        # A deletion came between. It may have removed segments before the update named them.
         return Outcome(stored=False, thread=seen)
-    table.memory.remember_segments(at.pk, thread.epoch, writes.needs.stored())
+    storage.cache.remember_segments(partition.pk, thread.epoch, writes.refs.stored())
     return Outcome(stored=True, thread=thread)
 
 
-def _store_parts(table: Table, writes: TaskWrites, thread: ThreadEntry, expiry: Expiry) -> Op[Item | None]:
+def _store_parts(
+    storage: LocalStorage, writes: TaskWrites, thread: CachedThread, expiry: Expiry
+) -> Op[Item | None]:
     """Set parts of a task's writes.
 
     Returns:
-        The task's item instead, if its regular writes are not those of `writes.old`, its special ones came later, or it
-        expires too soon.
+        `None` if they were set. Otherwise the task's item: its regular writes are not those of `writes.old`, its
+        special ones came later, or it expires too soon.
     """
     if not writes.parts:
-        return (yield from _touch(table, writes))
-    attributes = items.created({}, table.clock())
+        return (yield from _touch(storage, writes))
+    attributes = items.created({}, storage.clock())
     for name, part in writes.parts.items():
         attributes[name] = part.attribute(writes.sk)
         if part.ids:
@@ -138,66 +140,66 @@ def _store_parts(table: Table, writes: TaskWrites, thread: ThreadEntry, expiry: 
         change = protocol.set_writes(
             attributes, writes.old, least=expiry.head, expires_at=expiry.item, order=writes.order
         )
-        return (yield from table.try_update(writes.key, change))
+        return (yield from storage.table.try_update(writes.key, change))
     told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in writes.old]
     condition, names, values = protocol.unchanged(writes.old, told)
     item = items.with_expiry({**writes.key, **attributes}, expiry.item)
-    return (yield from table.try_put(item, protocol.Change("", condition, names, values)))
+    return (yield from storage.table.try_put(item, protocol.Change("", condition, names, values)))
 
 
-def _touch(table: Table, writes: TaskWrites) -> Op[Item | None]:
-    """Let writes that are there already not pass for abandoned; return an empty item where they have gone."""
-    now = table.clock()
+def _touch(storage: LocalStorage, writes: TaskWrites) -> Op[Item | None]:
+    """Keep stored writes from being taken for abandoned; return an empty item if they have been deleted."""
+    now = storage.clock()
     if (items.number(writes.old, items.CREATED_AT) or 0) > int(now) - UPLOAD_SECONDS_MAX:
         return None
-    return (yield from table.try_update(writes.key, protocol.touch_writes(now)))
+    return (yield from storage.table.try_update(writes.key, protocol.touch_writes(now)))
 
 
 def _meet(
-    table: Table, codec: Codec, writes: TaskWrites, found: Item, thread: ThreadEntry, expiry: Expiry
+    storage: LocalStorage, writes: TaskWrites, found: Item, thread: CachedThread, expiry: Expiry
 ) -> Op[Outcome]:
-    """Read what the task has already, as far as the parts have to be merged with it."""
-    if not found or items.is_expired(found, table.clock()):
-        # What it had has gone or counts as gone, and its segments may be.
+    """Read the stored writes of the task, as far as the parts have to be merged with them."""
+    if not found or items.is_expired(found, storage.clock()):
+        # The item has been deleted or has expired, and so may its segments.
         return Outcome(stored=False, thread=thread, found=Found(found, is_gone=True))
-    yield from _extend_found(table, writes, found, expiry)
+    yield from _extend_found(storage, writes, found, expiry)
     if items.WRITES not in writes.parts:
         return Outcome(stored=False, thread=thread, found=Found(found))
-    contents = yield from _contents(table, codec, writes.at, found)
+    contents = yield from _contents(storage, writes.partition, found)
     part = items.parse_part(found, items.WRITES)
     if part is None or not part.own:
         return Outcome(stored=False, thread=thread, found=Found(found, contents=contents))
-    # A deletion may still be about to remove what they need.
-    seen = yield from read_thread(table, writes.at)
+    # A deletion may still be about to remove their segments.
+    seen = yield from read_thread(storage, writes.partition)
     is_safe = seen is not None and seen.confirms(protocol.epoch_of(found, items.WRITES))
-    known = None if seen is None or seen.is_pending else ThreadEntry(seen.epoch, seen.ttl_seconds)
+    known = None if seen is None or seen.is_pending else CachedThread(seen.epoch, seen.ttl_seconds)
     return Outcome(stored=False, thread=known, found=Found(found, contents=contents, is_safe=is_safe))
 
 
-def _contents(table: Table, codec: Codec, at: Partition, found: Item) -> Op[Mapping[bytes, bytes] | None]:
-    """Read the segments of the regular writes that a task has already."""
+def _contents(storage: LocalStorage, partition: Partition, found: Item) -> Op[Mapping[bytes, bytes] | None]:
+    """Read the segments of a task's stored regular writes; return `None` if these were never committed."""
     part = items.parse_part(found, items.WRITES)
     if part is None:
         return {}
-    known = Segments()
-    yield from read_segments(table, codec, at.pk, part.own, known)
+    loaded = LoadedSegments(partition.pk)
+    yield from loaded.read(storage, part.own)
     try:
-        if (yield from lost_parts(table, found, known, (items.WRITES,))):
-            # A deletion took its segments before it was acknowledged: as if it were not there.
+        if (yield from lost_parts(storage, found, loaded, (items.WRITES,))):
+            # A deletion removed its segments before it was acknowledged. Treat it as absent.
             return None
     except ChangedMeanwhileError:
-        # The update that follows fails, and returns what the item has become.
+        # The next update will fail, and return the item as it is now.
         return None
-    return known.contents
+    return loaded.contents
 
 
-def _extend_found(table: Table, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
-    """Let what the task has live as long as what is added."""
+def _extend_found(storage: LocalStorage, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
+    """Extend the stored writes and their segments, so that they live as long as the new ones."""
     if not expires_before(items.expires_at(found), expiry.head):
         return
-    known, named = Segments(), items.named_ids([found])
-    yield from read_segments(table, None, writes.at.pk, named, known)
-    yield from extend_segments(table, writes.at, reach(named, known.contents), expiry.segment)
-    # What has expired by now is replaced: its segments may have gone before they were extended.
-    if not items.is_expired(found, table.clock()):
-        yield from extend(table, writes.key, expiry.item)
+    loaded, named = LoadedSegments(writes.partition.pk), items.named_ids([found])
+    yield from loaded.read_indexes(storage, named)
+    yield from extend_segments(storage, writes.partition, reach(named, loaded.contents), expiry.segment)
+    # An item that has expired by now is replaced instead: its segments may have been removed before they were extended.
+    if not items.is_expired(found, storage.clock()):
+        yield from extend(storage, writes.key, expiry.item)

@@ -1,4 +1,4 @@
-"""`delete_thread`, `delete_for_runs` and `prune`: the choice of what goes."""
+"""`delete_thread`, `delete_for_runs` and `prune`: choose the checkpoints to delete. `collect` deletes them."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
+from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
-from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 Age = Callable[[str], bool]
-"""Whether a checkpoint is old, by its id."""
+"""Tells by a checkpoint's id whether it is old."""
 
 
 def is_of_any_age(checkpoint_id: str) -> bool:
-    """Take every checkpoint for old."""
+    """Tell that a checkpoint is old, whichever it is."""
     del checkpoint_id
     return True
 
 
-def delete_thread(table: Table, thread_id: str) -> Op[None]:
-    """Delete a thread, with everything it ever stored."""
-    yield from collect_all(table, checked_id(thread_id, "thread_id"))
+def delete_thread(storage: LocalStorage, thread_id: str) -> Op[None]:
+    """Delete a thread with everything that it ever stored."""
+    yield from collect_all(storage, checked_id(thread_id, "thread_id"))
 
 
-def delete_for_runs(table: Table, run_ids: Sequence[str]) -> Op[None]:
+def delete_for_runs(storage: LocalStorage, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs, in every thread."""
     wanted = checked_ids(run_ids, "run_ids")
     indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
     pages = yield from gather([
-        table.query_all(
+        storage.table.query_all(
             Query(each, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
         )
         for each in indexed
@@ -43,38 +44,40 @@ def delete_for_runs(table: Table, run_ids: Sequence[str]) -> Op[None]:
 
     def choose(before: Sequence[Inventory]) -> Choice:
         return {
-            each.at.pk: {name for name, head in each.heads.items() if items.text(head, RUN_ID) in wanted}
+            each.partition.pk: {
+                name for name, head in each.heads.items() if items.text(head, RUN_ID) in wanted
+            }
             for each in before
         }
 
-    unserved = Unserved()
+    collector = ErrorCollector()
     for thread_id in sorted(threads):
-        with unserved.left_out(f"thread {thread_id!r}"):
-            yield from collect(table, thread_id, choose)
-    unserved.raise_first()
+        with collector.capture(f"thread {thread_id!r}"):
+            yield from collect(storage, thread_id, choose)
+    collector.raise_first()
 
 
-def prune(table: Table, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
+def prune(storage: LocalStorage, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
     wanted = checked_ids(thread_ids, "thread_ids")
     count = checked_count(strategy, keep_last)
-    unserved = Unserved()
+    collector = ErrorCollector()
     for thread_id in wanted:
-        with unserved.left_out(f"thread {thread_id!r}"):
+        with collector.capture(f"thread {thread_id!r}"):
             if count == 0:
-                yield from delete_thread(table, thread_id)
+                yield from delete_thread(storage, thread_id)
             else:
-                yield from prune_thread(table, thread_id, count)
-    unserved.raise_first()
+                yield from prune_thread(storage, thread_id, count)
+    collector.raise_first()
 
 
-def prune_thread(table: Table, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
-    """Keep the newest checkpoints of each namespace of a thread, so many, and those that are not old."""
+def prune_thread(storage: LocalStorage, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
+    """Prune a thread: keep the newest `count` checkpoints of each namespace, and those that are not old."""
 
     def choose(before: Sequence[Inventory]) -> Choice:
         return choose_old(before, count, is_old)
 
-    yield from collect(table, checked_id(thread_id, "thread_id"), choose)
+    yield from collect(storage, checked_id(thread_id, "thread_id"), choose)
 
 
 def checked_count(strategy: str, keep_last: int | None) -> int:
@@ -100,38 +103,38 @@ def checked_count(strategy: str, keep_last: int | None) -> int:
 
 
 def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_age) -> Choice:
-    """All old checkpoints but the newest, and but what the delta channels of those that stay are rebuilt from."""
+    """Choose all old checkpoints but the newest `count`, and but those that kept delta channels are rebuilt from."""
     kept = {
-        each.at.pk: _newest(each, count) | {name for name in each.heads if not is_old(name)}
+        each.partition.pk: _newest(each, count) | {name for name in each.heads if not is_old(name)}
         for each in before
     }
     root = before[0]
     chosen: dict[str, set[str]] = {}
     for inventory in before:
-        keep = kept[inventory.at.pk]
+        keep = kept[inventory.partition.pk]
         started = _started_from(inventory, keep)
-        if started in root.heads and started not in kept[root.at.pk]:
+        if started in root.heads and started not in kept[root.partition.pk]:
             keep = set()
-        chosen[inventory.at.pk] = inventory.heads.keys() - keep - _ancestors(inventory, keep)
+        chosen[inventory.partition.pk] = inventory.heads.keys() - keep - _ancestors(inventory, keep)
     return chosen
 
 
 def _newest(inventory: Inventory, count: int) -> set[str]:
-    """Return the newest committed checkpoints, and all above and between them, whose puts may be under way."""
+    """Return the newest committed checkpoints, and all others above and between them: their puts may be under way."""
     newest = sorted(inventory.committed, reverse=True)[:count]
     return {each for each in inventory.heads if each >= min(newest, default="")}
 
 
 def _started_from(inventory: Inventory, keep: set[str]) -> str | None:
-    """Return the root checkpoint that a namespace of one subgraph call started from; the namespace goes with it.
+    """Return the root checkpoint from which the subgraph call of a namespace started.
 
-    The rule is that of LangGraph's own Postgres saver.
+    The namespace is deleted with it, as LangGraph's own Postgres saver does.
     """
     return items.text(inventory.heads[max(keep)], items.STARTED_FROM) if keep else None
 
 
 def _ancestors(inventory: Inventory, keep: set[str]) -> set[str]:
-    """The checkpoints that the delta channels of others are rebuilt from, and those on the way."""
+    """Return the checkpoints that delta channels of kept ones are rebuilt from, and all between them."""
     passed: set[tuple[str, str]] = set()
     for each in sorted(keep):
         oldest = items.text(inventory.heads[each], items.REBUILT_FROM)

@@ -1,4 +1,4 @@
-"""`get_tuple`, and what a child needs to know of its parent."""
+"""`get_tuple`: read a checkpoint, and cache how it is stored for the put of its child."""
 
 from __future__ import annotations
 
@@ -19,128 +19,148 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
-    Group,
-    Segments,
+    LoadedSegments,
+    StoredCheckpoint,
     config_of,
     find,
     find_newest,
     load,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry, Lifetime
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, Lifetime
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
-def entry_of(group: Group, body: Body, known: Segments) -> Entry:
-    """What a child needs to know of a checkpoint."""
-    return Entry(
-        epoch=items.binary(group.head, items.EPOCH),
-        # A copy: LangGraph counts versions in the very checkpoint that it is given.
+def entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) -> CachedCheckpoint:
+    """Return the cache entry of a checkpoint, from which its child is composed."""
+    return CachedCheckpoint(
+        epoch=items.binary(checkpoint.head, items.EPOCH),
+        # A copy: LangGraph increments versions in the checkpoint that it receives.
         versions=dict(body.checkpoint.get("channel_versions", {})),
         values=body.values,
-        chunks=known.chunks,
+        chunks=loaded.chunks,
         sources=body.sources,
-        ttl_seconds=items.ttl_of(group.head),
-        # With a ttl, that of the ancestors is not known without reading them; a put that needs to know does.
-        lifetime=Lifetime(items.ends_at(group.head), None if items.expires_at(group.head) is None else 0),
-        counts=known.counts,
+        ttl_seconds=items.ttl_of(checkpoint.head),
+        # With a ttl, the expiry of the ancestors is not known here. 0 makes a put that needs it read them.
+        lifetime=Lifetime(
+            items.ends_at(checkpoint.head), None if items.expires_at(checkpoint.head) is None else 0
+        ),
+        is_committed=loaded.is_committed,
     )
 
 
 def _tuple(
-    at: Partition, codec: Codec, group: Group, body: Body, contents: Mapping[bytes, bytes]
+    partition: Partition,
+    codec: Codec,
+    checkpoint: StoredCheckpoint,
+    body: Body,
+    contents: Mapping[bytes, bytes],
 ) -> CheckpointTuple:
     values = {
-        name: codec.loads(value.kind, value.join(contents), group.head) for name, value in body.values.items()
+        name: codec.loads(value.kind, value.join(contents), checkpoint.head)
+        for name, value in body.values.items()
     }
-    parent_id = items.text(group.head, items.PARENT)
+    parent_id = items.text(checkpoint.head, items.PARENT)
     return CheckpointTuple(
-        config=config_of(at, group.checkpoint_id),
+        config=config_of(partition, checkpoint.checkpoint_id),
         checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
-        metadata=read_metadata(codec, group.head, contents),
-        parent_config=None if parent_id is None else config_of(at, parent_id),
-        pending_writes=pending_writes(codec, group.writes, contents),
+        metadata=read_metadata(codec, checkpoint.head, contents),
+        parent_config=None if parent_id is None else config_of(partition, parent_id),
+        pending_writes=pending_writes(codec, checkpoint.writes, contents),
     )
 
 
-def get_tuple(table: Table, codec: Codec, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+def get_tuple(storage: LocalStorage, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
-    at = target(config)
-    read = yield from read_checkpoint(table, codec, at, checkpoint_id_in(config))
+    partition = target(config)
+    read = yield from read_checkpoint(storage, partition, checkpoint_id_in(config))
     if read is None:
         return None
-    found, entry = yield from work(partial(decode, at, codec, *read), read_bytes(*read))
-    table.memory.remember_checkpoint(at.pk, read[0].checkpoint_id, entry)
+    found, entry = yield from work(partial(decode, partition, storage.codec, *read), read_bytes(*read))
+    storage.cache.remember_checkpoint(partition.pk, read[0].checkpoint_id, entry)
     return found
 
 
 def read_checkpoint(
-    table: Table,
-    codec: Codec,
-    at: Partition,
+    storage: LocalStorage,
+    partition: Partition,
     checkpoint_id: str | None,
-    load_some: Callable[[Table, Codec, Group, Segments], Op[Group | None]] | None = None,
-) -> Op[tuple[Group, Segments] | None]:
-    """The items of a checkpoint, or of the newest one that counts, and the segments that they name, or some of them."""
+    load_some: Callable[[LocalStorage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
+    | None = None,
+) -> Op[tuple[StoredCheckpoint, LoadedSegments] | None]:
+    """Read the items of a checkpoint, or of the newest acknowledged one, with the segments that they name.
+
+    `load_some` loads them if given, and may load only some. Returns `None` if there is no such checkpoint.
+    """
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
-        group = yield from _one(table, at, checkpoint_id, below)
-        if group is None:
+        checkpoint = yield from _one(storage, partition, checkpoint_id, below)
+        if checkpoint is None:
             if below is None:
-                yield from look_for_other_savers(table, at)
+                yield from look_for_other_savers(storage, partition)
             return None
-        known = Segments.of(group.head)
+        loaded = LoadedSegments.of(checkpoint.head)
         try:
-            loaded = yield from (load_some or load)(table, codec, group, known)
+            whole = yield from (load_some or load)(storage, checkpoint, loaded)
         except ChangedMeanwhileError:
             continue
-        if loaded is None and checkpoint_id is not None:
+        if whole is None and checkpoint_id is not None:
             return None
-        if loaded is None:
-            below = group.checkpoint_id
+        if whole is None:
+            below = checkpoint.checkpoint_id
             continue
-        return loaded, known
-    msg = f"checkpoints of thread {at.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
+        return whole, loaded
+    msg = f"checkpoints of thread {partition.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
     raise CheckpointNotFoundError(msg)
 
 
-def _one(table: Table, at: Partition, checkpoint_id: str | None, below: str | None) -> Op[Group | None]:
+def _one(
+    storage: LocalStorage, partition: Partition, checkpoint_id: str | None, below: str | None
+) -> Op[StoredCheckpoint | None]:
     if checkpoint_id is not None:
-        return (yield from find(table, at, checkpoint_id, consistent=table.consistent_read))
-    return (yield from find_newest(table, at, below=below, consistent=table.consistent_read))
+        return (yield from find(storage, partition, checkpoint_id, consistent=storage.consistent_read))
+    return (yield from find_newest(storage, partition, below=below, consistent=storage.consistent_read))
 
 
-def read_bytes(group: Group, known: Segments) -> int:
-    """About how many bytes a checkpoint has that was read."""
-    return sum(map(len, known.contents.values())) + group.sealed_bytes()
+def read_bytes(checkpoint: StoredCheckpoint, loaded: LoadedSegments) -> int:
+    """Estimate the size of a checkpoint that was read, in bytes."""
+    return sum(map(len, loaded.contents.values())) + checkpoint.sealed_bytes()
 
 
-def decode(at: Partition, codec: Codec, group: Group, known: Segments) -> tuple[CheckpointTuple, Entry]:
-    """A checkpoint as LangGraph wants it, and what a child needs to know of it, given its segments."""
-    body = read_body(codec, group.head, known.contents)
-    return _tuple(at, codec, group, body, known.contents), entry_of(group, body, known)
+def decode(
+    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+) -> tuple[CheckpointTuple, CachedCheckpoint]:
+    """Decode a checkpoint, given its segments; return its tuple and its cache entry."""
+    body = read_body(codec, checkpoint.head, loaded.contents)
+    return _tuple(partition, codec, checkpoint, body, loaded.contents), entry_of(checkpoint, body, loaded)
 
 
-def decode_tuple(at: Partition, codec: Codec, group: Group, known: Segments) -> CheckpointTuple:
-    """A checkpoint as LangGraph wants it, given its segments."""
-    return _tuple(at, codec, group, read_body(codec, group.head, known.contents), known.contents)
+def decode_tuple(
+    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+) -> CheckpointTuple:
+    """Decode a checkpoint, given its segments, and return its tuple."""
+    return _tuple(
+        partition, codec, checkpoint, read_body(codec, checkpoint.head, loaded.contents), loaded.contents
+    )
 
 
-def read_entry(table: Table, codec: Codec, at: Partition, checkpoint_id: str) -> Op[Entry | None]:
-    """What a child needs to know of a stored checkpoint, with the plaintexts of its segments."""
+def read_entry(
+    storage: LocalStorage, partition: Partition, checkpoint_id: str
+) -> Op[CachedCheckpoint | None]:
+    """Read a stored checkpoint and return its cache entry, with the plaintexts of its segments."""
     for _ in range(ATTEMPTS_MAX):
-        head = yield from table.get(at.pk, items.checkpoint_prefix(checkpoint_id))
-        if head is None or items.is_expired(head, table.clock()):
+        head = yield from storage.table.get(partition.pk, items.checkpoint_prefix(checkpoint_id))
+        if head is None or items.is_expired(head, storage.clock()):
             return None
         items.check_format(head)
-        known = Segments.of(head)
+        loaded = LoadedSegments.of(head)
         try:
-            group = yield from load(table, codec, Group(head), known)
+            checkpoint = yield from load(storage, StoredCheckpoint(head), loaded)
         except ChangedMeanwhileError:
             continue
-        if group is None:
+        if checkpoint is None:
             return None
-        entry = entry_of(group, read_body(codec, head, known.contents), known)
-        return replace(entry, contents=known.contents)
+        entry = entry_of(checkpoint, read_body(storage.codec, head, loaded.contents), loaded)
+        return replace(entry, contents=loaded.contents)
     return None

@@ -1,4 +1,4 @@
-"""What a namespace has in the table, as a deletion reads it: everything but the data of its segments."""
+"""The inventory of a namespace, as a deletion reads it: all its items, without the data of segments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.reads import Segments, read_segments
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed
 
-# Everything but a segment's data, which is most of what a thread has.
+# Everything but the data of segments, which is most of a thread's bytes.
 _ATTRIBUTES = (
     PARTITION_KEY,
     SORT_KEY,
@@ -36,9 +37,9 @@ _ATTRIBUTES = (
 
 @dataclass
 class Inventory:
-    """What one namespace has in the table."""
+    """All items of one namespace."""
 
-    at: Partition
+    partition: Partition
     heads: dict[str, Item] = field(default_factory=dict)
     writes: dict[str, list[Item]] = field(default_factory=dict)
     segments: dict[bytes, Item] = field(default_factory=dict)
@@ -46,12 +47,16 @@ class Inventory:
     lock: Item | None = None
     committed: AbstractSet[str] = frozenset()
     """The checkpoints whose heads are committed."""
-    indexes: Segments = field(default_factory=Segments)
+    indexes: LoadedSegments = field(init=False)
     sizes: dict[str, int] = field(default_factory=dict)
-    """What each item takes up, by its sort key, where the inventory was taken to measure."""
+    """The size of each item in bytes, by its sort key, if the inventory was measured."""
+
+    def __post_init__(self) -> None:
+        """Start without index segments."""
+        self.indexes = LoadedSegments(self.partition.pk)
 
     def add(self, item: Item) -> None:
-        """Take an item of the namespace in."""
+        """Add an item of the namespace."""
         sk = items.sort_key(item)
         if sk.startswith(items.SEGMENTS):
             self.segments[items.segment_id_of(item)] = item
@@ -67,37 +72,38 @@ class Inventory:
             self.lock = item
 
     def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
-        """The heads and writes of some checkpoints."""
+        """Yield the heads and writes items of some checkpoints."""
         for each in checkpoint_ids:
             if each in self.heads:
                 yield self.heads[each]
             yield from self.writes.get(each, ())
 
     def named(self, checkpoint_ids: Iterable[str]) -> set[bytes]:
-        """Every segment that these checkpoints' items need."""
+        """Return the ids of all segments that the items of some checkpoints name, directly or by index segments."""
         return reach(items.named_ids(self.items_of(checkpoint_ids)), self.indexes.contents)
 
     def mark_committed(self, thread: Thread | None) -> None:
-        """Note which heads are committed in a thread."""
+        """Set `committed` to the checkpoints whose heads are committed, going by the thread."""
         self.committed = {name for name, head in self.heads.items() if is_committed(head, items.BODY, thread)}
 
     @property
     def checkpoint_ids(self) -> set[str]:
-        """Every checkpoint that has a head or writes."""
+        """The ids of all checkpoints with a head or writes."""
         return self.heads.keys() | self.writes.keys()
 
 
-def take_inventory(
-    table: Table, at: Partition, *, with_indexes: bool = True, measured: bool = False
+def scan_namespace(
+    storage: LocalStorage, partition: Partition, *, with_indexes: bool = True, measured: bool = False
 ) -> Op[Inventory]:
-    """Read what a namespace has, and the index segments that say what its items name.
+    """Read the items of a namespace, and the index segments that they name.
 
-    To measure is to look only: everything is read, at half the price, and nothing may be deleted by it.
+    With `measured`, reads whole items to measure them, eventually consistent at half the price. Nothing may be deleted
+    on the grounds of such an inventory.
     """
-    inventory = Inventory(at)
-    query = Query(at.pk, consistent=False) if measured else Query(at.pk, attributes=_ATTRIBUTES)
+    inventory = Inventory(partition)
+    query = Query(partition.pk, consistent=False) if measured else Query(partition.pk, attributes=_ATTRIBUTES)
     while not query.done:
-        for item in (yield from table.query_page(query)):
+        for item in (yield from storage.table.query_page(query)):
             if measured:
                 inventory.sizes[items.sort_key(item)] = item_bytes(item)
                 item.pop(items.DATA, None)
@@ -106,5 +112,5 @@ def take_inventory(
         for head in inventory.heads.values():
             items.check_format(head)
         ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
-        yield from read_segments(table, None, at.pk, ids, inventory.indexes)
+        yield from inventory.indexes.read_indexes(storage, ids)
     return inventory

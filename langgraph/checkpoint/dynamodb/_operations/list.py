@@ -1,4 +1,4 @@
-"""`list`: checkpoints of a namespace, a thread or the whole table, newest first, as a stream."""
+"""`list`: stream the checkpoints of a namespace, a thread or the whole table, newest first."""
 
 from __future__ import annotations
 
@@ -28,102 +28,98 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     checkpoint_id_in,
     target,
 )
+from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
-    Group,
-    History,
-    Segments,
+    LoadedSegments,
+    NamespaceReader,
+    StoredCheckpoint,
     find,
     load,
-    read_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
-from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query, Table
+from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 
 T = TypeVar("T")
 
 # The first page of a list without a limit; its consumer may stop at any time.
 _PAGE_ITEMS_UNLIMITED = 16
-# How many checkpoints are read together.
+# How many checkpoints have their segments read together.
 _CHECKPOINTS_AT_ONCE = 16
-# Segments are shared by the checkpoints of a list, so they are kept, up to this many bytes of them.
+# Checkpoints of a list share segments, so up to this many bytes of segments are kept while listing.
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
 
 def list_checkpoints(
-    table: Table,
-    codec: Codec,
+    storage: LocalStorage,
     config: RunnableConfig | None,
     metadata_filter: Mapping[str, Any] | None,
     before: RunnableConfig | None,
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
-    """List the checkpoints that match; limit counts those that do. What cannot be listed is refused at once."""
+    """List the checkpoints that match, up to a limit. Invalid arguments raise here, before the first step."""
     wanted = (checked_filter(metadata_filter), checked_before(before), checked_limit(limit))
-    return select(table, codec, config, *wanted, decode_tuple)
+    return select(storage, config, *wanted, decode_tuple)
 
 
 def select(
-    table: Table,
-    codec: Codec,
+    storage: LocalStorage,
     config: RunnableConfig | None,
     metadata_filter: Mapping[str, Any],
     before: str | None,
     limit: int | None,
-    decode: Callable[[Partition, Codec, Group, Segments], T],
+    decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
     after: tuple[str, str] | None = None,
 ) -> Stream[T]:
-    """Give what `decode` makes of the checkpoints that match, newest first.
+    """List the checkpoints that match, newest first, as `decode` returns them.
 
-    `after` is the id and the namespace of the last checkpoint that an earlier list of this thread gave: the list goes
-    on behind it.
+    `after` is the id and the namespace of the last checkpoint of an earlier list of this thread. The list continues
+    behind it.
     """
-    selection = _Selection(table, codec, metadata_filter, before, limit, decode, after)
+    selection = _Selection(storage, metadata_filter, before, limit, decode, after)
     if config is None:
         return selection.of_table()
-    at, checkpoint_id = target(config), checkpoint_id_in(config)
+    partition, checkpoint_id = target(config), checkpoint_id_in(config)
     if config["configurable"].get("checkpoint_ns") is None:
-        return selection.of_thread(at, checkpoint_id)
-    return selection.of_namespaces([at], checkpoint_id)
+        return selection.of_thread(partition, checkpoint_id)
+    return selection.of_namespaces([partition], checkpoint_id)
 
 
 class _Selection(Generic[T]):
-    """What a list asks for, how much of it is still to come, and the segments read for it."""
+    """The arguments of a list, how many checkpoints are left of its limit, and the segments that were read for it."""
 
     def __init__(
         self,
-        table: Table,
-        codec: Codec,
+        storage: LocalStorage,
         metadata_filter: Mapping[str, Any],
         before: str | None,
         limit: int | None,
-        decode: Callable[[Partition, Codec, Group, Segments], T],
+        decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
         after: tuple[str, str] | None,
     ) -> None:
         self._decode = decode
-        self._table = table
-        self._codec = codec
+        self._storage = storage
         self._filter = metadata_filter
         self._before = before
         self._after = after
         self._left = limit
-        self._segments: dict[str, Segments] = {}
+        self._segments: dict[str, LoadedSegments] = {}
 
     @property
     def _complete(self) -> bool:
         return self._left is not None and self._left <= 0
 
     def of_table(self) -> Stream[T]:
-        """List every thread: by the index where the filter has a run id, by a scan otherwise.
+        """List every thread: by the index if the filter has a run id, otherwise by a scan.
 
-        A namespace that cannot be read to its end does not keep the others from being listed.
+        An error in one namespace does not keep the others from being listed.
         """
         seen: set[str] = set()
-        unserved = Unserved()
+        collector = ErrorCollector()
         run_id = items.indexable_run_id(self._filter)
         pages = (
             heads_of_table()
@@ -132,22 +128,22 @@ class _Selection(Generic[T]):
         )
         while not pages.done and not self._complete:
             method = "scan" if run_id is None else "query"
-            response = yield from self._table.send(method, **pages.params())
+            response = yield from self._storage.table.send(method, **pages.params())
             pages.advance(response)
             for item in response["Items"]:
                 pk = items.partition_key(item)
                 if pk not in seen:
                     seen.add(pk)
                     self._segments.clear()
-                    with unserved.left_out(f"PK={pk!r}"):
+                    with collector.capture(f"PK={pk!r}"):
                         yield from self.of_namespaces([items.parse_partition(pk)], None)
-        unserved.raise_first()
+        collector.raise_first()
         if not seen and not self._complete:
-            yield from look_for_other_savers(self._table, None)
+            yield from look_for_other_savers(self._storage, None)
 
     def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[T]:
         """List every namespace of a thread, merged."""
-        within = yield from namespaces(self._table, root)
+        within = yield from namespaces(self._storage, root)
         yield from self.of_namespaces(within, checkpoint_id)
 
     def of_namespaces(self, within: Sequence[Partition], checkpoint_id: str | None) -> Stream[T]:
@@ -155,157 +151,166 @@ class _Selection(Generic[T]):
         if self._complete:
             return
         if checkpoint_id is not None:
-            found = yield from gather([find(self._table, at, checkpoint_id) for at in within])
+            found = yield from gather([find(self._storage, partition, checkpoint_id) for partition in within])
             if not any(found):
-                yield from look_for_other_savers(self._table, within[0])
+                yield from look_for_other_savers(self._storage, within[0])
             yield from self._emit([
-                (at, group)
-                for at, group in zip(within, found, strict=True)
-                if group is not None and self._is_wanted(at, group.checkpoint_id)
+                (partition, checkpoint)
+                for partition, checkpoint in zip(within, found, strict=True)
+                if checkpoint is not None and self._is_wanted(partition, checkpoint.checkpoint_id)
             ])  # fmt: skip
             return
         first_page = _PAGE_ITEMS_UNLIMITED
         if self._left is not None:
             first_page = min(PAGE_ITEMS_MAX, max(PAGE_ITEMS_FIRST, 2 * self._left))
-        merge = _Merge([self._history(at, first_page) for at in within])
+        merge = _Merge([self._history(partition, first_page) for partition in within])
         is_empty = self._before is None and self._after is None
         while not self._complete:
-            groups = yield from merge.next_groups()
-            if not groups:
+            checkpoints = yield from merge.next_checkpoints()
+            if not checkpoints:
                 break
             is_empty = False
-            yield from self._emit(groups)
+            yield from self._emit(checkpoints)
         if is_empty:
-            yield from look_for_other_savers(self._table, within[0])
+            yield from look_for_other_savers(self._storage, within[0])
 
-    def _history(self, at: Partition, first_page: int) -> History:
-        below, includes_below = self._start(at)
-        return History(
-            self._table,
-            at,
+    def _history(self, partition: Partition, first_page: int) -> NamespaceReader:
+        below, includes_below = self._start(partition)
+        return NamespaceReader(
+            self._storage,
+            partition,
             below=below,
             includes_below=includes_below,
             first_page=first_page,
-            consistent=self._table.consistent_read,
+            consistent=self._storage.consistent_read,
         )
 
-    def _is_wanted(self, at: Partition, checkpoint_id: str) -> bool:
-        below, includes_below = self._start(at)
+    def _is_wanted(self, partition: Partition, checkpoint_id: str) -> bool:
+        below, includes_below = self._start(partition)
         return below is None or checkpoint_id < below or (includes_below and checkpoint_id == below)
 
-    def _start(self, at: Partition) -> tuple[str | None, bool]:
-        """Return the id below which a namespace's part of the list starts, and whether it starts at that id."""
+    def _start(self, partition: Partition) -> tuple[str | None, bool]:
+        """Return the id below which the list of a namespace starts, and whether it includes that id."""
         if self._after is None:
             return self._before, False
         checkpoint_id, namespace = self._after
         # Checkpoints with one id are listed in the order of their namespaces.
-        return checkpoint_id, at.namespace > namespace
+        return checkpoint_id, partition.namespace > namespace
 
-    def _emit(self, groups: Sequence[tuple[Partition, Group]]) -> Stream[T]:
-        """Hand on the checkpoints that match, reading the segments of several at once."""
+    def _emit(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> Stream[T]:
+        """Emit the checkpoints that match, reading the segments of several at once."""
         start = 0
-        while start < len(groups) and not self._complete:
-            count = self._fitting(groups[start : start + _CHECKPOINTS_AT_ONCE])
-            matching = yield from self._matching(groups[start : start + count])
+        while start < len(checkpoints) and not self._complete:
+            count = self._fitting(checkpoints[start : start + _CHECKPOINTS_AT_ONCE])
+            matching = yield from self._matching(checkpoints[start : start + count])
             start += count
-            for at in {at.pk: at for at, _ in matching}.values():
-                ids = {each for other, group in matching if other.pk == at.pk for each in group.ids()}
-                yield from read_segments(self._table, self._codec, at.pk, ids, self._known(at.pk))
-            for at, group in matching:
-                found = yield from self._read(at, group)
+            for partition in {partition.pk: partition for partition, _ in matching}.values():
+                ids = {
+                    each
+                    for other, checkpoint in matching
+                    if other.pk == partition.pk
+                    for each in checkpoint.ids()
+                }
+                yield from self._known(partition.pk).read(self._storage, ids)
+            for partition, checkpoint in matching:
+                found = yield from self._read(partition, checkpoint)
                 if found is not None:
                     self._left = None if self._left is None else self._left - 1
                     yield Emit(found)
             self._forget()
 
-    def _fitting(self, groups: Sequence[tuple[Partition, Group]]) -> int:
-        """How many of the checkpoints have segments that may be in memory together; at least one."""
+    def _fitting(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> int:
+        """Return how many of the checkpoints have segments that fit into memory together; at least one."""
         ids: set[bytes] = set()
-        for count, (_, group) in enumerate(groups):
-            ids |= group.ids()
-            # An index segment stands for a group of them.
+        for count, (_, checkpoint) in enumerate(checkpoints):
+            ids |= checkpoint.ids()
+            # An index segment names up to a group of segments.
             named = sum(INDEX_GROUP if is_index(each) else 1 for each in ids)
-            if count and named * SEGMENT_BYTES_MAX > min(_SEGMENT_BYTES_KEPT, self._codec.bytes_max):
+            if count and named * SEGMENT_BYTES_MAX > min(_SEGMENT_BYTES_KEPT, self._storage.codec.bytes_max):
                 return count
-        return len(groups)
+        return len(checkpoints)
 
-    def _matching(self, groups: Sequence[tuple[Partition, Group]]) -> Op[list[tuple[Partition, Group]]]:
-        """The checkpoints whose metadata match, up to the limit."""
-        matching: list[tuple[Partition, Group]] = []
-        for at, group in groups:
-            if not self._filter or (yield from self._matches(at, group)):
-                matching.append((at, group))
+    def _matching(
+        self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]
+    ) -> Op[list[tuple[Partition, StoredCheckpoint]]]:
+        """Return the checkpoints whose metadata match, up to the limit."""
+        matching: list[tuple[Partition, StoredCheckpoint]] = []
+        for partition, checkpoint in checkpoints:
+            if not self._filter or (yield from self._matches(partition, checkpoint)):
+                matching.append((partition, checkpoint))
         return matching if self._left is None else matching[: self._left]
 
-    def _matches(self, at: Partition, group: Group) -> Op[bool]:
-        known = self._known(at.pk)
-        part = items.parse_part(group.head, items.SEALED_METADATA)
-        if part is not None and not self._codec.opens:
+    def _matches(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[bool]:
+        loaded = self._known(partition.pk)
+        part = items.parse_part(checkpoint.head, items.SEALED_METADATA)
+        if part is not None and not self._storage.codec.opens:
             return True
-        if part is not None and (yield from read_segments(self._table, self._codec, at.pk, part.ids, known)):
-            # A deletion is under way, or the table is damaged: who reads the checkpoint as a whole finds out.
+        if part is not None and (yield from loaded.read(self._storage, part.ids)):
+            # A deletion is under way, or the table is damaged. Reading the whole checkpoint tells which.
             return True
-        metadata = read_metadata(self._codec, group.head, known.contents)
+        metadata = read_metadata(self._storage.codec, checkpoint.head, loaded.contents)
         return all(metadata.get(name) == value for name, value in self._filter.items())
 
-    def _read(self, at: Partition, group: Group) -> Op[T | None]:
-        """Decode a checkpoint; None where it was deleted meanwhile."""
-        known = self._known(at.pk)
+    def _read(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[T | None]:
+        """Read and decode a checkpoint; return `None` if it was deleted meanwhile."""
+        loaded = self._known(partition.pk)
         try:
-            loaded = yield from load(self._table, self._codec, group, known)
+            whole = yield from load(self._storage, checkpoint, loaded)
         except ChangedMeanwhileError:
-            again = yield from find(self._table, at, group.checkpoint_id)
-            matches = again is not None and (not self._filter or (yield from self._matches(at, again)))
-            return (yield from self._read(at, again)) if again is not None and matches else None
-        if loaded is None:
+            again = yield from find(self._storage, partition, checkpoint.checkpoint_id)
+            matches = again is not None and (not self._filter or (yield from self._matches(partition, again)))
+            return (yield from self._read(partition, again)) if again is not None and matches else None
+        if whole is None:
             return None
         return (
             yield from work(
-                partial(self._decode, at, self._codec, loaded, known),
-                sum(len(known.contents.get(each, b"")) for each in group.ids()),
+                partial(self._decode, partition, self._storage.codec, whole, loaded),
+                sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids()),
             )
         )
 
-    def _known(self, pk: str) -> Segments:
-        return self._segments.setdefault(pk, Segments())
+    def _known(self, pk: str) -> LoadedSegments:
+        return self._segments.setdefault(pk, LoadedSegments(pk))
 
     def _forget(self) -> None:
-        """Let go of the segments that were read where they are too many to keep for the next checkpoints."""
+        """Drop the segments that were read if they are too many to keep for the next checkpoints."""
         size = sum(len(data) for known in self._segments.values() for data in known.contents.values())
         if size > _SEGMENT_BYTES_KEPT:
             self._segments.clear()
 
 
 class _Merge:
-    """Several namespaces' histories as one, newest first."""
+    """The histories of several namespaces merged into one, newest first."""
 
-    def __init__(self, histories: Sequence[History]) -> None:
-        self._queues: list[tuple[History, list[Group]]] = [(history, []) for history in histories]
+    def __init__(self, histories: Sequence[NamespaceReader]) -> None:
+        self._queues: list[tuple[NamespaceReader, list[StoredCheckpoint]]] = [
+            (history, []) for history in histories
+        ]
 
-    def next_groups(self) -> Op[list[tuple[Partition, Group]]]:
-        """The next checkpoints in order, as many as the pages read so far decide; none at the end."""
+    def next_checkpoints(self) -> Op[list[tuple[Partition, StoredCheckpoint]]]:
+        """Return the next checkpoints whose order the pages read so far determine; none at the end."""
         empty = [(history, queue) for history, queue in self._queues if not queue and not history.done]
         pages = yield from gather([history.page() for history, _ in empty])
         for (_, queue), page in zip(empty, pages, strict=True):
             queue += page
         self._queues = [(history, queue) for history, queue in self._queues if queue or not history.done]
-        # What is still to come of a namespace is older than the last that was read of it.
+        # Checkpoints of a namespace that are still to be read are older than the last one that was.
         bound = max(
             (queue[-1].checkpoint_id for history, queue in self._queues if not history.done), default=""
         )
         ready = [
-            (history.at, group)
+            (history.partition, checkpoint)
             for history, queue in self._queues
-            for group in queue
-            if group.checkpoint_id >= bound
+            for checkpoint in queue
+            if checkpoint.checkpoint_id >= bound
         ]
         for _, queue in self._queues:
-            queue[:] = [group for group in queue if group.checkpoint_id < bound]
+            queue[:] = [checkpoint for checkpoint in queue if checkpoint.checkpoint_id < bound]
         return sorted(ready, key=lambda each: each[1].checkpoint_id, reverse=True)
 
 
 def heads_of_table(**part: int) -> Pages:
-    """A scan of the table, or of the part that is given, for the keys of heads and writes."""
+    """Return a scan of the table, or of a part of it, for the keys of heads and writes items."""
     return Pages({
         **part,
         "FilterExpression": "begins_with(#sk, :checkpoints)",

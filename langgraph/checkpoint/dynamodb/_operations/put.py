@@ -1,9 +1,9 @@
-"""`put`: storing a checkpoint.
+"""`put`: compose a checkpoint and store it.
 
-Dependencies are written first and the head last: its PutItem is the one commit point. A put that dies
-before it leaves parts that nothing names; after it, the checkpoint is whole. A head carries the epoch of
-its thread under which its parts were known to be safe, and a look at the thread item after the commit
-tells whether a deletion came between. If so, the put is made again from parts that are safe.
+Segments are written first and the head last: its PutItem is the one commit point. A put that dies before it leaves
+segments that nothing names; after it, the checkpoint is whole. A head carries the epoch of its thread under which its
+segments were known to be safe. The thread item, read after the commit, tells whether a deletion came between. If so,
+the put composes and stores the checkpoint again from segments that are safe.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
-from langgraph.checkpoint.dynamodb._operations.access import Access, DirectAccess
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, id_of, target
+from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
-from langgraph.checkpoint.dynamodb._operations.draft import Draft
+from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
 from langgraph.checkpoint.dynamodb._operations.reads import config_of
-from langgraph.checkpoint.dynamodb._runtime.memory import Entry, ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 
 @dataclass(frozen=True)
 class Request:
-    """What one call of `put` was given, as it was then: its caller may change any of it while requests are made."""
+    """A snapshot of the arguments of a `put` call, which its caller may change while requests are made."""
 
-    at: Partition
+    partition: Partition
     checkpoint_id: str
     parent_id: str | None
     # The checkpoint without its values.
     rest: tuple[str, bytes]
-    # As readable JSON, or packed to be sealed.
+    # As readable JSON text, or packed as bytes to be sealed.
     metadata: str | bytes
     delta_channels: AbstractSet[str]
     started_from: str | None
@@ -69,37 +69,37 @@ class Request:
     new_channels: AbstractSet[str]
     values: Mapping[str, Any]
     store_writes: Callable[[], Op[Any]] | None = None
-    # Serialized once, however many attempts it takes, and before the first request; but for what the parent is
-    # remembered to hold, which is asked for only where the whole thread was deleted meanwhile.
+    # Values are serialized once for all attempts, and before the first request, since the caller may change them later.
+    # Values that the cached parent already holds are skipped: they are needed only if the thread is deleted meanwhile.
     serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
     def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
-        """A channel's value as it was when it was first asked for."""
+        """Return a channel's value as it was serialized at the first call."""
         if channel not in self.serialized:
             self.serialized[channel] = codec.dumps(self.values[channel], f"channel {channel!r}")
         return self.serialized[channel]
 
     def dumps_all(self, codec: Codec) -> None:
-        """Take every value as it is now."""
+        """Serialize every value as it is now."""
         for channel in self.values:
             self.dumps(codec, channel)
 
 
 @dataclass(frozen=True)
 class _Composed:
-    """A head that is ready to be committed, and how it holds the values."""
+    """A head that is ready to be committed, and how it stores the values."""
 
     head: Head
     values: Mapping[str, StoredValue]
     sources: Mapping[str, str]
 
-    def entry(self, request: Request, committed: Committed) -> Entry:
-        """What is to be remembered of the checkpoint once it counts."""
-        return Entry(
+    def entry(self, request: Request, committed: Committed) -> CachedCheckpoint:
+        """Return the cache entry of the checkpoint, for when it is committed."""
+        return CachedCheckpoint(
             committed.under.epoch,
             request.versions,
             self.values,
-            self.head.needs.chunks,
+            self.head.refs.chunks,
             self.sources,
             committed.under.ttl_seconds,
             committed.lifetime,
@@ -107,40 +107,38 @@ class _Composed:
 
 
 def put(
-    table: Table,
-    codec: Codec,
+    storage: LocalStorage,
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
 ) -> Op[RunnableConfig]:
-    """Store a checkpoint; when this returns, it is whole and stays so until it is deleted."""
-    request = take(table, codec, config, checkpoint, metadata, new_versions)
-    return (yield from store(DirectAccess(table, codec), request))
+    """Store a checkpoint. When this returns, it is whole and stays so until it is deleted."""
+    request = snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
+    return (yield from store(LocalBackend(storage), request))
 
 
-def take(
-    table: Table,
-    codec: Codec,
+def snapshot_arguments(
+    storage: Storage,
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
 ) -> Request:
-    """What a call of `put` was given; of the values only which they are."""
-    at, parent_id = target(config), checkpoint_id_in(config)
+    """Check and snapshot the arguments of a `put` call. Values are referenced, not serialized yet."""
+    partition, parent_id = target(config), checkpoint_id_in(config)
     checkpoint_id = id_of(checkpoint)
     items.checkpoint_prefix(checkpoint_id)
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
     return Request(
-        at,
+        partition,
         checkpoint_id,
         parent_id,
-        codec.dumps(rest, "the checkpoint"),
-        _serialized_metadata(table, codec, metadata),
+        storage.codec.dumps(rest, "the checkpoint"),
+        _serialized_metadata(storage, metadata),
         delta_counters(metadata),
-        started_from(at, metadata),
+        started_from(partition, metadata),
         items.indexable_run_id(metadata),
         dict(checkpoint["channel_versions"]),
         set(new_versions),
@@ -148,97 +146,94 @@ def take(
     )
 
 
-def store(access: Access, request: Request) -> Op[RunnableConfig]:
-    """Store what a call of `put` was given; what its `store_writes` stores is there when the checkpoint is."""
-    table, codec = access.table, access.codec
-    at, checkpoint_id = request.at, request.checkpoint_id
-    thread, parent = table.memory.thread(at.root), None
+def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
+    """Store the checkpoint of a `put` call. The writes of its `store_writes` are stored before the checkpoint is."""
+    storage = backend.storage
+    partition, checkpoint_id = request.partition, request.checkpoint_id
+    thread, parent = storage.cache.thread(partition.root), None
     if request.parent_id is not None:
-        parent = table.memory.checkpoint(at.pk, request.parent_id)
-    if parent is None and (request.parent_id is not None or thread is None):
-        # Requests come before the head is composed.
-        yield from work(partial(request.dumps_all, codec), rough_bytes(request.values))
+        parent = storage.cache.checkpoint(partition.pk, request.parent_id)
     if parent is None and request.parent_id is not None:
-        parent = yield from access.entry(at, request.parent_id)
-        parent = parent or (yield from _newest_parts(access, at))
+        # Serialize before the first request: LangGraph may change a value while we wait.
+        yield from work(partial(request.dumps_all, storage.codec), rough_bytes(request.values))
+        parent = yield from backend.read_entry(partition, request.parent_id)
+        parent = parent or (yield from _newest_parts(backend, partition))
     if parent is not None:
-        # What it holds is safe under its own epoch.
-        thread = ThreadEntry(parent.epoch, parent.ttl_seconds)
-    if thread is None:
-        yield from access.look_for_other_savers(at)
+        # Its segments are safe under its own epoch.
+        thread = CachedThread(parent.epoch, parent.ttl_seconds)
     for _ in range(ATTEMPTS_MAX):
-        committed = yield from _attempt(access, request, parent, thread)
+        committed = yield from _attempt(backend, request, parent, thread)
         if committed.is_confirmed:
-            return config_of(at, checkpoint_id)
+            return config_of(partition, checkpoint_id)
         thread = committed.thread
-        request, parent = yield from _read_again(access, request)
+        request, parent = yield from _read_again(backend, request)
     msg = (
-        f"checkpoint {checkpoint_id!r} of thread {at.thread_id!r} could not be stored: the thread was deleted or"
+        f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
     raise ThreadBusyError(msg)
 
 
-def _newest_parts(access: Access, at: Partition) -> Op[Entry | None]:
-    """What the newest checkpoint has that can be reused, where the parent was never stored; nothing is inherited."""
-    entry = yield from access.newest_entry(at)
+def _newest_parts(backend: Backend, partition: Partition) -> Op[CachedCheckpoint | None]:
+    """Return the newest checkpoint's segments for reuse, if the parent was never stored. No value is inherited."""
+    entry = yield from backend.newest_entry(partition)
     return entry and replace(entry, versions={}, sources={})
 
 
-def _read_again(access: Access, request: Request) -> Op[tuple[Request, Entry | None]]:
-    """What to start from after a deletion came between: the parent as it is now, or else the put's own head.
+def _read_again(backend: Backend, request: Request) -> Op[tuple[Request, CachedCheckpoint | None]]:
+    """Read the base of the next attempt after a deletion: the parent as it is now, or else the put's own head.
 
-    Where the parent has gone and the head that was committed has stayed, that head may be all that still
-    holds what it inherited. The deletion took the link to the parent from it, which is not brought back.
+    If the parent was deleted and the stored head was not, only that head may still hold the inherited values. The
+    deletion has removed its link to the parent, and the next attempt does not restore it.
     """
     if request.parent_id is None:
         return request, None
-    access.table.memory.forget((request.at.pk, request.parent_id))
-    parent = yield from access.entry(request.at, request.parent_id)
+    backend.storage.cache.forget((request.partition.pk, request.parent_id))
+    parent = yield from backend.read_entry(request.partition, request.parent_id)
     if parent is not None:
         return request, parent
     if not request.delta_channels:
         request = replace(request, parent_id=None)
-    return request, (yield from access.entry(request.at, request.checkpoint_id))
+    return request, (yield from backend.read_entry(request.partition, request.checkpoint_id))
 
 
 def _attempt(
-    access: Access, request: Request, parent: Entry | None, thread: ThreadEntry | None
+    backend: Backend, request: Request, parent: CachedCheckpoint | None, thread: CachedThread | None
 ) -> Op[Committed]:
-    """Store the checkpoint under a thread's epoch, or that which the thread has if it is not known."""
-    memory, started_at = access.table.memory, access.table.clock()
+    """Compose the checkpoint and store it under the thread's epoch, which is read first if it is not known."""
+    storage, started_at = backend.storage, backend.storage.clock()
     epoch = None if thread is None else thread.epoch
-    # What cannot be serialized fails here, before anything is stored.
-    compose = partial(_compose, access.table, access.codec, request, parent, epoch)
+    # A value that cannot be serialized raises here, before anything is stored.
+    compose = partial(_compose, storage, request, parent, epoch)
     composed = yield from work(compose, _size(request, parent))
-    committed = yield from access.commit(composed.head, thread, started_at, request.store_writes)
+    committed = yield from backend.commit(composed.head, thread, started_at, request.store_writes)
     if committed.is_confirmed:
         entry = composed.entry(request, committed)
-        memory.remember_checkpoint(request.at.pk, request.checkpoint_id, entry)
+        storage.cache.remember_checkpoint(request.partition.pk, request.checkpoint_id, entry)
     return committed
 
 
-def _size(request: Request, parent: Entry | None) -> int:
-    """About how many bytes there are to serialize or to copy."""
+def _size(request: Request, parent: CachedCheckpoint | None) -> int:
+    """Estimate how many bytes have to be serialized or copied."""
     if parent is not None:
         return sum(map(parent.value_bytes, parent.values.values()))
     return rough_bytes(request.values)
 
 
 def _compose(
-    table: Table, codec: Codec, request: Request, parent: Entry | None, epoch: bytes | None
+    storage: Storage, request: Request, parent: CachedCheckpoint | None, epoch: bytes | None
 ) -> _Composed:
-    """Compose the head and what it depends on; reuse what is safe under the epoch."""
+    """Compose the head and its segments; reuse the parent's segments if they are safe under the epoch."""
     base = parent if parent is not None and is_reusable(parent.epoch, epoch) else None
     sk = items.checkpoint_prefix(request.checkpoint_id)
-    draft = Draft(table, codec, request.at, sk, base)
-    values = _store_values(codec, draft, request, parent, {} if base is None else base.chunks)
-    metadata = _metadata(draft, sk, request.metadata)
+    builder = ItemBuilder(storage, request.partition, sk, base)
+    values = _store_values(storage.codec, builder, request, parent, {} if base is None else base.chunks)
+    metadata = _metadata(builder, sk, request.metadata)
     sources = _sources(request, parent, values)
     packed = pack_body(*request.rest, values, metadata, sources)
-    body = draft.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
+    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
     item = items.head_item(
-        request.at,
+        request.partition,
         request.checkpoint_id,
         texts={
             items.PARENT: request.parent_id,
@@ -250,14 +245,16 @@ def _compose(
         body=body,
     )
     parent_lifetime = None if parent is None else parent.lifetime
-    head = Head(request.at, item, draft, bool(request.delta_channels), parent_lifetime)
+    head = Head(request.partition, item, builder, bool(request.delta_channels), parent_lifetime)
     return _Composed(head, values, sources)
 
 
-def _sources(request: Request, parent: Entry | None, values: Mapping[str, StoredValue]) -> dict[str, str]:
-    """The ancestor that has the stored value of each delta channel that the checkpoint itself does not store.
+def _sources(
+    request: Request, parent: CachedCheckpoint | None, values: Mapping[str, StoredValue]
+) -> dict[str, str]:
+    """Find the ancestor with the stored value of each delta channel that the checkpoint itself does not store.
 
-    The oldest comes first; "" is the very first checkpoint, also where it is not known which one it is.
+    The oldest comes first. "" stands for the very first checkpoint, whose id may not be known.
     """
     counted = request.delta_channels - values.keys()
     if request.parent_id is None or not counted:
@@ -272,9 +269,13 @@ def _sources(request: Request, parent: Entry | None, values: Mapping[str, Stored
 
 
 def _store_values(
-    codec: Codec, draft: Draft, request: Request, parent: Entry | None, reusable: Collection[bytes]
+    codec: Codec,
+    builder: ItemBuilder,
+    request: Request,
+    parent: CachedCheckpoint | None,
+    reusable: Collection[bytes],
 ) -> dict[str, StoredValue]:
-    """Decide how the checkpoint holds each channel's value."""
+    """Decide how the checkpoint stores each channel's value."""
     inherited: dict[str, StoredValue] = {}
     serialized: dict[str, tuple[str, bytes]] = {}
     names = dict.fromkeys((*request.versions, *request.values))
@@ -290,22 +291,22 @@ def _store_values(
     size = sum(len(data) for _, data in serialized.values())
     if parent is not None:
         size += sum(map(parent.value_bytes, inherited.values()))
-    codec.check_size(size, items.key(request.at.pk, items.checkpoint_prefix(request.checkpoint_id)))
+    codec.check_size(size, items.key(request.partition.pk, items.checkpoint_prefix(request.checkpoint_id)))
     inline = size <= INLINE_STATE_BYTES_MAX
     stored: dict[str, StoredValue] = {}
     for name in names:
         if name in inherited:
-            stored[name] = draft.inherit(inherited[name], inline=inline)
+            stored[name] = builder.inherit(inherited[name], inline=inline)
         elif name in serialized:
             before = None if parent is None else parent.values.get(name)
-            stored[name] = draft.value(*serialized[name], before, inline=inline)
+            stored[name] = builder.value(*serialized[name], before, inline=inline)
     return stored
 
 
-def _is_inherited(request: Request, parent: Entry, name: str) -> bool:
-    """Whether a channel's value is the parent's: its version is, and it was not given as new.
+def _is_inherited(request: Request, parent: CachedCheckpoint, name: str) -> bool:
+    """Tell whether a channel's value is the parent's: the version is the same, and the caller did not pass it as new.
 
-    A delta channel's snapshot is inherited by checkpoints that do not have it among their values.
+    A checkpoint also inherits a delta channel's snapshot that is not among its own values.
     """
     return (
         name not in request.new_channels
@@ -316,17 +317,17 @@ def _is_inherited(request: Request, parent: Entry, name: str) -> bool:
     )
 
 
-def _serialized_metadata(table: Table, codec: Codec, metadata: CheckpointMetadata) -> str | bytes:
-    """Metadata as readable JSON, or packed where they are to be sealed."""
-    sealed = codec.encrypts if table.encrypt_metadata is None else table.encrypt_metadata
+def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str | bytes:
+    """Return the metadata as readable JSON text, or packed as bytes to be sealed."""
+    sealed = storage.codec.encrypts if storage.encrypt_metadata is None else storage.encrypt_metadata
     text = None if sealed else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
         return text
-    return pack_metadata(*codec.dumps(metadata, "the metadata"))
+    return pack_metadata(*storage.codec.dumps(metadata, "the metadata"))
 
 
-def _metadata(draft: Draft, sk: str, metadata: str | bytes) -> Item:
+def _metadata(builder: ItemBuilder, sk: str, metadata: str | bytes) -> Item:
     if isinstance(metadata, str):
         return {items.METADATA: {"S": metadata}}
-    part = draft.part(items.SEALED_METADATA, metadata, METADATA_BYTES_MAX)
+    part = builder.part(items.SEALED_METADATA, metadata, METADATA_BYTES_MAX)
     return {items.SEALED_METADATA: part.attribute(sk)}

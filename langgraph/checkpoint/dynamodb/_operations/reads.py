@@ -7,7 +7,7 @@ segments are still missing, the thread's epoch says whether the checkpoint was e
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from langchain_core.runnables import RunnableConfig
@@ -25,9 +25,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
-from langgraph.checkpoint.dynamodb._runtime.memory import StoredSegment
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, both, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed, is_reusable
 
@@ -37,8 +38,8 @@ class ChangedMeanwhileError(Exception):
 
 
 @dataclass(frozen=True)
-class Group:
-    """The items of one checkpoint: its head and its tasks' writes."""
+class StoredCheckpoint:
+    """The items of one checkpoint, as they were read: its head and its tasks' writes."""
 
     head: Item
     writes: Sequence[Item] = ()
@@ -50,47 +51,28 @@ class Group:
 
     @property
     def members(self) -> Sequence[Item]:
-        """The head, and the writes."""
+        """The head and the writes items."""
         return (self.head, *self.writes)
 
     def own_ids(self) -> set[bytes]:
-        """The segments that hold the items' own content, without the values'."""
+        """Return the ids of the segments that hold the items' own content, without those of the values."""
         return items.own_ids(self.members)
 
     def ids(self) -> set[bytes]:
-        """Every segment that the items name."""
+        """Return the ids of all segments that the items name."""
         return items.named_ids(self.members)
 
     def sealed_bytes(self) -> int:
-        """How much the items hold themselves, sealed."""
+        """Return how many sealed bytes the items hold themselves."""
         return sum(len(part.sealed) for item in self.members for _, part in items.parts_of(item))
 
 
-@dataclass
-class Segments:
-    """Segments of one partition that were read: plaintexts and, with an epoch, what else is to be known of them."""
-
-    contents: dict[bytes, bytes] = field(default_factory=dict)
-    chunks: dict[bytes, Chunk] = field(default_factory=dict)
-    # That of the head for which they are read, under which they are to be remembered.
-    epoch: bytes | None = None
-    # Whether what is remembered may be taken for them.
-    from_memory: bool = False
-    # Whether the head was seen while its thread had this epoch: then it stays whole for as long as it is there.
-    counts: bool = False
-
-    @classmethod
-    def of(cls, head: Item) -> Segments:
-        """Those of a head: none yet."""
-        return cls(epoch=items.binary(head, items.EPOCH))
-
-
-def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:
-    """The config that points to a checkpoint."""
+def config_of(partition: Partition, checkpoint_id: str) -> RunnableConfig:
+    """Return the config that points to a checkpoint."""
     return {
         "configurable": {
-            "thread_id": at.thread_id,
-            "checkpoint_ns": at.namespace,
+            "thread_id": partition.thread_id,
+            "checkpoint_ns": partition.namespace,
             "checkpoint_id": checkpoint_id,
         }
     }
@@ -99,13 +81,18 @@ def config_of(at: Partition, checkpoint_id: str) -> RunnableConfig:
 # Finding heads
 
 
-class History:
+def hides_namespace(newest: Item, now: float) -> bool:
+    """Tell whether a namespace's newest head has expired. Then no older checkpoint is readable either."""
+    return items.is_expired(newest, now)
+
+
+class NamespaceReader:
     """A namespace's checkpoints, newest first, read page by page."""
 
     def __init__(
         self,
-        table: Table,
-        at: Partition,
+        storage: LocalStorage,
+        partition: Partition,
         *,
         below: str | None = None,
         includes_below: bool = False,
@@ -115,21 +102,20 @@ class History:
     ) -> None:
         """Start at the newest checkpoint, or at the newest one with a smaller id than `below`.
 
-        `includes_below` starts at `below` itself.
-        `as_ancestors` gives those too that are only kept because later ones are rebuilt from them.
+        `includes_below` starts at `below` itself. `as_ancestors` also yields checkpoints that are kept only because
+        later ones are rebuilt from them.
         """
-        self.at = at
-        self._table = table
+        self.partition = partition
+        self._storage = storage
         self._as_ancestors = as_ancestors
         self._excluded = None if includes_below else below
-        # A namespace without its newest checkpoint is none at all, even where older ones have not expired yet.
         self._newest_unseen = below is None
         self._writes: list[Item] = []
         until = items.AFTER_CHECKPOINTS
         if below is not None:
             until = items.after_checkpoint(below) if includes_below else items.checkpoint_prefix(below)
         self._query = Query(
-            at.pk,
+            partition.pk,
             between=(items.CHECKPOINTS, until),
             descending=True,
             consistent=consistent,
@@ -141,119 +127,230 @@ class History:
         """Whether everything has been read."""
         return self._query.done
 
-    def page(self, at_least: int = 0) -> Op[list[Group]]:
-        """Read on, so many items or more, until a live checkpoint is complete or the namespace is at its end."""
-        groups: list[Group] = []
-        while not groups and not self.done:
-            groups = yield from self.next_page(at_least)
-        return groups
+    def page(self, at_least: int = 0) -> Op[list[StoredCheckpoint]]:
+        """Read pages of `at_least` items until a live checkpoint is complete, or to the end of the namespace."""
+        checkpoints: list[StoredCheckpoint] = []
+        while not checkpoints and not self.done:
+            checkpoints = yield from self.next_page(at_least)
+        return checkpoints
 
-    def next_page(self, at_least: int = 0) -> Op[list[Group]]:
-        """Read one page, which may complete no checkpoint."""
-        groups: list[Group] = []
-        for item in (yield from self._table.query_page(self._query, at_least)):
+    def next_page(self, at_least: int = 0) -> Op[list[StoredCheckpoint]]:
+        """Read one page and return the checkpoints that it completes; there may be none."""
+        checkpoints: list[StoredCheckpoint] = []
+        for item in (yield from self._storage.table.query_page(self._query, at_least)):
             if not items.is_head(item):
                 self._writes.append(item)
-            elif self._newest_unseen and items.is_expired(item, self._table.clock()):
+            elif self._newest_unseen and hides_namespace(item, self._storage.clock()):
                 self._query.done = True
                 return []
             else:
-                groups += self._complete(item)
-        return groups
+                checkpoints += self._complete(item)
+        return checkpoints
 
-    def _complete(self, head: Item) -> list[Group]:
-        """The group that a head completes, if the head counts. Writes sort behind their head, so came before."""
+    def _complete(self, head: Item) -> list[StoredCheckpoint]:
+        """Return the checkpoint that a head completes, if it is live.
+
+        Writes sort behind their head, so a descending query returns them before it.
+        """
         checkpoint_id = items.checkpoint_id_of(head)
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
         self._writes = []
         self._newest_unseen = False
         if checkpoint_id == self._excluded:
             return []
-        group = _live(self._table, head, writes, as_ancestor=self._as_ancestors)
-        return [] if group is None else [group]
+        checkpoint = _live(self._storage, head, writes, as_ancestor=self._as_ancestors)
+        return [] if checkpoint is None else [checkpoint]
 
 
-def find_newest(table: Table, at: Partition, *, below: str | None, consistent: bool) -> Op[Group | None]:
+def find_newest(
+    storage: LocalStorage, partition: Partition, *, below: str | None, consistent: bool
+) -> Op[StoredCheckpoint | None]:
     """Read the items of the newest live checkpoint, or of the newest one with a smaller id than `below`.
 
-    From a single page, as far as one can hold them: between two a put may store what the first one lacked, and a
-    deletion take what the second one was to find. So each page begins anew.
+    Takes them from a single page if one can hold them. Between two pages a put may store what the first one lacked,
+    and a deletion may remove what the second one would have found. So each attempt starts with a new, larger page.
     """
     first_page = PAGE_ITEMS_FIRST
     while True:
-        history = History(table, at, below=below, first_page=first_page, consistent=consistent)
-        groups = yield from history.next_page()
-        if not groups and not history.done and first_page < PAGE_ITEMS_MAX:
+        history = NamespaceReader(
+            storage, partition, below=below, first_page=first_page, consistent=consistent
+        )
+        checkpoints = yield from history.next_page()
+        if not checkpoints and not history.done and first_page < PAGE_ITEMS_MAX:
             first_page *= PAGE_ITEMS_GROWTH
             continue
-        groups = groups or (yield from history.page())
-        return groups[0] if groups else None
+        checkpoints = checkpoints or (yield from history.page())
+        return checkpoints[0] if checkpoints else None
 
 
 def find(
-    table: Table, at: Partition, checkpoint_id: str, *, consistent: bool = True, as_ancestor: bool = False
-) -> Op[Group | None]:
-    """Read the items of one checkpoint."""
-    query = Query(at.pk, prefix=items.checkpoint_prefix(checkpoint_id), consistent=consistent)
-    found = yield from table.query_all(query)
+    storage: LocalStorage,
+    partition: Partition,
+    checkpoint_id: str,
+    *,
+    consistent: bool = True,
+    as_ancestor: bool = False,
+) -> Op[StoredCheckpoint | None]:
+    """Read the items of one checkpoint; return `None` if it is not there or has expired."""
+    query = Query(partition.pk, prefix=items.checkpoint_prefix(checkpoint_id), consistent=consistent)
+    found = yield from storage.table.query_all(query)
     if not found or not items.is_head(found[0]):
         return None
-    return _live(table, found[0], found[1:], as_ancestor=as_ancestor)
+    return _live(storage, found[0], found[1:], as_ancestor=as_ancestor)
 
 
-def _live(table: Table, head: Item, writes: Sequence[Item], *, as_ancestor: bool) -> Group | None:
-    """What has not expired of a checkpoint; None where its head has."""
-    now = table.clock()
+def _live(
+    storage: LocalStorage, head: Item, writes: Sequence[Item], *, as_ancestor: bool
+) -> StoredCheckpoint | None:
+    """Return the items of a checkpoint that have not expired, or `None` if its head has."""
+    now = storage.clock()
     if items.is_expired(head, now, as_ancestor=as_ancestor):
         return None
     items.check_format(head)
-    return Group(head, [each for each in writes if not items.is_expired(each, now)])
+    return StoredCheckpoint(head, [each for each in writes if not items.is_expired(each, now)])
 
 
 # Loading what heads name
 
 
-def read_segments(
-    table: Table,
-    codec: Codec | None,
-    pk: str,
-    ids: Iterable[bytes],
-    known: Segments,
-) -> Op[set[bytes]]:
-    """Read segments, and those that index segments among them name, into `known`; return what is missing.
+class LoadedSegments:
+    """The segments of one partition that were read."""
 
-    Without a codec just the index segments are read, which need none.
-    Segments never change, so what is remembered of them is true, and others are read eventually consistent; only what
-    seems missing is read again.
-    """
-    missing: set[bytes] = set()
-    counts = is_index if codec is None else bool
-    wanted = set(filter(counts, expand(ids, known.contents))) - known.contents.keys()
-    page = {} if codec is None else (yield from _page_of_segments(table, pk, wanted, known))
-    while wanted:
-        remembered = _remembered(table, pk, wanted, known)
-        read = [page[each] for each in sorted(wanted & page.keys() - remembered.keys())]
-        read += yield from segment_items(table, pk, wanted - remembered.keys() - page.keys())
-        kept = [
-            {**items.key(pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
-            for each, segment in remembered.items()
+    def __init__(
+        self, pk: str, epoch: bytes | None = None, indexes: Mapping[bytes, bytes] | None = None
+    ) -> None:
+        """Start with none, or with index segments.
+
+        Args:
+            pk: The partition.
+            epoch: The epoch of the head that names them. They are cached under it; `None` caches nothing.
+            indexes: The contents of index segments, by id.
+        """
+        self.contents: dict[bytes, bytes] = dict(indexes or {})
+        """The plaintexts, by segment id."""
+        self.chunks: dict[bytes, Chunk] = {}
+        """Their digests, lengths and expiries, if they are cached."""
+        self.epoch = epoch
+        self.is_committed = False
+        """Whether the thread had this epoch when the head was seen. If so, the head stays whole while it exists."""
+        self._pk = pk
+
+    @classmethod
+    def of(cls, head: Item) -> LoadedSegments:
+        """Start with none, for the segments of a head."""
+        return cls(items.partition_key(head), items.binary(head, items.EPOCH))
+
+    def read(
+        self, storage: LocalStorage, ids: Iterable[bytes], *, from_cache: bool = False
+    ) -> Op[set[bytes]]:
+        """Read segments, and those that index segments among them name; return the ids of missing ones.
+
+        Segments never change, so eventually consistent reads are enough, and the cache if `from_cache` is set.
+        Only segments that seem missing are read again, strongly consistent.
+        """
+        wanted = set(expand(ids, self.contents)) - self.contents.keys()
+        page = yield from self._page(storage, wanted, from_cache=from_cache)
+        missing: set[bytes] = set()
+        while wanted:
+            cached = self._cached(storage, wanted, from_cache=from_cache)
+            read = [page[each] for each in sorted(wanted & page.keys() - cached.keys())]
+            read += yield from segment_items(storage.table, self._pk, wanted - cached.keys() - page.keys())
+            contents = yield from work(partial(self._open, storage.codec, read, cached), 8192 * len(wanted))
+            self.contents |= contents
+            if self.epoch is not None:
+                new = yield from work(partial(_cached_segments, read, contents), 8192 * len(read))
+                storage.cache.remember_segments(self._pk, self.epoch, new)
+                self.chunks |= {each: segment.chunk for each, segment in {**cached, **new}.items()}
+            missing |= wanted - contents.keys()
+            wanted = _named_by_indexes(contents) - self.contents.keys() - missing
+        return missing
+
+    def read_indexes(self, storage: LocalStorage, ids: Iterable[bytes]) -> Op[set[bytes]]:
+        """Read the index segments among some, without a key; return the ids of missing ones."""
+        wanted = set(filter(is_index, expand(ids, self.contents))) - self.contents.keys()
+        missing: set[bytes] = set()
+        while wanted:
+            read = yield from segment_items(storage.table, self._pk, wanted)
+            contents = yield from work(partial(_open_indexes, read), 8192 * len(read))
+            self.contents |= contents
+            missing |= wanted - contents.keys()
+            wanted = set(filter(is_index, _named_by_indexes(contents))) - self.contents.keys() - missing
+        return missing
+
+    def read_all(self, storage: LocalStorage, checkpoint: StoredCheckpoint) -> Op[set[bytes]]:
+        """Read every segment that a checkpoint names; return the ids of missing ones.
+
+        Uses the cache only if the checkpoint is committed. A deletion may have removed segments of any other one, and a
+        process that has them cached must not return what nobody else can read.
+        """
+        ids = checkpoint.ids()
+        if self.epoch is None:
+            return (yield from self.read(storage, ids))
+        entry = storage.cache.checkpoint(self._pk, checkpoint.checkpoint_id)
+        self.is_committed = entry is not None and entry.is_committed and is_reusable(entry.epoch, self.epoch)
+        if self.is_committed or not storage.cache.segments(self._pk, self.epoch, ids):
+            return (yield from self.read(storage, ids, from_cache=self.is_committed))
+        root = items.parse_partition(self._pk).root
+        missing, thread = yield from both(
+            self.read(storage, ids, from_cache=True), storage.table.get(root, items.THREAD)
+        )
+        self.is_committed = thread is not None and is_reusable(self.epoch, Thread.parse(thread).epoch)
+        if self.is_committed:
+            return missing
+        self.contents.clear()
+        self.chunks.clear()
+        return (yield from self.read(storage, ids))
+
+    def missing(self, ids: Iterable[bytes]) -> list[bytes]:
+        """Return which of some segments were not read, including those that index segments name."""
+        return [each for each in expand(ids, self.contents) if each not in self.contents]
+
+    def _page(
+        self, storage: LocalStorage, wanted: Collection[bytes], *, from_cache: bool
+    ) -> Op[dict[bytes, Item]]:
+        """Read a page of the partition's segments, if that is likely to be cheaper than reading them by their keys.
+
+        Segment ids are random, so a page is a fair sample of the partition. It has at most a quarter more items than
+        are wanted. Segments that it lacks are read by their keys.
+        """
+        count = sum(INDEX_GROUP if is_index(each) else 1 for each in wanted)
+        is_begun = self.contents or self._cached(storage, wanted, from_cache=from_cache)
+        if is_begun or not QUERIED_SEGMENTS_MIN <= count <= QUERIED_SEGMENTS_MAX:
+            return {}
+        first_page = len(wanted) + count * 5 // 4
+        query = Query(self._pk, prefix=items.SEGMENTS, consistent=False, first_page=first_page)
+        return {items.segment_id_of(item): item for item in (yield from storage.table.query_page(query))}
+
+    def _cached(
+        self, storage: LocalStorage, wanted: Collection[bytes], *, from_cache: bool
+    ) -> Mapping[bytes, CachedSegment]:
+        if self.epoch is None or not from_cache:
+            return {}
+        return storage.cache.segments(self._pk, self.epoch, wanted)
+
+    def _open(
+        self, codec: Codec, read: Iterable[Item], cached: Mapping[bytes, CachedSegment]
+    ) -> dict[bytes, bytes]:
+        from_cache = [
+            {**items.key(self._pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
+            for each, segment in cached.items()
         ]
-        contents = yield from work(partial(_open, codec, [*kept, *read]), 8192 * len(wanted))
-        known.contents |= contents
-        if known.epoch is not None:
-            stored = yield from work(partial(_stored, read, contents), 8192 * len(read))
-            table.memory.remember_segments(pk, known.epoch, stored)
-            known.chunks |= {each: segment.chunk for each, segment in {**remembered, **stored}.items()}
-        missing |= wanted - contents.keys()
-        named = {
-            inner for each, data in contents.items() if is_index(each) for inner in items.unpack_ids(data)
-        }
-        wanted = set(filter(counts, named)) - known.contents.keys() - missing
-    return missing
+        contents: dict[bytes, bytes] = {}
+        size = 0
+        for item in (*from_cache, *read):
+            content = contents[items.segment_id_of(item)] = open_segment(codec, item)
+            size += len(content)
+            # The limit holds for the values, the body that describes them and the writes, each by itself.
+            codec.check_size(size // 3, item)
+        return contents
 
 
 def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]:
-    """Read segments by their ids: eventually consistent, since they never change; what seems missing, once more."""
+    """Read segments by their ids.
+
+    Segments never change, so an eventually consistent read is enough. Segments that seem missing are read again,
+    strongly consistent.
+    """
     left, found = set(ids), list[Item]()
     for consistent in (False, True):
         keys = [items.key(pk, items.segment_sk(each)) for each in sorted(left)]
@@ -262,141 +359,86 @@ def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]
     return found
 
 
-def _page_of_segments(
-    table: Table, pk: str, wanted: Collection[bytes], known: Segments
-) -> Op[dict[bytes, Item]]:
-    """Read a page of a partition's segments where it is likely to have most of those that are wanted, and more cheaply.
-
-    Their ids are random, so a page is a fair sample of the partition. It has at most a quarter more items than are
-    wanted, and what it does not have is read by its keys.
-    """
-    count = sum(INDEX_GROUP if is_index(each) else 1 for each in wanted)
-    is_begun = known.contents or _remembered(table, pk, wanted, known)
-    if is_begun or not QUERIED_SEGMENTS_MIN <= count <= QUERIED_SEGMENTS_MAX:
-        return {}
-    query = Query(pk, prefix=items.SEGMENTS, consistent=False, first_page=len(wanted) + count * 5 // 4)
-    return {items.segment_id_of(item): item for item in (yield from table.query_page(query))}
+def _open_indexes(read: Iterable[Item]) -> dict[bytes, bytes]:
+    return {items.segment_id_of(item): open_segment(None, item) for item in read}
 
 
-def _remembered(
-    table: Table, pk: str, wanted: Collection[bytes], known: Segments
-) -> Mapping[bytes, StoredSegment]:
-    """Those of some segments that may be taken from memory."""
-    if known.epoch is None or not known.from_memory:
-        return {}
-    return table.memory.segments(pk, known.epoch, wanted)
+def _named_by_indexes(contents: Mapping[bytes, bytes]) -> set[bytes]:
+    return {named for each, data in contents.items() if is_index(each) for named in items.unpack_ids(data)}
 
 
-def _open(codec: Codec | None, segments: Sequence[Item]) -> dict[bytes, bytes]:
-    contents: dict[bytes, bytes] = {}
-    size = 0
-    for item in segments:
-        content = contents[items.segment_id_of(item)] = open_segment(codec, item)
-        size += len(content)
-        if codec is not None:
-            # A checkpoint's values, what describes them, and its writes may each have so much.
-            codec.check_size(size // 3, item)
-    return contents
-
-
-def _stored(segments: Sequence[Item], contents: Mapping[bytes, bytes]) -> dict[bytes, StoredSegment]:
-    """What is to be remembered of segments that were read."""
-    stored = {}
-    for item in segments:
+def _cached_segments(read: Sequence[Item], contents: Mapping[bytes, bytes]) -> dict[bytes, CachedSegment]:
+    cached = {}
+    for item in read:
         segment_id = items.segment_id_of(item)
         chunk = Chunk.of(piece(contents[segment_id]), items.number(item, TTL_ATTRIBUTE))
-        stored[segment_id] = StoredSegment(items.binary(item, items.DATA), chunk)
-    return stored
+        cached[segment_id] = CachedSegment(items.binary(item, items.DATA), chunk)
+    return cached
 
 
 def open_segment(codec: Codec | None, segment: Item) -> bytes:
-    """What a segment holds; index segments need no codec."""
+    """Open a segment; index segments need no codec."""
     data = items.binary(segment, items.DATA)
     if codec is None or is_index(items.segment_id_of(segment)):
         return open_plain(data, segment)
     return codec.open(data, segment, items.DATA)
 
 
-def load(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:
+def load(
+    storage: LocalStorage, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+) -> Op[StoredCheckpoint | None]:
     """Read every segment that a checkpoint names.
 
     Returns:
-        The checkpoint without writes that were never acknowledged, or None where it never was itself.
+        The checkpoint without writes that were never acknowledged; `None` if it was never acknowledged itself.
 
     Raises:
-        CheckpointCorruptionError: Segments of what was acknowledged are missing.
+        CheckpointCorruptionError: Segments of something that was acknowledged are missing.
         ChangedMeanwhileError: The checkpoint has to be found again.
     """
-    missing = yield from _read_segments_of(table, codec, group, known)
+    missing = yield from loaded.read_all(storage, checkpoint)
     if not missing:
-        return group
-    if (yield from lost_parts(table, group.head, known)):
+        return checkpoint
+    if (yield from lost_parts(storage, checkpoint.head, loaded)):
         return None
     whole = []
-    for item in group.writes:
-        lost = yield from lost_parts(table, item, known)
+    for item in checkpoint.writes:
+        lost = yield from lost_parts(storage, item, loaded)
         whole.append({name: value for name, value in item.items() if name not in lost})
-    return Group(group.head, whole)
+    return StoredCheckpoint(checkpoint.head, whole)
 
 
-def _read_segments_of(table: Table, codec: Codec, group: Group, known: Segments) -> Op[set[bytes]]:
-    """Read every segment that a checkpoint names; return what is missing.
-
-    What the process remembers is taken where the checkpoint counts: of others a deletion may have taken segments, and
-    who remembers them is not to show what nobody else can read.
-    """
-    pk, epoch = items.partition_key(group.head), known.epoch
-    if epoch is not None:
-        known.counts = _is_known_to_count(table, group, epoch)
-        known.from_memory = known.counts or bool(table.memory.segments(pk, epoch, group.ids()))
-    reading = read_segments(table, codec, pk, group.ids(), known)
-    if known.counts or not known.from_memory:
-        return (yield from reading)
-    missing, item = yield from both(reading, table.get(items.parse_partition(pk).root, items.THREAD))
-    known.counts = item is not None and is_reusable(epoch, Thread.parse(item).epoch)
-    if known.counts:
-        return missing
-    known.from_memory = False
-    known.contents.clear()
-    known.chunks.clear()
-    return (yield from read_segments(table, codec, pk, group.ids(), known))
-
-
-def _is_known_to_count(table: Table, group: Group, epoch: bytes) -> bool:
-    """Whether this process has seen that a checkpoint counts, as it is now."""
-    entry = table.memory.checkpoint(items.partition_key(group.head), group.checkpoint_id)
-    return entry is not None and entry.counts and is_reusable(entry.epoch, epoch)
-
-
-def lost_parts(table: Table, item: Item, known: Segments, names: Sequence[str] = items.PARTS) -> Op[set[str]]:
-    """The parts of a head or writes item of which segments were not found: they were never acknowledged.
+def lost_parts(
+    storage: LocalStorage, item: Item, loaded: LoadedSegments, names: Sequence[str] = items.PARTS
+) -> Op[set[str]]:
+    """Return the names of those parts of a head or writes item that lack segments, as they were never acknowledged.
 
     Raises:
-        CheckpointCorruptionError: One was, under the thread's epoch, and has not changed: the table is damaged.
-        ChangedMeanwhileError: One has changed, or expired.
+        CheckpointCorruptionError: Such a part is committed and has not changed: the table is damaged.
+        ChangedMeanwhileError: Such a part has changed, or its item has expired.
     """
-    missing = {name: _missing(known, part.ids) for name, part in items.parts_of(item) if name in names}
+    missing = {name: loaded.missing(part.ids) for name, part in items.parts_of(item) if name in names}
     lost = {name: ids for name, ids in missing.items() if ids}
     if lost:
-        yield from judge(table, item, lost)
+        yield from judge(storage, item, lost)
     return set(lost)
 
 
-def judge(table: Table, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[None]:
-    """Say why segments that parts of an item name are missing; return where the parts were never acknowledged.
+def judge(storage: LocalStorage, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[None]:
+    """Find out why segments of an item's parts are missing; return if the parts were never acknowledged.
 
     Raises:
-        CheckpointCorruptionError: One was, under the thread's epoch, and has not changed: the table is damaged.
-        ChangedMeanwhileError: One has changed, or expired.
+        CheckpointCorruptionError: A part is committed and has not changed: the table is damaged.
+        ChangedMeanwhileError: A part has changed, or the item has expired.
     """
-    at = items.parse_partition(items.partition_key(item))
-    again = yield from table.get(at.pk, items.sort_key(item))
+    partition = items.parse_partition(items.partition_key(item))
+    again = yield from storage.table.get(partition.pk, items.sort_key(item))
     if again is None or any(again.get(name) != item.get(name) for name in lost):
         raise ChangedMeanwhileError
-    if items.is_expired(again, table.clock(), as_ancestor=True):
-        # It was there when the reader began, which then stood still; what it names may have expired too.
+    if items.is_expired(again, storage.clock(), as_ancestor=True):
+        # It was there when the reader began, and the reader was slow. The segments may have expired too.
         raise ChangedMeanwhileError
-    thread_item = yield from table.get(at.root, items.THREAD)
+    thread_item = yield from storage.table.get(partition.root, items.THREAD)
     thread = None if thread_item is None else Thread.parse(thread_item)
     missing = [each for name, ids in lost.items() if is_committed(again, name, thread) for each in ids]
     if not missing:
@@ -407,7 +449,3 @@ def judge(table: Table, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[N
         f" {segments}); restore them from a backup or point-in-time recovery, or delete the thread"
     )
     raise CheckpointCorruptionError(msg)
-
-
-def _missing(known: Segments, ids: Iterable[bytes]) -> list[bytes]:
-    return [each for each in expand(ids, known.contents) if each not in known.contents]

@@ -1,4 +1,4 @@
-"""`setup`: the table for development, from the schema that `infra/table.yaml` declares too."""
+"""`setup`: create the table for development, with the schema that `infra/table.yaml` declares too."""
 
 from __future__ import annotations
 
@@ -12,62 +12,66 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5
 _POLLS_MAX = 240
 
 
-def setup(table: Table) -> Op[None]:
-    """Create the table where it does not exist, and check its schema where it does."""
-    schema = table_schema(table.name)
-    description = yield from _describe(table)
+def setup(storage: LocalStorage) -> Op[None]:
+    """Create the table if it does not exist, and check its schema if it does."""
+    schema = table_schema(storage.table.name)
+    description = yield from _describe(storage)
     if description is None:
         outcomes = yield (Call("create_table", schema),)
         if error_code(outcomes[0]) != "ResourceInUseException":
-            table.checked(outcomes[0])
-        description = yield from _describe(table)
+            storage.table.checked(outcomes[0])
+        description = yield from _describe(storage)
     for _ in range(_POLLS_MAX):
         if description is not None and description["TableStatus"] == "ACTIVE":
             break
-        description = yield from _describe(table, _POLL_SECONDS)
+        description = yield from _describe(storage, _POLL_SECONDS)
     else:
-        msg = f"table {table.name} did not become active within {_POLL_SECONDS * _POLLS_MAX:.0f} s; call setup() again"
+        seconds = _POLL_SECONDS * _POLLS_MAX
+        msg = f"table {storage.table.name} did not become active within {seconds:.0f} s; call setup() again"
         raise CheckpointerConfigurationError(msg)
-    _check(table.name, description, schema)
-    yield from _enable_expiry(table)
+    _check(storage.table.name, description, schema)
+    yield from _enable_expiry(storage)
 
 
-def _describe(table: Table, delay_seconds: float = 0.0) -> Op[Any]:
-    outcomes = yield (Call("describe_table", {"TableName": table.name}, delay_seconds),)
+def _describe(storage: LocalStorage, delay_seconds: float = 0.0) -> Op[Any]:
+    outcomes = yield (Call("describe_table", {"TableName": storage.table.name}, delay_seconds),)
     if error_code(outcomes[0]) == "ResourceNotFoundException":
         return None
-    return table.checked(outcomes[0])["Table"]
+    return storage.table.checked(outcomes[0])["Table"]
 
 
-def _enable_expiry(table: Table) -> Op[None]:
-    response = yield from table.send("describe_time_to_live")
+def _enable_expiry(storage: LocalStorage) -> Op[None]:
+    response = yield from storage.table.send("describe_time_to_live")
     expiry = response["TimeToLiveDescription"]
     if expiry["TimeToLiveStatus"] in ("DISABLED", "DISABLING"):
         specification = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
         outcomes = yield (
-            Call("update_time_to_live", {"TableName": table.name, "TimeToLiveSpecification": specification}),
+            Call(
+                "update_time_to_live",
+                {"TableName": storage.table.name, "TimeToLiveSpecification": specification},
+            ),
         )
         # Another process may be setting up the same table.
         if "already enabled" not in str(outcomes[0]):
-            table.checked(outcomes[0])
+            storage.table.checked(outcomes[0])
     elif expiry["AttributeName"] != TTL_ATTRIBUTE:
         msg = (
-            f"table {table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs it on"
-            f" {TTL_ATTRIBUTE!r}: change it with `aws dynamodb update-time-to-live`, or use another table"
+            f"table {storage.table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs"
+            f" it on {TTL_ATTRIBUTE!r}: change it with `aws dynamodb update-time-to-live`, or use another table"
         )
         raise CheckpointerConfigurationError(msg)
 
 
 def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raise where a table that exists is not like the schema, and say how."""
+    """Raise if an existing table differs from the schema, and say how."""
     wrong = [each for each in differences(description, schema).values() if each]
     if wrong:
         msg = (
@@ -78,7 +82,7 @@ def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str,
 
 
 def differences(description: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, str]:
-    """How a table's keys and index differ from the schema, in words that are empty where they do not."""
+    """Describe how a table's keys and index differ from the schema; the text is empty for those that do not."""
     compared = {
         "key schema": (_keys(description), _keys(schema)),
         RUN_INDEX: (_index(description), _index(schema)),
@@ -100,7 +104,7 @@ def _index(schema: Mapping[str, Any]) -> str:
 
 
 def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The types of the key attributes that both schemas have."""
+    """Return the types of the key attributes that both schemas have, as text."""
     names = {each["AttributeName"] for each in other["AttributeDefinitions"]}
     return ", ".join(
         sorted(

@@ -19,106 +19,118 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CLAIM_SECONDS,
     ORPHAN_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import ThreadEntry
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table, none_if_condition_failed
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
 
-def thread_key(at: Partition) -> Item:
+def thread_key(partition: Partition) -> Item:
     """Return the key of the thread item of a namespace's thread."""
-    return items.key(at.root, items.THREAD)
+    return items.key(partition.root, items.THREAD)
 
 
-def read_thread(table: Table, at: Partition) -> Op[Thread | None]:
+def read_thread(storage: LocalStorage, partition: Partition) -> Op[Thread | None]:
     """Read the thread item of a namespace's thread, strongly consistent."""
-    item = yield from table.get(at.root, items.THREAD)
+    item = yield from storage.table.get(partition.root, items.THREAD)
     return None if item is None else Thread.parse(item)
 
 
 # The epoch
 
 
-def ensure_epoch(table: Table, at: Partition) -> Op[ThreadEntry]:
-    """Return the thread's epoch and ttl, so that something can be built on them.
+def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread]:
+    """Return the thread's epoch and ttl for a put to build on.
 
-    A thread without an epoch gets one, and this saver's ttl. A pending epoch begins.
+    A thread without an epoch is created with one and with this saver's ttl. A pending epoch becomes active. Another
+    saver's thread is not created a second time, so this looks for one first.
 
     Raises:
-        ThreadBusyError: The thread was deleted over and over.
+        CheckpointerConfigurationError: The thread is another saver's.
+        ThreadBusyError: The thread was deleted at every attempt.
     """
-    ttl_seconds = table.ttl_seconds
+    yield from look_for_other_savers(storage, partition)
+    ttl_seconds = storage.ttl_seconds
     for _ in range(ATTEMPTS_MAX):
-        # A new one each time: what was stored under an epoch that ended must not be confirmed by it again.
-        epoch, now = table.rng.randbytes(8), table.clock()
+        # A new one each time: an epoch that ended must never confirm what was stored under it.
+        epoch, now = storage.rng.randbytes(8), storage.clock()
         expires_at = Expiry.after(ttl_seconds, now).item
         create = protocol.create_thread(epoch, ttl_seconds, expires_at, now)
-        item = yield from table.try_update(thread_key(at), create)
+        item = yield from storage.table.try_update(thread_key(partition), create)
         if item is None:
-            return table.memory.remember_thread(at.root, epoch, ttl_seconds)
+            return storage.cache.remember_thread(partition.root, epoch, ttl_seconds)
         thread = Thread.parse(item)
         if not thread.is_pending:
-            return _cached(table, at, thread)
+            return _cached(storage, partition, thread)
         begin = protocol.begin_epoch(thread.epoch, ttl_seconds)
-        request = table.update(thread_key(at), begin, ReturnValues="ALL_NEW")
+        request = storage.table.update(thread_key(partition), begin, ReturnValues="ALL_NEW")
         response = yield from none_if_condition_failed(request)
         if response is not None:
-            return _cached(table, at, Thread.parse(response["Attributes"]))
-    msg = f"Thread {at.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it. Retry the call."
+            return _cached(storage, partition, Thread.parse(response["Attributes"]))
+    msg = (
+        f"Thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it. Retry the"
+        " call."
+    )
     raise ThreadBusyError(msg)
 
 
-def find_epoch(table: Table, at: Partition) -> Op[ThreadEntry]:
-    """Return what `ensure_epoch` does; for writes, whose thread is there mostly.
+def find_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread]:
+    """Return the thread's epoch and ttl for writes to build on, creating the thread if needed.
 
-    A read costs a fifth of the conditional write that would create it.
+    The thread of writes exists in most cases, and a read costs a fifth of the conditional write of `ensure_epoch`.
     """
-    thread = yield from read_thread(table, at)
+    thread = yield from read_thread(storage, partition)
     if thread is None or thread.is_pending:
-        return (yield from ensure_epoch(table, at))
-    return _cached(table, at, thread)
+        return (yield from ensure_epoch(storage, partition))
+    return _cached(storage, partition, thread)
 
 
-def confirm_epoch(table: Table, at: Partition, epoch: bytes, ends_at: int | None) -> Op[ThreadEntry | None]:
-    """Read the thread after something was stored under an epoch: if the result has that epoch, it is acknowledged.
+def confirm_epoch(
+    storage: LocalStorage, partition: Partition, epoch: bytes, ends_at: int | None
+) -> Op[CachedThread | None]:
+    """Read the thread after a put or writes were stored under an epoch; they are acknowledged if it still has it.
 
     Args:
-        table: The table.
-        at: A namespace of the thread.
-        epoch: The epoch under which it was stored.
-        ends_at: When it expires, in epoch seconds. The thread item is made to live longer.
+        storage: The storage.
+        partition: A namespace of the thread.
+        epoch: The epoch under which they were stored.
+        ends_at: When they expire, in epoch seconds. The thread item's expiry is extended to outlive them.
 
     Returns:
-        The thread now; `None` where nothing can be built on it.
+        The thread as it is now; `None` if nothing can be built on it.
     """
-    thread = yield from read_thread(table, at)
+    thread = yield from read_thread(storage, partition)
     if thread is not None and thread.confirms(epoch) and expires_before(thread.expires_at, ends_at):
-        expires_at = Expiry.after(thread.ttl_seconds, table.clock()).item
-        item = yield from table.try_update(thread_key(at), protocol.extend_thread(epoch, expires_at))
+        expires_at = Expiry.after(thread.ttl_seconds, storage.clock()).item
+        item = yield from storage.table.try_update(
+            thread_key(partition), protocol.extend_thread(epoch, expires_at)
+        )
         if item is not None:
-            # Somebody else has extended it, or the epoch has ended since it was read.
+            # Another process has extended it, or the epoch has ended since it was read.
             thread = Thread.parse(item) if item else None
     if thread is None or thread.is_pending:
         return None
-    return _cached(table, at, thread)
+    return _cached(storage, partition, thread)
 
 
-def _cached(table: Table, at: Partition, thread: Thread) -> ThreadEntry:
-    """Remember a thread; say once in the log that its ttl is not this saver's."""
-    memory = table.memory
-    if thread.ttl_seconds != table.ttl_seconds and not memory.facts.has_told_of_ttl:
-        memory.facts.has_told_of_ttl = True
+def _cached(storage: LocalStorage, partition: Partition, thread: Thread) -> CachedThread:
+    """Cache a thread and return its entry; log once if its ttl is not this saver's."""
+    cache = storage.cache
+    if thread.ttl_seconds != storage.ttl_seconds and not cache.facts.has_told_of_ttl:
+        cache.facts.has_told_of_ttl = True
         logger.warning(
             "Thread %r was created with ttl_seconds=%s and keeps it; this saver has ttl_seconds=%s. Change it with"
             " `langgraph-dynamodb set-ttl`. This is logged once.",
-            at.thread_id,
+            partition.thread_id,
             thread.ttl_seconds,
-            table.ttl_seconds,
+            storage.ttl_seconds,
         )
-    return memory.remember_thread(at.root, thread.epoch, thread.ttl_seconds)
+    return cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds)
 
 
 # A deletion's claim
@@ -126,7 +138,7 @@ def _cached(table: Table, at: Partition, thread: Thread) -> ThreadEntry:
 
 @dataclass(frozen=True)
 class Claim:
-    """A deletion's claim on a thread, and the thread as it was when it was claimed."""
+    """A deletion's claim on a thread, with the thread as it was when it was claimed."""
 
     root: Partition
     token: bytes
@@ -135,19 +147,19 @@ class Claim:
     """In epoch seconds."""
 
 
-def acquire_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
-    """Keep other deletions out of the thread, waiting for one that is under way.
+def acquire_claim(storage: LocalStorage, root: Partition, token: bytes) -> Op[Claim]:
+    """Claim the thread for a deletion, waiting for one that is under way.
 
     Raises:
         ThreadBusyError: Another deletion did not end in time.
     """
     waited, attempt = 0.0, 0
     while waited <= BACKOFF_SECONDS_TOTAL:
-        delay = table.backoff(attempt)
+        delay = storage.table.backoff(attempt)
         waited += delay
         attempt += 1
-        claimed_at = table.clock()
-        thread = yield from _try_claim(table, root, token, delay)
+        claimed_at = storage.clock()
+        thread = yield from _try_claim(storage, root, token, delay)
         if thread is not None:
             return Claim(root, token, thread, claimed_at)
     msg = (
@@ -157,39 +169,43 @@ def acquire_claim(table: Table, root: Partition, token: bytes) -> Op[Claim]:
     raise ThreadBusyError(msg)
 
 
-def _try_claim(table: Table, root: Partition, token: bytes, delay_seconds: float) -> Op[Thread | None]:
-    """Claim the thread item and return it; `None` where another deletion has it, or where it is created first."""
-    now = table.clock()
+def _try_claim(
+    storage: LocalStorage, root: Partition, token: bytes, delay_seconds: float
+) -> Op[Thread | None]:
+    """Claim the thread item and return it; return `None` if another deletion holds it, or if it had to be created."""
+    now = storage.clock()
     claim = protocol.claim_thread(token, now)
-    request = table.update(thread_key(root), claim, ReturnValues="ALL_NEW", delay_seconds=delay_seconds)
+    request = storage.table.update(
+        thread_key(root), claim, ReturnValues="ALL_NEW", delay_seconds=delay_seconds
+    )
     response = yield from none_if_condition_failed(request)
     if response is None:
-        if (yield from table.get(root.pk, items.THREAD)) is None:
-            create = protocol.create_pending_thread(table.rng.randbytes(8), now)
-            yield from table.try_update(thread_key(root), create)
+        if (yield from storage.table.get(root.pk, items.THREAD)) is None:
+            create = protocol.create_pending_thread(storage.rng.randbytes(8), now)
+            yield from storage.table.try_update(thread_key(root), create)
         return None
     thread = Thread.parse(response["Attributes"])
     if expires_before(thread.expires_at, int(now) + ORPHAN_SECONDS):
         # DynamoDB would remove it while the deletion runs, and the claim with it.
         extend = protocol.extend_claimed_thread(token, now + ORPHAN_SECONDS)
-        item = yield from table.try_update(thread_key(root), extend)
+        item = yield from storage.table.try_update(thread_key(root), extend)
         if item is not None and (not item or Thread.parse(item).claim != token):
             return None
     return thread
 
 
-def check_claim(table: Table, claim: Claim) -> Op[None]:
+def check_claim(storage: LocalStorage, claim: Claim) -> Op[None]:
     """Make sure that no other deletion has ended an epoch since the thread was claimed.
 
-    Otherwise what the claim takes for committed may not be. While the claim cannot have run out by anybody's clock,
-    nothing is asked.
+    If one has, what this deletion considers committed may not be. Makes no request while the claim cannot have run
+    out, whatever clock one goes by.
 
     Raises:
         ThreadBusyError: Another deletion has taken over.
     """
-    if table.clock() - claim.claimed_at <= CLAIM_SECONDS / 2:
+    if storage.clock() - claim.claimed_at <= CLAIM_SECONDS / 2:
         return
-    thread = yield from read_thread(table, claim.root)
+    thread = yield from read_thread(storage, claim.root)
     if thread is None or thread.claim != claim.token:
         msg = (
             f"Deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
@@ -198,33 +214,33 @@ def check_claim(table: Table, claim: Claim) -> Op[None]:
         raise ThreadBusyError(msg)
 
 
-def end_epoch(table: Table, claim: Claim) -> Op[Thread]:
+def end_epoch(storage: LocalStorage, claim: Claim) -> Op[Thread]:
     """End the thread's epoch and extend the claim; return the thread with its new, pending epoch.
 
     Raises:
         ThreadBusyError: Another deletion has taken over.
     """
-    new, now = table.rng.randbytes(8), table.clock()
+    new, now = storage.rng.randbytes(8), storage.clock()
     change = protocol.end_epoch(claim.token, claim.thread.epoch, new, now)
-    item = yield from table.try_update(thread_key(claim.root), change)
+    item = yield from storage.table.try_update(thread_key(claim.root), change)
     if item is None:
         return claim.thread.ended(new)
     thread = Thread.parse(item) if item else None
     if thread is None or not thread.was_ended(claim.token, claim.thread.epoch):
         raise _claim_lost(claim.root)
-    # The request took effect, its answer was lost, and it was sent again.
+    # The request took effect, but its response was lost and it was sent again.
     return thread
 
 
-def finalize(table: Table, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
-    """Let the new epoch alone tell what is committed, before any segment goes.
+def finalize(storage: LocalStorage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
+    """Finalize: from here on only the new epoch says what is committed. Comes before any segment is deleted.
 
     Raises:
         ThreadBusyError: Another deletion has taken over.
     """
     stays_pending = is_empty or not thread.has_ttl
     change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
-    if (yield from table.try_update(thread_key(claim.root), change)) is not None:
+    if (yield from storage.table.try_update(thread_key(claim.root), change)) is not None:
         raise _claim_lost(claim.root)
 
 
@@ -237,89 +253,94 @@ def _claim_lost(root: Partition) -> ThreadBusyError:
     return ThreadBusyError(msg)
 
 
-def release(table: Table, root: Partition, token: bytes, *, is_empty: bool) -> Op[None]:
-    """Release the claim; with nothing left, remove the thread item, unless a put has begun its epoch."""
-    if is_empty and (yield from table.try_delete(thread_key(root), protocol.remove_thread(token))) is None:
+def release(storage: LocalStorage, root: Partition, token: bytes, *, is_empty: bool) -> Op[None]:
+    """Release the claim. If the thread is empty, remove its item instead, unless a put has begun its epoch."""
+    if (
+        is_empty
+        and (yield from storage.table.try_delete(thread_key(root), protocol.remove_thread(token))) is None
+    ):
         return
-    yield from table.try_update(thread_key(root), protocol.release_thread(token))
+    yield from storage.table.try_update(thread_key(root), protocol.release_thread(token))
 
 
 # Namespaces
 
 
-def namespace_markers(table: Table, at: Partition) -> Op[list[Item]]:
-    """Read the markers of a thread's namespaces. The root needs none."""
-    return (yield from table.query_all(Query(at.root, prefix=items.NAMESPACES)))
+def namespace_markers(storage: LocalStorage, partition: Partition) -> Op[list[Item]]:
+    """Read the markers of a thread's namespaces. The root namespace has none."""
+    return (yield from storage.table.query_all(Query(partition.root, prefix=items.NAMESPACES)))
 
 
-def namespaces(table: Table, at: Partition) -> Op[list[Partition]]:
-    """Read which namespaces a thread has, the root first."""
-    markers = yield from namespace_markers(table, at)
-    return [items.partition(at.thread_id), *(marked_namespace(at, each) for each in markers)]
+def namespaces(storage: LocalStorage, partition: Partition) -> Op[list[Partition]]:
+    """Read the namespaces of a thread, the root first."""
+    markers = yield from namespace_markers(storage, partition)
+    return [items.partition_of(partition.thread_id), *(marked_namespace(partition, each) for each in markers)]
 
 
-def marked_namespace(at: Partition, marker: Item) -> Partition:
+def marked_namespace(partition: Partition, marker: Item) -> Partition:
     """Return the namespace that a marker stands for."""
-    return items.partition(at.thread_id, items.namespace_of(marker))
+    return items.partition_of(partition.thread_id, items.namespace_of(marker))
 
 
-def ensure_registered(table: Table, at: Partition, thread: ThreadEntry, expiry: Expiry) -> Op[None]:
+def ensure_registered(
+    storage: LocalStorage, partition: Partition, thread: CachedThread, expiry: Expiry
+) -> Op[None]:
     """Register a namespace, unless this process has done so under the thread's epoch.
 
-    This comes before anything else is stored in it: a deletion finds a namespace only through its marker.
+    Comes before anything is stored in the namespace: a deletion finds it only through its marker.
     """
-    if not at.namespace:
+    if not partition.namespace:
         return
-    known = table.memory.namespaces(at.root, thread.epoch)
-    if expires_before(known.get(at.namespace, 0), expiry.head):
-        expires_at = yield from register_namespace(table, at, expiry.item)
-        table.memory.remember_namespace(at.root, thread, at.namespace, expires_at)
+    known = storage.cache.namespaces(partition.root, thread.epoch)
+    if expires_before(known.get(partition.namespace, 0), expiry.head):
+        expires_at = yield from register_namespace(storage, partition, expiry.item)
+        storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
 
-def register_namespace(table: Table, at: Partition, expires_at: int | None) -> Op[int | None]:
+def register_namespace(storage: LocalStorage, partition: Partition, expires_at: int | None) -> Op[int | None]:
     """Create or refresh a namespace's marker and return its expiry. Never shortens an existing expiry.
 
     Raises:
         ThreadBusyError: Other processes kept refreshing it.
     """
     for _ in range(ATTEMPTS_MAX):
-        marker = items.namespace_item(at, table.rng, expires_at)
-        other = yield from table.try_put(marker, protocol.register(expires_at))
+        marker = items.namespace_item(partition, storage.rng, expires_at)
+        other = yield from storage.table.try_put(marker, protocol.register(expires_at))
         if other is None:
             return expires_at
-        # It lives longer, so this one does, too.
+        # The other marker lives longer. Take over its expiry.
         expires_at = items.expires_at(other)
     msg = (
-        f"Namespace {at.namespace!r} of thread {at.thread_id!r} is being registered by other processes"
+        f"Namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
         f" ({ATTEMPTS_MAX} attempts). Retry the call."
     )
     raise ThreadBusyError(msg)
 
 
-def unregister_namespace(table: Table, marker: Item) -> Op[None]:
-    """Delete a namespace's marker, unless somebody has registered the namespace again."""
-    yield from table.try_delete(items.key_of(marker), protocol.unregister(marker))
+def unregister_namespace(storage: LocalStorage, marker: Item) -> Op[None]:
+    """Delete a namespace's marker, unless the namespace has been registered again."""
+    yield from storage.table.try_delete(items.key_of(marker), protocol.unregister(marker))
 
 
 # Expiry
 
 
-def extend(table: Table, at: Item, expires_at: int | None) -> Op[bool]:
-    """Let an item live longer; return whether it is there."""
-    other = yield from table.try_update(at, protocol.extend(expires_at))
+def extend(storage: LocalStorage, item_key: Item, expires_at: int | None) -> Op[bool]:
+    """Extend an item's expiry, never shortening it; return whether the item exists."""
+    other = yield from storage.table.try_update(item_key, protocol.extend(expires_at))
     return other is None or bool(other)
 
 
 def extend_segments(
-    table: Table, at: Partition, ids: Iterable[bytes], expires_at: int | None
+    storage: LocalStorage, partition: Partition, ids: Iterable[bytes], expires_at: int | None
 ) -> Op[set[bytes]]:
-    """Let segments live longer; return those that have gone."""
+    """Extend the expiry of segments; return the ids of those that no longer exist."""
     wanted = sorted(ids)
-    keys = [items.key(at.pk, items.segment_sk(each)) for each in wanted]
-    extended = yield from gather([extend(table, key, expires_at) for key in keys])
+    keys = [items.key(partition.pk, items.segment_sk(each)) for each in wanted]
+    extended = yield from gather([extend(storage, key, expires_at) for key in keys])
     return {each for each, is_there in zip(wanted, extended, strict=True) if not is_there}
 
 
-def extend_ancestor(table: Table, head: Item, expires_at: int | None) -> Op[None]:
-    """Keep a head that a later one is rebuilt from in the table for longer, but readable no longer."""
-    yield from table.try_update(items.key_of(head), protocol.extend_ancestor(expires_at))
+def extend_ancestor(storage: LocalStorage, head: Item, expires_at: int | None) -> Op[None]:
+    """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
+    yield from storage.table.try_update(items.key_of(head), protocol.extend_ancestor(expires_at))

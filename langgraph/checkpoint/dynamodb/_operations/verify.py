@@ -1,10 +1,11 @@
-"""Reading everything of a thread and checking it, while agents go on; and removing what nothing can reach.
+"""Verify a thread while agents use it, and repair it: remove items that nothing can reach.
 
-What is checked is what readers rely on: keys, formats and checksums of all items, segments of all checkpoints, the way
-back of delta channels, and that a namespace can be found. Whether missing segments are damage is judged as readers do.
+Verification checks everything that readers rely on: keys, formats and checksums of all items, the segments of all
+checkpoints, the ancestors of delta channels, and that each namespace can be found. Missing segments are damage under
+the same rule that readers apply.
 
-What a put or a deletion that died has left is no damage. It is told apart from what a put under way has written by its
-age, as deletions do, and it is a deletion that removes it: one that takes no checkpoint.
+Leftovers of a put or a deletion that died are no damage. As for deletions, their age tells them from the items of a put
+that is under way. A deletion that deletes no checkpoint removes them.
 """
 
 from __future__ import annotations
@@ -26,36 +27,36 @@ from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, abandoned_writes, collect
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._operations.overview import SCAN_SEGMENTS
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
-    Group,
-    Segments,
+    LoadedSegments,
+    StoredCheckpoint,
     load,
     open_segment,
-    read_segments,
 )
-from langgraph.checkpoint.dynamodb._operations.survey import SCAN_SEGMENTS
 from langgraph.checkpoint.dynamodb._operations.threads import (
     marked_namespace,
     namespace_markers,
     read_thread,
     register_namespace,
 )
-from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query, Table
+from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointFormatError,
 )
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_orphan
 
-# How many flaws of a thread are said in words; all are counted.
+# How many flaws of a thread have a message; all are counted.
 _FLAWS_SHOWN = 20
 
 
 @dataclass
 class Verification:
-    """What a thread has, and what is wrong with it."""
+    """The contents of a thread, counted, and its flaws and leftovers."""
 
     thread_id: str
     namespaces: int = 0
@@ -66,64 +67,64 @@ class Verification:
     items: int = 0
     bytes: int = 0
     flaws: int = 0
-    """How many things cannot be read, or not be found."""
+    """How many items and checkpoints are damaged or lack something."""
     messages: list[str] = field(default_factory=list)
-    """The first of them, in words."""
+    """Messages about the first of them."""
     unreadable: int = 0
-    """Segments and checkpoints whose checksums are right, but which the saver's key or serializer does not open."""
+    """Segments and checkpoints with correct checksums that the saver's key or serializer cannot open."""
     why_unreadable: str | None = None
-    """What the first of them says."""
+    """The error of the first of them."""
     unknown_namespaces: list[str] = field(default_factory=list)
-    """Namespaces that the thread does not know of, so that no deletion would find them."""
+    """Namespaces without a marker, which no deletion would find."""
     orphans: int = 0
-    """Segments that nothing names, for over an hour."""
+    """Segments that nothing has named for over an hour."""
     orphan_bytes: int = 0
     abandoned: int = 0
-    """Tasks whose writes have no checkpoint, for over an hour."""
+    """Tasks whose writes have had no checkpoint for over an hour."""
     empty_namespaces: int = 0
-    """Namespaces that the thread knows of, and in which there is nothing."""
+    """Namespaces with a marker but without content."""
     recent: int = 0
-    """Segments that nothing names, and tasks without a checkpoint, since less than an hour: a put may be under way."""
+    """Unnamed segments and tasks without a checkpoint that are younger than an hour: a put may be under way."""
     passed_over: int = 0
-    """Checkpoints that were never acknowledged, lack segments, and that no reader returns."""
-    uncounted: int = 0
-    """Checkpoints that are whole and of which nobody knows that they were acknowledged; readers return them."""
+    """Checkpoints that were never acknowledged and lack segments. No reader returns them."""
+    uncommitted: int = 0
+    """Checkpoints that are whole but not known to be acknowledged. Readers return them."""
     cut: int = 0
-    """Older checkpoints whose delta channels cannot be rebuilt, since a deletion of runs has taken what they need."""
+    """Older checkpoints whose delta channels cannot be rebuilt, since a deletion of runs deleted their ancestors."""
     expired: int = 0
-    """Checkpoints that have expired and that DynamoDB has not removed yet."""
+    """Checkpoints that have expired but that DynamoDB has not removed yet."""
     claimed: bool = False
-    """Whether a deletion of the thread is under way, or has died within two minutes."""
+    """Whether a deletion of the thread is under way, or died within the last two minutes."""
 
     @property
     def is_stored(self) -> bool:
-        """Whether the table has anything of the thread but its epoch and its lock, which outlive a deletion."""
+        """Whether the table has more of the thread than its epoch and its lock, which outlive a deletion."""
         return bool(self.namespaces or self.empty_namespaces or self.flaws)
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong with what can be opened."""
+        """Whether everything that can be opened is intact, and every namespace can be found."""
         return not self.flaws and not self.unknown_namespaces
 
     @property
     def has_leftovers(self) -> bool:
-        """Whether there is something that nothing can reach."""
+        """Whether there are items that nothing can reach."""
         return bool(self.orphans or self.abandoned or self.empty_namespaces or self.unknown_namespaces)
 
     def flaw(self, message: str) -> None:
-        """Count something that is wrong; what several checkpoints need is said once."""
+        """Count a flaw. A message that several checkpoints share is kept once."""
         self.flaws += 1
         if message not in self.messages and len(self.messages) < _FLAWS_SHOWN:
             self.messages.append(message)
 
     def unread(self, error: UnreadableError) -> None:
-        """Count what the saver does not open; with the wrong key that is everything, so it is said once."""
+        """Count an item that the saver cannot open. With the wrong key that is every item, so keep one message."""
         self.unreadable += 1
         self.why_unreadable = self.why_unreadable or str(error)
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Count what is wrong with one item or checkpoint; the others are to be checked as well."""
+        """Count the flaw of one item or checkpoint instead of raising it, so that the others are checked too."""
         try:
             yield
         except UnreadableError as error:
@@ -132,8 +133,11 @@ class Verification:
             self.flaw(str(error))
 
 
-def scan_partitions(table: Table) -> Stream[tuple[Sequence[str], int]]:
-    """Find every partition by a parallel scan: the keys that a round gave, some again, and how many items it read."""
+def scan_partitions(storage: LocalStorage) -> Stream[tuple[Sequence[str], int]]:
+    """Find every partition by a parallel scan.
+
+    Each round emits the partition keys that it found, some of them again, and how many items it read.
+    """
     parts = [
         Pages({
             "ProjectionExpression": "#pk",
@@ -144,121 +148,118 @@ def scan_partitions(table: Table) -> Stream[tuple[Sequence[str], int]]:
         for part in range(SCAN_SEGMENTS)
     ]  # fmt: skip
     while parts:
-        responses = yield from table.scan_pages(parts)
+        responses = yield from storage.table.scan_pages(parts)
         parts = [each for each in parts if not each.done]
         found = [items.partition_key(item) for each in responses for item in each["Items"]]
         yield Emit((list(dict.fromkeys(found)), len(found)))
 
 
-def verify_thread(
-    table: Table, codec: Codec, thread_id: str, scanned: Collection[str] = ()
-) -> Op[Verification]:
+def verify_thread(storage: LocalStorage, thread_id: str, scanned: Collection[str] = ()) -> Op[Verification]:
     """Read everything of a thread and check it.
 
     Args:
-        table: The table.
-        codec: Opens what is encrypted; no value is deserialized.
+        storage: The storage.
         thread_id: The thread.
-        scanned: The keys of its partitions, where a scan has found them: it may not know all of them itself.
+        scanned: The keys of its partitions that a scan has found. The thread may lack markers for some of them.
 
     Returns:
-        What there is, and what is wrong with it; damage is not raised.
+        Its contents and flaws. Damage is not raised.
     """
-    root, found = items.partition(checked_id(thread_id, "thread_id")), Verification(thread_id)
+    root, found = items.partition_of(checked_id(thread_id, "thread_id")), Verification(thread_id)
     thread: Thread | None = None
     with found.noting():
-        thread = yield from read_thread(table, root)
+        thread = yield from read_thread(storage, root)
     known = {root.pk: root}
-    for marker in (yield from namespace_markers(table, root)):
+    for marker in (yield from namespace_markers(storage, root)):
         with found.noting():
-            at = marked_namespace(root, marker)
-            known[at.pk] = at
+            partition = marked_namespace(root, marker)
+            known[partition.pk] = partition
     unknown = [items.parse_partition(pk) for pk in sorted(set(scanned) - known.keys())]
-    found.claimed = thread is not None and (thread.claimed_until or 0) > table.clock()
-    for at in (*known.values(), *unknown):
-        inventory = yield from _verify_namespace(table, codec, at, thread, found)
+    found.claimed = thread is not None and (thread.claimed_until or 0) > storage.clock()
+    for partition in (*known.values(), *unknown):
+        inventory = yield from _verify_namespace(storage, partition, thread, found)
         if inventory.checkpoint_ids or inventory.segments:
             found.namespaces += 1
-            found.unknown_namespaces += [at.namespace] if at in unknown else []
-        elif at.namespace and at not in unknown:
+            found.unknown_namespaces += [partition.namespace] if partition in unknown else []
+        elif partition.namespace and partition not in unknown:
             found.empty_namespaces += 1
     return found
 
 
-def repair_thread(table: Table, verified: Verification) -> Op[None]:
-    """Remove what nothing can reach: a deletion that takes no checkpoint, with its claim and its times.
+def repair_thread(storage: LocalStorage, verified: Verification) -> Op[None]:
+    """Remove items that nothing can reach, by a deletion that deletes no checkpoint.
 
-    Namespaces that the thread does not know of are entered first. What is in them stays, for it may be read, and is
-    found by whoever deletes the thread.
+    Registers namespaces without a marker first. Their content stays, since it may be read, and a deletion of the thread
+    will find it.
 
     Raises:
-        CheckpointCorruptionError: A head of the thread is damaged, so that what it needs is not known.
+        CheckpointCorruptionError: A head of the thread is damaged, so the segments that it names are not known.
         ThreadBusyError: Another deletion of the thread did not end in time.
     """
 
     def nothing(before: Sequence[Inventory]) -> Choice:
-        return {each.at.pk: set() for each in before}
+        return {each.partition.pk: set() for each in before}
 
     for namespace in verified.unknown_namespaces:
-        yield from _register(table, items.partition(verified.thread_id, namespace))
-    yield from collect(table, verified.thread_id, nothing)
+        yield from _register(storage, items.partition_of(verified.thread_id, namespace))
+    yield from collect(storage, verified.thread_id, nothing)
 
 
-def _register(table: Table, at: Partition) -> Op[None]:
-    """Register a namespace for as long as there is something in it."""
-    stored = yield from table.query_all(Query(at.pk, attributes=(TTL_ATTRIBUTE,)))
+def _register(storage: LocalStorage, partition: Partition) -> Op[None]:
+    """Register a namespace until the last of its items expires; do nothing if it is empty."""
+    stored = yield from storage.table.query_all(Query(partition.pk, attributes=(TTL_ATTRIBUTE,)))
     last: int | None = 0
     for item in stored:
         last = later(last, items.expires_at(item))
     if stored:
-        yield from register_namespace(table, at, last)
+        yield from register_namespace(storage, partition, last)
 
 
 # One namespace
 
 
 def _verify_namespace(
-    table: Table, codec: Codec, at: Partition, thread: Thread | None, found: Verification
+    storage: LocalStorage, partition: Partition, thread: Thread | None, found: Verification
 ) -> Op[Inventory]:
-    inventory = Inventory(at)
-    query = Query(at.pk, consistent=False)
+    inventory = Inventory(partition)
+    query = Query(partition.pk, consistent=False)
     while not query.done:
-        page = yield from table.query_page(query)
-        yield from work(partial(_take_in, codec, inventory, page, found), 8192 * len(page))
+        page = yield from storage.table.query_page(query)
+        yield from work(partial(_take_in, storage.codec, inventory, page, found), 8192 * len(page))
     found.segments += len(inventory.segments)
     passed_over, firsts = set[str](), set[str]()
     for checkpoint_id, head in sorted(inventory.heads.items()):
-        if items.is_expired(head, table.clock(), as_ancestor=True):
+        if items.is_expired(head, storage.clock(), as_ancestor=True):
             found.expired += 1
             continue
         found.checkpoints += 1
-        group = Group(head, inventory.writes.get(checkpoint_id, ()))
-        known = Segments(dict(inventory.indexes.contents))
-        # One that has gone in the meantime, or in whose place there is another one, is not checked.
+        checkpoint = StoredCheckpoint(head, inventory.writes.get(checkpoint_id, ()))
+        loaded = LoadedSegments(partition.pk, indexes=inventory.indexes.contents)
+        # A checkpoint that was deleted or replaced in the meantime is not checked.
         with found.noting(), suppress(ChangedMeanwhileError):
-            whole = yield from _whole(table, codec, group, inventory, known)
+            whole = yield from _whole(storage, checkpoint, inventory, loaded)
             if whole is None:
                 passed_over.add(checkpoint_id)
-            elif (yield from _is_first(table, codec, whole, known, found)):
+            elif (yield from _is_first(storage, whole, loaded, found)):
                 firsts.add(checkpoint_id)
     found.passed_over += len(passed_over)
     live = {
         name: head
         for name, head in inventory.heads.items()
-        if not items.is_expired(head, table.clock(), as_ancestor=True)
+        if not items.is_expired(head, storage.clock(), as_ancestor=True)
     }
     with found.noting():
         inventory.mark_committed(thread)
-        found.uncounted += len(live.keys() - inventory.committed - passed_over)
+        found.uncommitted += len(live.keys() - inventory.committed - passed_over)
     with found.noting():
         _check_ways_back(live, firsts, found)
     with found.noting():
-        _count_leftovers(table, inventory, found)
+        _count_leftovers(storage, inventory, found)
     return inventory
 
 
 def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Verification) -> None:
-    """Check the items of a page by themselves; of segments only what says what else is named is kept."""
+    """Check the items of a page one by one and add them to the inventory. Keep content of index segments only."""
     for item in page:
         size = item_bytes(item)
         found.items += 1
@@ -269,7 +270,7 @@ def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Ve
                 try:
                     content = open_segment(codec, item)
                 except UnreadableError as error:
-                    # It is there and whole. Index segments are never encrypted.
+                    # The segment exists and is whole. It is no index segment: those are never encrypted.
                     found.unread(error)
                 else:
                     if is_index(segment_id):
@@ -280,39 +281,47 @@ def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Ve
 
 
 def _whole(
-    table: Table, codec: Codec, group: Group, inventory: Inventory, known: Segments
-) -> Op[Group | None]:
-    """A checkpoint as far as it was acknowledged, if every segment that it needs is there; None if it never was."""
-    items.check_format(group.head)
-    missing = reach(group.ids(), known.contents) - inventory.segments.keys()
-    # Read strongly now, for they may have come since.
-    if missing and (yield from read_segments(table, codec, inventory.at.pk, missing, known)):
-        return (yield from load(table, codec, group, known))
-    return group
+    storage: LocalStorage, checkpoint: StoredCheckpoint, inventory: Inventory, loaded: LoadedSegments
+) -> Op[StoredCheckpoint | None]:
+    """Return the acknowledged items of a checkpoint, or `None` if it was never acknowledged and lacks segments."""
+    items.check_format(checkpoint.head)
+    missing = reach(checkpoint.ids(), loaded.contents) - inventory.segments.keys()
+    # Read them strongly consistent now: they may have been stored since the scan.
+    if missing and (yield from loaded.read(storage, missing)):
+        return (yield from load(storage, checkpoint, loaded))
+    return checkpoint
 
 
-def _is_first(table: Table, codec: Codec, group: Group, known: Segments, found: Verification) -> Op[bool]:
-    """Read what a checkpoint's items hold, and say whether it may be of a run that found nothing stored."""
-    pk = items.partition_key(group.head)
+def _is_first(
+    storage: LocalStorage, checkpoint: StoredCheckpoint, loaded: LoadedSegments, found: Verification
+) -> Op[bool]:
+    """Decode a checkpoint's items, and tell whether it may belong to a run that found nothing stored."""
     try:
-        if (yield from read_segments(table, codec, pk, group.own_ids(), known)):
+        if (yield from loaded.read(storage, checkpoint.own_ids())):
             raise ChangedMeanwhileError
-        return (yield from work(partial(_decoded_is_first, codec, group, known), group.sealed_bytes()))
+        return (
+            yield from work(
+                partial(_decoded_is_first, storage.codec, checkpoint, loaded), checkpoint.sealed_bytes()
+            )
+        )
     except UnreadableError as error:
         found.unread(error)
         return True
 
 
-def _decoded_is_first(codec: Codec, group: Group, known: Segments) -> bool:
-    read_body(codec, group.head, known.contents)
-    for item, name in product(group.writes, (items.WRITES, *items.SPECIAL_WRITES.values())):
-        read_writes(codec, item, name, known.contents)
-    step = read_metadata(codec, group.head, known.contents).get("step")
+def _decoded_is_first(codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments) -> bool:
+    read_body(codec, checkpoint.head, loaded.contents)
+    for item, name in product(checkpoint.writes, (items.WRITES, *items.SPECIAL_WRITES.values())):
+        read_writes(codec, item, name, loaded.contents)
+    step = read_metadata(codec, checkpoint.head, loaded.contents).get("step")
     return isinstance(step, int) and step < 0
 
 
 def _check_ways_back(live: Mapping[str, Item], firsts: Collection[str], found: Verification) -> None:
-    """Look for what the delta channels of checkpoints are rebuilt from; the newest is what a run goes on from."""
+    """Check that the ancestors of delta channels exist.
+
+    A gap is a flaw for the newest checkpoint only, since a run continues from that one.
+    """
     whole = set[tuple[str, str]]()
     for name in sorted(live):
         missing = _missing_ancestor(live, name, firsts, whole)
@@ -328,7 +337,7 @@ def _check_ways_back(live: Mapping[str, Item], firsts: Collection[str], found: V
 def _missing_ancestor(
     live: Mapping[str, Item], name: str, firsts: Collection[str], whole: set[tuple[str, str]]
 ) -> str | None:
-    """What is not there of the way back from a checkpoint; `whole` is what was found to be."""
+    """Return the ancestor of a checkpoint that is missing, if any. Adds paths without a gap to `whole`."""
     oldest, on_the_way = items.text(live[name], items.REBUILT_FROM), name
     passed = set[tuple[str, str]]()
     while oldest is not None and on_the_way != oldest and (on_the_way, oldest) not in passed | whole:
@@ -343,10 +352,10 @@ def _missing_ancestor(
     return None
 
 
-def _count_leftovers(table: Table, inventory: Inventory, found: Verification) -> None:
-    """Count what nothing names, apart by its age."""
+def _count_leftovers(storage: LocalStorage, inventory: Inventory, found: Verification) -> None:
+    """Count segments that nothing names and writes without a head, the old ones apart from the recent."""
     without_head = inventory.writes.keys() - inventory.heads.keys()
-    now = table.clock()
+    now = storage.clock()
     left = abandoned_writes(inventory, now)
     found.tasks += sum(map(len, inventory.writes.values()))
     found.abandoned += sum(len(inventory.writes[each]) for each in left)

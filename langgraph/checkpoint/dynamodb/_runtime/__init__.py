@@ -1,4 +1,4 @@
-"""How an operation is run: the steps it yields, the drivers that perform them, clients, requests and memory.
+"""Running operations: the steps that they yield, the drivers that perform them, clients, requests and the cache.
 
-It uses the format, and knows no operation.
+This layer uses the format, and knows no operation.
 """

@@ -1,7 +1,7 @@
-"""Attempts: a request that failed for the moment is sent again, after a growing wait and for a bounded time.
+"""Attempts: send a request again after a transient error, with growing waits and for a bounded time.
 
-botocore's own retries are off where its configuration is ours: how long they last differs from release to release.
-Every request of ours may be sent twice: docs/design.md says why.
+botocore's own retries are off if its configuration is ours: how long they last differs from release to release. Each
+of our requests may be sent twice; docs/design.md says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _rng = random.SystemRandom()
 
 
 def backoff_seconds(attempt: int, rng: random.Random) -> float:
-    """Seconds to wait before an attempt, jittered; none before the first, which is number 0."""
+    """Return how many seconds to wait before an attempt, jittered. There is no wait before the first, number 0."""
     if attempt == 0:
         return 0.0
     ceiling = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2.0**attempt)
@@ -40,12 +40,12 @@ class Attempts:
         is_transient: Callable[[Exception], bool],
         remedy: Callable[[Exception], str],
     ) -> None:
-        """Begin with the first attempt.
+        """Start with the first attempt.
 
         Args:
-            retry_seconds: Within how many seconds others begin.
-            is_transient: Whether the same request may succeed a moment after an error.
-            remedy: What to do about an error that does not pass, for the log.
+            retry_seconds: For how many seconds to start further attempts.
+            is_transient: Tells whether the same request may succeed a moment after an error.
+            remedy: Returns what to do about an error that does not pass, for the log.
         """
         self._retry_seconds = retry_seconds
         self._is_transient = is_transient
@@ -54,7 +54,7 @@ class Attempts:
         self._began = time.monotonic()
 
     def seconds_to_next(self, error: Exception, at_least: float = 0.0) -> float | None:
-        """Seconds to wait after an attempt that failed, no fewer than it asks for; None where it was the last one."""
+        """Return how many seconds to wait after a failed attempt, `at_least` or more; `None` if it was the last one."""
         if not self._is_transient(error):
             return None
         self._number += 1
@@ -67,7 +67,7 @@ class Attempts:
         return wait
 
     def _warn(self, error: Exception, seconds_left: float) -> None:
-        """Say what is wrong while it is being tried again: once in a while, however many requests it befalls."""
+        """Log the error while the request is retried, at a limited rate however many requests fail."""
         global _silent_until
         now = time.monotonic()
         if now < _silent_until:

@@ -1,7 +1,7 @@
-"""Clients: one for blocking calls, one for each event loop; made when first needed, closed with the saver.
+"""Clients: one for blocking calls and one for each event loop, made when first needed and closed with the saver.
 
-What takes long is done once, in a thread, so that no event loop stands still meanwhile: connections are all that
-belongs to a loop. They are closed before it is, so a module-level saver works in the next one.
+Slow initialization runs once, in an OS thread, so that no event loop is blocked. Only connections belong to a loop.
+They are closed before the loop is, so a module-level saver works on the next one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 _SERVICE = "dynamodb"
 
 Opened: TypeAlias = tuple[Any, Callable[[], Awaitable[None]]]
-"""A client for one event loop, and what closes it there."""
+"""A client for one event loop, and the function that closes it there."""
 
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """What the saver's constructor was given about clients; sessions and clients are used as given."""
+    """The constructor's options about clients. Sessions and clients are used as given."""
 
     region_name: str | None
     endpoint_url: str | None
@@ -46,7 +46,7 @@ class ClientOptions:
     retry_seconds: float
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments that every kind of session makes a client with."""
+        """Return the keyword arguments with which every kind of session makes a client."""
         return {
             "region_name": self.region_name,
             "endpoint_url": self.endpoint_url,
@@ -55,10 +55,10 @@ class ClientOptions:
 
 
 def default_config() -> Any:
-    """The client configuration where none is given.
+    """Return the client configuration for when none is given.
 
-    Time-outs are short, since a thawed Lambda finds its connections dead. botocore sends a request once:
-    `Attempts` sends it again.
+    Time-outs are short, since a thawed Lambda finds its connections dead. botocore sends a request once, and `Attempts`
+    sends it again.
     """
     from botocore.config import Config  # noqa: PLC0415 - importing the saver should cost little.
 
@@ -78,12 +78,12 @@ class Clients:
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
-        # aioboto3 brings it as well.
+        # aioboto3 depends on it, so this covers both.
         self._has_library = importlib.util.find_spec("aiobotocore") is not None
         start_in_every_process(self)
 
     def start(self) -> None:
-        """Have nothing open; also after a fork, which copies neither threads nor what connections are for."""
+        """Start with nothing open; also after a fork, which copies neither OS threads nor usable connections."""
         self._lock = threading.Lock()
         # Held while a client is made; an event loop never waits for it.
         self._making = threading.Lock()
@@ -97,7 +97,7 @@ class Clients:
     # Blocking
 
     def send(self, call: Call) -> Any:
-        """Make a request, again where that may help, and wait for its response."""
+        """Make a request, with retries, and wait for its response."""
         attempts = self._attempts(call)
         while True:
             try:
@@ -109,7 +109,9 @@ class Clients:
             time.sleep(wait)
 
     def _send(self, call: Call) -> Any:
-        return getattr(self._blocking_client(), call.method)(**call.params)
+        client = self.client()
+        with locating(client):
+            return getattr(client, call.method)(**call.params)
 
     def _attempts(self, call: Call) -> Attempts:
         def remedy(error: Exception) -> str:
@@ -119,12 +121,12 @@ class Clients:
         return Attempts(self._options.retry_seconds, is_transient, remedy)
 
     def _has_own_retries(self, *, native: bool) -> bool:
-        """Whether a client retries by itself: one that was given, or was made with a configuration that was."""
+        """Tell whether a client retries by itself: a given one does, and one made with a given configuration."""
         options = self._options
         return options.client_config is not None or (options.client is not None and not native)
 
     def pool(self) -> Executor:
-        """The pool for requests that go out side by side."""
+        """Return the pool for parallel requests."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(
@@ -132,17 +134,19 @@ class Clients:
                 )
             return self._executor
 
-    def _blocking_client(self) -> Any:
-        # Another thread may close it at any moment.
+    def client(self) -> Any:
+        """Return the blocking client; make it if there is none."""
+        # Another thread may close it and set it to None at any time.
         client = self._client
         if client is None:
             with self._making, without_forks():
                 client = self._client
                 if client is None:
-                    client = self._client = self._made_session().client(_SERVICE, **self._options.arguments())
+                    client = self._client = self.session().client(_SERVICE, **self._options.arguments())
         return client
 
-    def _made_session(self) -> Any:
+    def session(self) -> Any:
+        """Return the session that the blocking client comes from."""
         if self._session is None:
             import boto3  # noqa: PLC0415 - importing the saver should cost little.
 
@@ -162,7 +166,7 @@ class Clients:
     # Async
 
     async def asend(self, call: Call) -> Any:
-        """Make a request on the running event loop, again where that may help."""
+        """Make a request on the running event loop, with retries."""
         attempts = self._attempts(call)
         while True:
             try:
@@ -195,10 +199,10 @@ class Clients:
 
     @property
     def _is_native(self) -> bool:
-        """Whether there is an async client; otherwise requests run on the blocking client in threads.
+        """Whether there is an async client. Otherwise requests run on the blocking client in OS threads.
 
-        A blocking client or session that was given says whose credentials to use, which cannot be carried
-        over to an async session; so unless one was given too, async requests go through it in threads.
+        A given blocking client or session determines the credentials, which cannot be carried over to an async
+        session. So unless an async session was given too, async requests run on the blocking client in OS threads.
         """
         options = self._options
         if options.async_session is not None:
@@ -212,7 +216,7 @@ class Clients:
         return True
 
     async def _open(self) -> Opened:
-        """Give a client for the running event loop, and what closes it there; it is made in a thread."""
+        """Return a client for the running event loop, made in an OS thread, and the function that closes it there."""
         if self._options.async_session is None:
             client = await asyncio.to_thread(self._made_native_client)
             return client, client.close
@@ -236,9 +240,7 @@ class Clients:
             if self._native_client is None:
                 from langgraph.checkpoint.dynamodb._runtime import native  # noqa: PLC0415 - optional.
 
-                self._native_client = native.make_client(
-                    _SERVICE, self._made_session(), self._options.arguments()
-                )
+                self._native_client = native.make_client(_SERVICE, self.session(), self._options.arguments())
         return self._native_client
 
 
@@ -256,11 +258,12 @@ class _LoopClient:
         if client is None:
             if self._opening is None:
                 self._opening = asyncio.create_task(self._open(open_))
-            # Others wait for it too: a caller that is cancelled leaves it to them.
+            # Other callers wait for it too, so cancelling one caller must not cancel it.
             client = await asyncio.shield(self._opening)
-        # aiohttp gives a free connection to who asks first, which is the caller that has just had one.
+        # aiohttp gives a free connection to the first to ask, which is the caller that just returned one.
         async with self._turns:
-            return await getattr(client, call.method)(**call.params)
+            with locating(client):
+                return await getattr(client, call.method)(**call.params)
 
     async def _open(self, open_: Callable[[], Awaitable[Opened]]) -> Any:
         try:
@@ -284,7 +287,7 @@ class _LoopClient:
 
 
 def _let_go(loops: dict[asyncio.AbstractEventLoop, _LoopClient]) -> None:
-    """Close the connections of a saver that nobody has any more."""
+    """Close the connections of a saver that was garbage-collected."""
     for holder in list(loops.values()):
         holder.close_soon()
 

@@ -1,6 +1,6 @@
-"""The drivers: run an operation's rounds, blocking or on an event loop. Neither knows what it runs.
+"""The drivers: run an operation's rounds, blocking or on an event loop. They do not depend on the operation.
 
-`StopIteration` is caught around `send` alone, so that none of a client's exceptions can pass for a result.
+`StopIteration` is caught around `send` only, so that no exception of a client can pass for a result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from concurrent.futures import Executor, Future, wait
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
 from langgraph.checkpoint.dynamodb._runtime.steps import (
@@ -28,11 +28,55 @@ from langgraph.checkpoint.dynamodb._runtime.steps import (
 T = TypeVar("T")
 
 
+class Transport(Protocol):
+    """Makes requests: to DynamoDB, or to a gateway."""
+
+    def send(self, call: Call) -> Any:
+        """Make a request and wait for its response."""
+
+    async def asend(self, call: Call) -> Any:
+        """Make a request on the running event loop."""
+
+    def pool(self) -> Executor:
+        """Return the pool for parallel requests."""
+
+    def close(self) -> None:
+        """Close the blocking client."""
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+
+
+class Runner:
+    """Runs operations, blocking or on an event loop."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Take the transport that makes their requests."""
+        self._blocking = BlockingDriver(transport.send, transport.pool)
+        self._async = AsyncDriver(transport.asend)
+
+    def run(self, operation: Op[T]) -> T:
+        """Run an operation to its end and return its result."""
+        return self._blocking.run(operation)
+
+    def stream(self, operation: Stream[T]) -> Iterator[T]:
+        """Run a stream as far as its consumer reads."""
+        return self._blocking.stream(operation)
+
+    async def arun(self, operation: Op[T]) -> T:
+        """Run an operation to its end on the running event loop and return its result."""
+        return await self._async.run(operation)
+
+    def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
+        """Run a stream on the running event loop as far as its consumer reads."""
+        return self._async.stream(operation)
+
+
 class BlockingDriver:
-    """Runs operations in the calling thread; the steps of a larger round side by side in a pool."""
+    """Runs operations in the calling OS thread, and rounds of several steps in parallel in a pool."""
 
     def __init__(self, send: Callable[[Call], Any], pool: Callable[[], Executor]) -> None:
-        """Take what makes a request and what gives the pool, which is asked for when it is needed."""
+        """Take functions that make a request, and that return the pool when it is first needed."""
         self._send = send
         self._pool = pool
 
@@ -51,7 +95,7 @@ class BlockingDriver:
             operation.close()
 
     def stream(self, operation: Stream[T]) -> Iterator[T]:
-        """Run a stream as far as its consumer asks."""
+        """Run a stream as far as its consumer reads."""
         outcomes: Any = None
         try:
             while True:
@@ -68,7 +112,7 @@ class BlockingDriver:
             operation.close()
 
     def _round(self, operation: Generator[Any, Any, Any], steps: Sequence[Step]) -> list[Outcome]:
-        """Perform a round; if that is interrupted, let the operation end before the interruption goes on."""
+        """Perform a round. On an interruption, let the operation end, and then raise the interruption."""
         futures: list[Future[Outcome]] = []
         try:
             return self._perform(steps, futures)
@@ -77,7 +121,7 @@ class BlockingDriver:
                 future.cancel()
             rest = interrupted(operation, interruption)
             if rest is not None:
-                # What is under way comes before what the operation lets go of.
+                # Requests under way must end before the operation releases anything.
                 wait(futures)
                 self.run(rest)
             raise
@@ -86,7 +130,7 @@ class BlockingDriver:
         if len(steps) == 1:
             return [self._step(steps[0])]
         pool = self._pool()
-        # Each step needs a context of its own: one cannot be entered twice at a time.
+        # Each step needs its own context: a context cannot be entered twice at the same time.
         futures += (pool.submit(copy_context().run, self._step, step) for step in steps)
         return [future.result() for future in futures]
 
@@ -102,10 +146,10 @@ class BlockingDriver:
 
 
 class AsyncDriver:
-    """Runs operations on the running event loop; larger pieces of CPU work in threads."""
+    """Runs operations on the running event loop, and larger pieces of CPU work in OS threads."""
 
     def __init__(self, send: Callable[[Call], Awaitable[Any]]) -> None:
-        """Take what makes a request."""
+        """Take the function that makes a request."""
         self._send = send
 
     async def run(self, operation: Op[T]) -> T:
@@ -123,7 +167,7 @@ class AsyncDriver:
             operation.close()
 
     async def stream(self, operation: Stream[T]) -> AsyncIterator[T]:
-        """Run a stream as far as its consumer asks."""
+        """Run a stream as far as its consumer reads."""
         outcomes: Any = None
         try:
             while True:
@@ -140,12 +184,12 @@ class AsyncDriver:
             operation.close()
 
     async def _round(self, operation: Generator[Any, Any, Any], steps: Sequence[Step]) -> list[Outcome]:
-        """Perform a round; if that is interrupted, let the operation end before the interruption goes on."""
+        """Perform a round. On an interruption, let the operation end, and then raise the interruption."""
         requests: list[asyncio.Future[Outcome]] = []
         try:
             return await self._perform(steps, requests)
         except GeneratorExit:
-            # Dropped with its event loop: nothing can be awaited any more.
+            # It was dropped with its event loop, so nothing can be awaited.
             raise
         except BaseException as interruption:
             rest = interrupted(operation, interruption)
@@ -158,7 +202,7 @@ class AsyncDriver:
             raise
 
     async def _end(self, requests: Sequence[asyncio.Future[Outcome]], rest: Op[None]) -> None:
-        # What is under way comes before what the operation lets go of.
+        # Requests under way must end before the operation releases anything.
         await asyncio.gather(*requests, return_exceptions=True)
         await self.run(rest)
 
@@ -169,13 +213,13 @@ class AsyncDriver:
 
     async def _step(self, step: Step, requests: list[asyncio.Future[Outcome]]) -> Outcome:
         if isinstance(step, Work):
-            # An exception is made an outcome in the thread: a future cannot carry every kind of it.
+            # `_work` returns exceptions as outcomes: a future cannot carry every kind of exception.
             return (
                 await asyncio.to_thread(_work, step) if step.size_bytes > THREADED_WORK_BYTES else _work(step)
             )
         if step.delay_seconds:
             await asyncio.sleep(step.delay_seconds)
-        # A task of its own: whether an interruption ends it is for the operation to say.
+        # A separate task: an interruption must not end the request before the operation has decided what to do.
         requests.append(asyncio.ensure_future(self._request(step)))
         return await asyncio.shield(requests[-1])
 
@@ -187,7 +231,7 @@ class AsyncDriver:
 
 
 async def _until_done(ending: asyncio.Future[None]) -> None:
-    """Wait for the end of an operation, though the waiting task be cancelled again and again; but not for ever."""
+    """Wait for the end of an operation for a bounded time, even if the waiting task is cancelled repeatedly."""
     loop = asyncio.get_running_loop()
     until = loop.time() + ENDING_SECONDS_MAX
     while not ending.done() and loop.time() < until:

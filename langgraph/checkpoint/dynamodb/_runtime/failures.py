@@ -1,6 +1,10 @@
-"""What a failed request means: its code, whether it can pass by itself, and what mends it."""
+"""Failed requests: the error's code, whether it is transient, and what to do about it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
 
@@ -14,7 +18,7 @@ THROTTLED = frozenset(
     }
 )
 
-# DynamoDB names what it throttles for by resource, direction and one of these, and each needs something else.
+# DynamoDB names a reason for throttling by resource, direction and one of these. Each has its own remedy.
 _THROTTLE_REMEDIES = {
     "KeyRangeThroughputExceeded": "a partition key has more requests than one key can have; see which is hot",
     "ProvisionedThroughputExceeded": "raise the provisioned capacity, or the maximum of its auto scaling",
@@ -23,7 +27,7 @@ _THROTTLE_REMEDIES = {
 }
 _THROTTLE_REMEDY = "raise the table's capacity or its maximum, unless one partition key is hot"
 
-# What DynamoDB says where it may not use the key that the table is encrypted with; the code is that of the key's error.
+# DynamoDB's messages if it may not use the key that encrypts the table. The code is that of the key's error.
 _KEY_REFUSED = ("KMS key access denied error", "com.amazonaws.services.kms.model")
 
 _NO_CREDENTIALS = frozenset(
@@ -59,15 +63,32 @@ _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "
 
 
 def error_code(error: object) -> str:
-    """The code of an AWS error, whichever client raised it; empty for other errors."""
+    """Return the code of an AWS error, whichever client raised it; empty for other errors."""
     response = getattr(error, "response", None)
     if not isinstance(response, dict):
         return ""
     return str(response.get("Error", {}).get("Code", ""))
 
 
+@contextmanager
+def locating(client: Any) -> Iterator[None]:
+    """Add the client's region to an error of a request, so that its message can name it."""
+    try:
+        yield
+    except Exception as error:
+        with suppress(AttributeError):
+            error.region_name = client.meta.region_name  # type: ignore[attr-defined]
+        raise
+
+
+def located(table_name: str, error: object) -> str:
+    """Return a table's name, with the region of the failed request if that is known."""
+    region_name = getattr(error, "region_name", None)
+    return f"{table_name} in {region_name}" if isinstance(region_name, str) else table_name
+
+
 def is_transient(error: Exception) -> bool:
-    """Whether the same request may succeed a moment later: throttled, failed on AWS's side, or without an answer."""
+    """Tell whether the same request may succeed later: it was throttled, failed on AWS's side or got no response."""
     from botocore.exceptions import (  # noqa: PLC0415 - importing the saver should cost little.
         ConnectionError,
         HTTPClientError,
@@ -81,8 +102,8 @@ def is_transient(error: Exception) -> bool:
 
 
 def account_remedy(table_name: str, error: Exception) -> str | None:
-    """What to do about an error of the account's set-up; None for other errors."""
-    code, kind = error_code(error), type(error).__name__
+    """Return what to do about an error of the account's set-up; `None` for other errors."""
+    code, kind, table_name = error_code(error), type(error).__name__, located(table_name, error)
     if any(each in str(error) for each in _KEY_REFUSED):
         return (
             f"the KMS key of table {table_name} cannot be used ({error}); enable the key, or let its policy and the"
@@ -122,7 +143,8 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
 
 
 def outage_remedy(table_name: str, error: Exception) -> str:
-    """What to do about a transient error that does not pass."""
+    """Return what to do about a transient error that does not pass."""
+    table_name = located(table_name, error)
     if error_code(error) in THROTTLED:
         reasons = _throttling_reasons(error)
         causes = ", ".join(f"{reason} of {resource}" for reason, resource in reasons)
@@ -140,9 +162,9 @@ def outage_remedy(table_name: str, error: Exception) -> str:
 
 
 def _throttling_reasons(error: Exception) -> list[tuple[str, str]]:
-    """What DynamoDB throttles for, and the table or index; nothing from engines and releases that do not say it."""
+    """Return DynamoDB's reasons for throttling, each with the table or index; empty if the engine names none."""
     response = getattr(error, "response", {})
-    # The one exception's model has it with a small letter.
+    # One of the exceptions spells it with a small letter in its model.
     found = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
     return [(each["reason"], each.get("resource", "?")) for each in found if each.get("reason")]
 

@@ -1,7 +1,7 @@
-"""Forks: what a child starts anew, and what a fork waits for.
+"""Forks: start objects with locks or connections again in a child process, and keep forks out of imports.
 
-A child has one thread. What other threads of its parent were doing stays half done in it, and locks that they held stay
-locked. So whatever has locks or connections starts anew in the child. An import cannot: a fork waits until it is over.
+A child has one thread. Whatever other threads of its parent were doing stays half done in it, and locks that they held
+stay locked. So objects with locks or connections start again in the child. An import cannot, so a fork waits for it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-# A client may be waiting for credentials that never come; the process is to go on then, and its child too.
+# A client may be waiting for credentials that never come. The fork then goes ahead.
 _WAIT_SECONDS_MAX = 30.0
 
 
 class Restarted(Protocol):
-    """What has a state that is of use in its own process only."""
+    """An object whose state is valid in one process only."""
 
     def start(self) -> None:
-        """Begin, or begin again in a child, with a state of its own; the child has no other threads yet."""
+        """Start with a fresh state: once, and again in each child, which has no other threads yet."""
 
 
 _all: weakref.WeakSet[Restarted] = weakref.WeakSet()
@@ -30,16 +30,16 @@ _whole = threading.RLock()
 
 
 def start_in_every_process(each: Restarted) -> None:
-    """Start something now, and again in every child that is forked while it is in use."""
+    """Start an object now, and again in every child that is forked while the object exists."""
     each.start()
     _all.add(each)
 
 
 @contextmanager
 def without_forks() -> Iterator[None]:
-    """Let a fork by another thread wait: for imports, and for clients that are made, which import modules too.
+    """Make forks by other threads wait, while modules are imported or clients are made, which import modules too.
 
-    A child that imports a module that its parent was importing waits for a thread that it does not have.
+    A child that imports a module that its parent was importing would wait for a thread that it does not have.
     """
     with _whole:
         yield
@@ -50,14 +50,14 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
-    # Waiting may have been in vain.
+    # The lock is not ours if waiting for it timed out.
     with suppress(RuntimeError):
         _whole.release()
 
 
 def _start_all() -> None:
     global _whole
-    # A thread that only the parent has may hold the copy of its lock.
+    # The child's copy of the lock may be held by a thread that only the parent has.
     _whole = threading.RLock()
     for each in list(_all):
         each.start()

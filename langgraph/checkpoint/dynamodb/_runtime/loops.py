@@ -1,7 +1,7 @@
-"""The end of an event loop: what is open on it is closed before the loop is.
+"""The end of an event loop: close the connections that are open on it before the loop itself is closed.
 
-Connections can be closed on their own loop only, and only `asyncio.run` gives notice before it closes one. So a
-loop on which something is open gets a `close` that runs it a last time.
+Connections can be closed on their own loop only, and only `asyncio.run` gives notice before it closes one. So a loop
+with open connections gets a `close` that runs it one last time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread without an event loop. nest_asyncio's `asyncio.run` would leave its loop open.
 
-    It may be slow, which nobody has to hear of: no other event loop waits for it.
+    Debug mode is off: it would log that the coroutine is slow, although no other event loop waits for it.
     """
     with closing(asyncio.new_event_loop()) as loop:
         loop.set_debug(False)
@@ -28,17 +28,17 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class Closable(Protocol):
-    """What is open on a loop."""
+    """A resource that is open on a loop."""
 
     def close(self) -> Coroutine[Any, Any, None]:
-        """Close it, on its loop; a second time does nothing."""
+        """Close the resource, on its loop; closing it again does nothing."""
 
 
 class LoopEnd:
-    """Stands in for the `close` of one event loop, and knows what has to be closed before."""
+    """Replaces the `close` of one event loop, and closes the resources that are open on it first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take the place of the loop's `close`."""
+        """Replace the loop's `close`."""
         self.open: set[Closable] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._loop = loop
@@ -54,18 +54,18 @@ class LoopEnd:
         return end if isinstance(end, LoopEnd) else LoopEnd(loop)
 
     def __call__(self) -> None:
-        """Close what is open, and then the loop."""
+        """Close open resources, and then the loop."""
         self.close_open()
         self._close_loop()
 
     def close_open(self) -> None:
-        """Close what is open, unless the loop runs. A loop that came with a fork is its parent's to close."""
+        """Close open resources, unless the loop runs. A loop that a fork copied is for the parent to close."""
         ours = self._process == os.getpid() and not (self._loop.is_running() or self._loop.is_closed())
         if ours and (self.open or self._closing):
             self._loop.run_until_complete(self._closed())
 
     def close_soon(self, each: Closable) -> None:
-        """Close one thing when the loop runs, or is closed; from any thread."""
+        """Schedule closing one resource for when the loop runs or is closed. Can be called from any thread."""
         if self._process == os.getpid() and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._begin_to_close, each)
 
@@ -75,11 +75,11 @@ class LoopEnd:
         task.add_done_callback(self._closing.discard)
 
     async def _closed(self) -> None:
-        # What was to be closed soon begins to be.
+        # Let the callbacks of `close_soon` run.
         await asyncio.sleep(0)
         for each in list(self.open):
             self._begin_to_close(each)
-        # One that fails must not keep the others, or the loop, open.
+        # A resource that fails to close must not keep the others, or the loop, open.
         await asyncio.gather(*self._closing, return_exceptions=True)
 
 

@@ -1,7 +1,7 @@
-"""The async client: made once for all event loops, with connections and nothing else for each of them.
+"""The async client: made once for all event loops. Each loop has its own connections and nothing else.
 
-What takes long is the service's model, its endpoint rules and the certificates, and none of it belongs to a loop. Only
-who uses async methods natively loads this module.
+Loading the service's model, its endpoint rules and the certificates takes long, and none of them belongs to a loop.
+This module is loaded only if async methods run natively.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> A
 
 
 def _config(given: Any) -> Any:
-    """The configuration that was given, with HTTP sessions of the class that it names, one for each loop."""
+    """Return the given configuration, changed to make one HTTP session per loop, of the class that it names."""
     config: Any = AioConfig().merge(given)
     config.connector_args = getattr(given, "connector_args", config.connector_args)
     config.http_session_cls = partial(LoopSessions, getattr(given, "http_session_cls", AIOHTTPSession))
@@ -50,7 +50,7 @@ def _config(given: Any) -> Any:
 
 
 class _CredentialChain:
-    """boto3's chain of credentials: aiobotocore's own wait for each other on locks that belong to a loop."""
+    """The credential chain of boto3. aiobotocore's own uses locks that belong to a loop."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -61,7 +61,7 @@ class _CredentialChain:
 
 
 class _Credentials:
-    """Credentials that are renewed in a thread, so that the event loop goes on."""
+    """Credentials that are renewed in a thread, so that the event loop is not blocked."""
 
     def __init__(self, credentials: Any) -> None:
         self.method = credentials.method
@@ -77,16 +77,16 @@ class _Credentials:
         return (await self.get_frozen_credentials()).account_id
 
     def get_deferred_property(self, property_name: str) -> Any:
-        """Give what gives a property later; it is asked for the account's id only."""
+        """Return a function that returns a property later. It is called for the account's id only."""
         del property_name
         return self.get_account_id
 
 
 class LoopSessions:
-    """Stands in for aiobotocore's HTTP session: has one for each event loop."""
+    """Replaces aiobotocore's HTTP session by one for each event loop."""
 
     def __init__(self, kind: Any, **options: Any) -> None:
-        """Take the class of HTTP sessions, and the options that aiobotocore makes one with."""
+        """Take the class of HTTP sessions, and the options that aiobotocore passes to it."""
         self._make = partial(kind, **options)
         special = options["client_cert"] or options["proxies"]
         if kind is AIOHTTPSession and options["verify"] and not special:
@@ -94,7 +94,7 @@ class LoopSessions:
         self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
 
     async def __aenter__(self) -> LoopSessions:
-        """Open nothing yet."""
+        """Return itself; the first request of each loop opens a session."""
         return self
 
     async def close(self) -> None:
@@ -114,7 +114,7 @@ class LoopSessions:
 
 
 def _certificates(verify: Any) -> Any:
-    """The TLS settings that aiobotocore makes for each session, with the certificates: nothing takes longer."""
+    """Make the TLS context that aiobotocore would make for each session. Loading its certificates takes longest."""
     context = create_urllib3_context()
     context.check_hostname = True
     context.load_verify_locations(get_cert_path(verify))
@@ -122,7 +122,7 @@ def _certificates(verify: Any) -> Any:
 
 
 class _PlainSession(AIOHTTPSession):
-    """aiobotocore's HTTP session where there is no proxy and no certificate of the client's; TLS settings are given."""
+    """An aiobotocore HTTP session without a proxy or a client certificate, which shares a given TLS context."""
 
     def __init__(self, *, certificates: Any, **options: Any) -> None:
         super().__init__(**options)
@@ -142,7 +142,7 @@ class _PlainSession(AIOHTTPSession):
         )
 
     async def _get_session(self, _proxy_url: None) -> aiohttp.ClientSession:
-        """Return the session of aiohttp; aiobotocore's own method reads the certificates anew."""
+        """Return aiohttp's session. aiobotocore's own method would load the certificates again."""
         if self._open is None:
             self._open = self._make(connector=self._make_connector())
         return self._open

@@ -1,7 +1,7 @@
-"""The constructor's options: each is checked before anything is opened, and what to give instead is said.
+"""Checks of the constructor's options, before anything is opened. Each message says what to pass instead.
 
-No client library is imported for it, since importing the saver should cost little: where an object of one was given,
-the library is loaded.
+No client library is imported for it, since importing the saver should cost little. If an object of a library was given,
+the library is loaded already.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from urllib.parse import urlsplit
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
-# What operations call on a blocking client. boto3's resources and the clients of other services lack most of it.
+# The methods that operations call on a blocking client. boto3's resources and clients of other services lack most.
 _METHODS = (
     "batch_get_item", "batch_write_item", "delete_item", "get_item", "put_item", "query", "scan", "update_item",
 )  # fmt: skip
 
 
 def check_table_name(value: Any, name: str = "table_name") -> None:
-    """Refuse what cannot be the name of a table."""
+    """Raise if a value cannot be the name of a table."""
     if not isinstance(value, str) or not value:
         _refuse(name, value, "give the name or ARN of the table")
 
 
 def check_whole_number(name: str, value: Any, *, at_least: int, wanted: str) -> None:
-    """Refuse what is not a whole number, or too small a one."""
+    """Raise if a value is not a whole number, or is too small."""
     if type(value) is not int or value < at_least:
         _refuse(name, value, wanted)
 
 
 def check_seconds(name: str, value: Any, *, at_least: float) -> None:
-    """Refuse what is not a finite number of seconds, or too small a one."""
+    """Raise if a value is not a finite number of seconds, or is too small."""
     if type(value) not in (int, float) or not at_least <= value < math.inf:
         _refuse(name, value, f"give a number of seconds, {at_least} or more")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False: the text "false" would count as true."""
+    """Raise if a value is neither True nor False: the text "false" would be taken for true."""
     if type(value) is not bool:
         _refuse(name, value, "give True or False")
 
@@ -50,11 +50,11 @@ OTHER_NAMES = {
     "enable_checkpoint_compression": "leave it out: everything is compressed",
     "s3_offload_config": "leave it out: the table takes a checkpoint of any size",
 }
-"""Options of langgraph-checkpoint-aws's saver, whose class has the same name, and what to give here."""
+"""Options of langgraph-checkpoint-aws's saver, whose class has the same name, and what to pass here instead."""
 
 
 def refuse_unknown(options: Mapping[str, object], known: Sequence[str]) -> None:
-    """Refuse options that there are not, each with the one that is meant.
+    """Raise if there are unknown options, and suggest the option that was meant.
 
     Raises:
         TypeError: As Python does for an unexpected keyword argument.
@@ -66,8 +66,32 @@ def refuse_unknown(options: Mapping[str, object], known: Sequence[str]) -> None:
         raise TypeError(msg)
 
 
+def check_storage_options(
+    *,
+    serde: Any,
+    encrypt_metadata: Any,
+    share_equal_pieces: Any,
+    allow_unencrypted: Any,
+    bound_to: Any,
+    checkpoint_bytes_max: Any,
+    cache_bytes: Any,
+) -> None:
+    """Raise if an option that both savers have cannot be used."""
+    if serde is not None:
+        check_serde(serde)
+    if encrypt_metadata is not None:
+        check_flag("encrypt_metadata", encrypt_metadata)
+    check_flag("share_equal_pieces", share_equal_pieces)
+    check_flag("allow_unencrypted", allow_unencrypted)
+    if bound_to is not None:
+        check_table_name(bound_to, "bound_to")
+    wanted = "give a whole number of bytes"
+    check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=f"{wanted} above 0")
+    check_whole_number("cache_bytes", cache_bytes, at_least=0, wanted=f"{wanted}, 0 or more")
+
+
 def check_serde(value: Any) -> None:
-    """Refuse what LangGraph cannot serialize with: by types, or as the serializers of its first releases do."""
+    """Raise if LangGraph cannot use a value as a serializer, be it typed or as in LangGraph's first releases."""
     methods = (("dumps_typed", "loads_typed"), ("dumps", "loads"))
     has_some = any(all(callable(getattr(value, each, None)) for each in pair) for pair in methods)
     if isinstance(value, type) or not has_some:
@@ -76,7 +100,7 @@ def check_serde(value: Any) -> None:
         )
 
 
-def check_reach(
+def check_connection(
     *,
     region_name: Any,
     endpoint_url: Any,
@@ -85,7 +109,7 @@ def check_reach(
     client: Any,
     client_config: Any,
 ) -> None:
-    """Refuse sessions and clients of the wrong kind, and what would have no effect beside a client."""
+    """Raise if a session or client is of the wrong kind, or if an option would have no effect beside a client."""
     if region_name is not None and (not isinstance(region_name, str) or not region_name):
         _refuse("region_name", region_name, 'give the name of a region, such as "eu-west-1"')
     if endpoint_url is not None and not _is_address(endpoint_url):
@@ -98,7 +122,7 @@ def check_reach(
         _refuse("client_config", client_config, "give a botocore.config.Config")
     if client is not None:
         _check_client(client)
-        # An async client takes all of these but the session.
+        # An async client uses all of these but the session.
         lost = {"session": session}
         if async_session is None:
             lost |= {"region_name": region_name, "endpoint_url": endpoint_url, "client_config": client_config}
@@ -132,7 +156,7 @@ def _check_async_session(value: Any) -> None:
 def _check_client(value: Any) -> None:
     wanted = 'give boto3.client("dynamodb")'
     if isinstance(value, type) or not all(callable(getattr(value, each, None)) for each in _METHODS):
-        # boto3's resources have the client that they use.
+        # boto3's resources offer the client that they use.
         has_client = hasattr(getattr(value, "meta", None), "client")
         _refuse("client", value, "give its meta.client" if has_client else wanted)
     if hasattr(type(value), "__aenter__"):
@@ -144,7 +168,7 @@ def _is_async(value: Any) -> bool:
 
 
 def _is_a(value: Any, module: str, name: str) -> bool:
-    """Whether a value is an instance of a library's class; the library is loaded if it is."""
+    """Tell whether a value is an instance of a library's class. If it is, the library is loaded."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
 
@@ -163,7 +187,7 @@ def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
     elif value is None or isinstance(value, (str, int, float)):
         shown = repr(value)
     else:
-        # A config or a session may hold what is not to be printed.
+        # A config or a session may hold secrets, which must not be printed.
         shown = f"a {type(value).__module__}.{type(value).__qualname__}"
     msg = f"{name} is {shown}; {wanted}"
     raise CheckpointerInputError(msg)

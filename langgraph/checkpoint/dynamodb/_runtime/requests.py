@@ -1,13 +1,12 @@
-"""Requests as operations: errors by their codes, paged queries, batches until nothing is left.
+"""Requests as operations: conditional requests, paged queries, and batches that are sent until nothing is left.
 
-Everything here sends to one table and knows nothing of what the items mean.
+Everything here sends to one table, and knows nothing of the meaning of its items.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -26,9 +25,9 @@ from langgraph.checkpoint.dynamodb._runtime.failures import (
     account_remedy,
     error_code,
     is_transient,
+    located,
     outage_remedy,
 )
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.protocol import Change
@@ -38,20 +37,16 @@ CONDITION_FAILED = "ConditionalCheckFailedException"
 
 @dataclass(frozen=True)
 class Table:
-    """One table and what every operation on it shares: options, clock, randomness, memory."""
+    """Builds the requests to one table."""
 
     name: str
-    memory: Memory
-    ttl_seconds: int | None = None
-    consistent_read: bool = True
-    encrypt_metadata: bool | None = None
-    share_equal_pieces: bool = True
     retry_seconds: float = RETRY_SECONDS
-    clock: Callable[[], float] = time.time
+    """For how many seconds unprocessed items of a batch are sent again."""
     rng: random.Random = field(default_factory=random.SystemRandom)
+    """The source of jitter between attempts."""
 
     def send(self, method: str, *, delay_seconds: float = 0.0, **params: Any) -> Op[Any]:
-        """Make one request and return its response; raise what it failed with."""
+        """Make one request and return its response; raise its error."""
         outcomes = yield (Call(method, {"TableName": self.name, **params}, delay_seconds),)
         return self.checked(outcomes[0])
 
@@ -61,27 +56,27 @@ class Table:
         item: Item | None = response.get("Item")
         return item
 
-    def update(self, at: Item, change: Change, **params: Any) -> Op[Any]:
-        """Change the item with a key and return the response; raise where the change's condition does not hold."""
+    def update(self, item_key: Item, change: Change, **params: Any) -> Op[Any]:
+        """Change the item with a key and return the response; raise if the change's condition does not hold."""
         params = {"UpdateExpression": change.expression, **_condition(change), **params}
-        return (yield from self.send("update_item", Key=at, **params))
+        return (yield from self.send("update_item", Key=item_key, **params))
 
-    def try_update(self, at: Item, change: Change, **params: Any) -> Op[Item | None]:
+    def try_update(self, item_key: Item, change: Change, **params: Any) -> Op[Item | None]:
         """Change the item with a key if the change's condition holds.
 
         Returns:
-            `None` where it was changed, otherwise the item that the condition failed on; empty where there is none.
+            `None` if it was changed. Otherwise the item that the condition failed on, empty if there is none.
         """
-        return (yield from conflicting_item(self.update(at, change, **_OLD_ITEM, **params)))
+        return (yield from conflicting_item(self.update(item_key, change, **_OLD_ITEM, **params)))
 
     def try_put(self, item: Item, change: Change) -> Op[Item | None]:
         """Put an item if the change's condition holds; see `try_update`."""
         request = self.send("put_item", Item=item, **_condition(change), **_OLD_ITEM)
         return (yield from conflicting_item(request))
 
-    def try_delete(self, at: Item, change: Change) -> Op[Item | None]:
+    def try_delete(self, item_key: Item, change: Change) -> Op[Item | None]:
         """Delete the item with a key if the change's condition holds; see `try_update`."""
-        request = self.send("delete_item", Key=at, **_condition(change), **_OLD_ITEM)
+        request = self.send("delete_item", Key=item_key, **_condition(change), **_OLD_ITEM)
         return (yield from conflicting_item(request))
 
     def query_all(self, query: Query) -> Op[list[Item]]:
@@ -92,14 +87,14 @@ class Table:
         return items
 
     def query_page(self, query: Query, at_least: int = 0) -> Op[list[Item]]:
-        """Read the query's next page, of so many items though it would have fewer otherwise."""
+        """Read the query's next page, with room for `at_least` items."""
         response = yield from self.send("query", **query.params(at_least))
         query.advance(response)
         items: list[Item] = response["Items"]
         return items
 
     def scan_pages(self, parts: Sequence[Pages]) -> Op[list[Mapping[str, Any]]]:
-        """Read the next page of each of some parts of a scan, side by side; return the responses."""
+        """Read the next page of several parts of a scan in parallel; return the responses."""
         outcomes = yield [Call("scan", {"TableName": self.name, **each.params()}) for each in parts]
         responses = [self.checked(each) for each in outcomes]
         for part, response in zip(parts, responses, strict=True):
@@ -107,7 +102,7 @@ class Table:
         return responses
 
     def batch_get(self, keys: Sequence[Item], *, consistent: bool) -> Op[list[Item]]:
-        """Read items by their keys; those that do not exist are left out."""
+        """Read items by their keys, leaving out those that do not exist."""
         items: list[Item] = []
 
         def requests(left: Sequence[Item]) -> list[Mapping[str, Any]]:
@@ -124,7 +119,7 @@ class Table:
         return items
 
     def batch_write(self, puts: Iterable[Item] = (), deletes: Iterable[Item] = ()) -> Op[None]:
-        """Put and delete items, in no order, until all are done."""
+        """Put and delete items, in no particular order, until all are done."""
         writes = [{"PutRequest": {"Item": item}} for item in puts]
         writes += [{"DeleteRequest": {"Key": key(partition_key(item), sort_key(item))}} for item in deletes]
 
@@ -145,7 +140,7 @@ class Table:
         requests: Callable[[Sequence[Any]], list[Mapping[str, Any]]],
         left_over: Callable[[Any], list[Any]],
     ) -> Op[None]:
-        """Send batches in parallel, and again what came back unprocessed, for a bounded time."""
+        """Send batches in parallel, and unprocessed items again, for a bounded time."""
         total, attempt, waited = len(left), 0, 0.0
         while left:
             delay = self.backoff(attempt)
@@ -161,17 +156,17 @@ class Table:
             left = [each for outcome in outcomes for each in left_over(self.checked(outcome))]
 
     def backoff(self, attempt: int) -> float:
-        """Seconds to wait before an attempt, jittered; none before the first."""
+        """Return how many seconds to wait before an attempt, jittered; 0 before the first."""
         return backoff_seconds(attempt, self.rng)
 
     def checked(self, outcome: Any) -> Any:
-        """A request's response; what it failed with is raised."""
+        """Return a request's response, or raise its error."""
         if isinstance(outcome, Exception):
             self._raise(outcome)
         return result(outcome)
 
     def _raise(self, error: Exception) -> NoReturn:
-        """Raise a request's error, as one of ours where it says that the set-up is wrong."""
+        """Raise a request's error, as one of our exceptions if the set-up is wrong."""
         remedy = _remedy(self.name, error)
         if remedy is not None:
             raise CheckpointerConfigurationError(remedy) from error
@@ -180,7 +175,7 @@ class Table:
         raise error
 
 
-# Returned by the request itself, so that a failed condition needs no second one.
+# A failed condition then returns the item with the error, which saves a second request.
 _OLD_ITEM: Mapping[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
@@ -195,7 +190,7 @@ def _condition(change: Change) -> dict[str, Any]:
 
 
 def none_if_condition_failed(request: Op[Any]) -> Op[Any]:
-    """Return the response of a conditional request; `None` where its condition did not hold."""
+    """Return the response of a conditional request, or `None` if its condition did not hold."""
     try:
         return (yield from request)
     except Exception as error:
@@ -205,10 +200,10 @@ def none_if_condition_failed(request: Op[Any]) -> Op[Any]:
 
 
 def conflicting_item(request: Op[Any]) -> Op[Item | None]:
-    """Make a conditional request that asks for the old item; return `None` where it was carried out.
+    """Make a conditional request that asks for the old item.
 
     Returns:
-        The item that the condition failed on; empty where there is none.
+        `None` if the condition held. Otherwise the item that it failed on, empty if there is none.
     """
     try:
         yield from request
@@ -222,22 +217,22 @@ def conflicting_item(request: Op[Any]) -> Op[Item | None]:
 
 
 class Pages:
-    """A query's or scan's parameters, and how far it has been read."""
+    """The parameters of a query or a scan, and how far it has been read."""
 
     def __init__(self, params: Mapping[str, Any], first_page: int | None = None) -> None:
-        """Start before the first page, which may have so many items; later ones grow. None: as many as fit."""
+        """Start before the first page, of up to `first_page` items; later ones grow. `None`: as many as fit."""
         self._params = dict(params)
         self._limit = first_page
         self.done = False
 
     def params(self, at_least: int = 0) -> Mapping[str, Any]:
-        """The keyword arguments of the request for the next page."""
+        """Return the keyword arguments of the request for the next page."""
         if self._limit is None:
             return self._params
         return {**self._params, "Limit": min(PAGE_ITEMS_MAX, max(self._limit, at_least))}
 
     def advance(self, response: Mapping[str, Any]) -> None:
-        """Note how far a page got."""
+        """Note where a page ended."""
         last = response.get("LastEvaluatedKey")
         self.done = last is None
         self._params["ExclusiveStartKey"] = last
@@ -264,12 +259,12 @@ class Query(Pages):
 
         Args:
             pk: The partition key's value.
-            prefix: What the sort key begins with.
+            prefix: The prefix of the sort keys.
             between: The first and the last sort key, both included.
             descending: Whether to read from the last sort key down.
             consistent: Whether to read strongly; an index cannot.
             first_page: How many items the first page may have; later ones grow. None: as many as fit.
-            attributes: The attributes to return; all where it is empty.
+            attributes: The attributes to return; empty for all.
             index: The name of the index to query and of its hash key.
         """
         hash_name = PARTITION_KEY if index is None else index[1]
@@ -306,17 +301,17 @@ def _groups(sequence: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
 
 
 def _remedy(table_name: str, error: Exception) -> str | None:
-    """What to do about an error of the set-up; None for errors that are AWS's own matter."""
-    code = error_code(error)
+    """Return what to do about an error of the set-up; `None` for other errors."""
+    code, where = error_code(error), located(table_name, error)
     if code == "ResourceNotFoundException":
         return (
-            f"table {table_name} (or its run_id-index) does not exist in this account and region ({error});"
+            f"table {where} (or its run_id-index) does not exist in this account and region ({error});"
             f" deploy the template that `{TEMPLATE_COMMAND}` prints, or call setup() for development, and check"
             " table_name and region_name"
         )
     if code == "ValidationException" and _names_other_schema(str(error)):
         return (
-            f"table {table_name} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
+            f"table {where} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
             f" ({error}); use a table of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup()"
         )
     return account_remedy(table_name, error)

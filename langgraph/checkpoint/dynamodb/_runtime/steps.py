@@ -1,12 +1,12 @@
-"""What an operation asks of its driver: rounds of requests and work, and values to hand on.
+"""Operations and their steps: the interface between an operation and its driver.
 
-An operation is a generator. It yields a round, a sequence of steps that may run together, and is sent
-their outcomes in the same order; it returns its result. A stream yields `Emit` steps between rounds.
-Operations know no client, no thread and no event loop; they are composed with `yield from` and `gather` only.
+An operation is a generator. It yields rounds: sequences of steps that may run in parallel. The driver sends the
+outcomes in the same order, and the operation returns its result. A stream also yields `Emit` steps between rounds.
+Operations know no client, no OS thread and no event loop. They are composed with `yield from` and `gather` only.
 
-An operation that is interrupted (a cancelled task, Ctrl-C) is thrown the interruption at its `yield`, and may ask for a
-few more rounds to let go of what it holds. One that is dropped is closed and asks for nothing more: what it leaves
-behind is decided by the order of its writes.
+When an operation is interrupted (a cancelled task, Ctrl-C), the driver throws the interruption into it at its `yield`.
+It may then yield a few more rounds to release its claim or its lock. An operation that is dropped is closed and yields
+nothing more: the order of its writes decides what it leaves behind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of CPU work; the size is an estimate by which a driver may move it off its event loop."""
+    """A piece of CPU work. A driver may move it off its event loop if the estimated size is large."""
 
     function: Callable[[], Any]
     size_bytes: int = 0
@@ -38,21 +38,21 @@ class Work:
 
 @dataclass(frozen=True)
 class Emit(Generic[T]):
-    """A value that a stream hands to its consumer."""
+    """A value that a stream yields to its consumer."""
 
     value: T
 
 
 Step: TypeAlias = Call | Work
 Outcome: TypeAlias = Any
-"""What a step gave: the response or the result, or the exception it ended with."""
+"""The outcome of a step: its response or result, or the exception that it raised."""
 
 Op: TypeAlias = Generator[Sequence[Step], Sequence[Outcome], T]
 Stream: TypeAlias = Generator[Sequence[Step] | Emit[T], Sequence[Outcome], None]
 
 
 def result(outcome: Outcome) -> Any:
-    """Return a step's outcome, or raise it where it is an exception."""
+    """Return a step's outcome, or raise it if it is an exception."""
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome
@@ -66,7 +66,7 @@ def work(function: Callable[[], T], size_bytes: int = 0) -> Op[T]:
 
 
 def collected(stream: Stream[T]) -> Op[list[T]]:
-    """Run a stream to its end and return all that it hands on."""
+    """Run a stream to its end and return all values that it emits."""
     values: list[T] = []
     outcomes: Any = None
     while True:
@@ -82,9 +82,9 @@ def collected(stream: Stream[T]) -> Op[list[T]]:
 
 
 def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
-    """Run operations side by side, joining their rounds, and return their results in order.
+    """Run operations in parallel by joining their rounds, and return their results in order.
 
-    The first exception ends them all; it interrupts the others.
+    The first exception interrupts the other operations and is raised.
     """
     try:
         return (yield from _gathered(operations))
@@ -100,7 +100,7 @@ def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
 
 
 def both(one: Op[T], other: Op[U]) -> Op[tuple[T, U]]:
-    """Run two operations of different kinds side by side."""
+    """Run two operations with different result types in parallel."""
     operations: Sequence[Op[Any]] = (one, other)
     first, second = yield from gather(operations)
     return first, second
@@ -132,18 +132,19 @@ def _gathered(operations: Sequence[Op[T]]) -> Op[list[T]]:
 
 
 def interrupted(operation: Generator[Any, Any, Any], error: BaseException) -> Op[None] | None:
-    """Throw an interruption into an operation, which the caller then goes on with.
+    """Throw an interruption into an operation.
 
     Returns:
-        What the operation asks for until it ends, whatever it ends with; None where it has nothing to let go of.
+        The rest of the operation for the caller to run, which swallows the exception at its end; `None` if the
+        operation has ended already.
     """
     traceback = error.__traceback__
     try:
         steps = operation.throw(error)
-    except BaseException:  # noqa: BLE001 - it has ended, and what counts is the interruption.
+    except BaseException:  # noqa: BLE001 - it has ended, and the interruption is what matters.
         return None
     finally:
-        # It passes through operations that have no part in it.
+        # Throwing it adds frames of operations that did not cause it.
         error.__traceback__ = traceback
     return _rest(operation, steps)
 
@@ -153,5 +154,5 @@ def _rest(operation: Generator[Any, Any, Any], steps: Any) -> Op[None]:
         outcomes = None if isinstance(steps, Emit) else (yield steps)
         try:
             steps = operation.send(outcomes)
-        except BaseException:  # noqa: BLE001 - it has ended, and what counts is the interruption.
+        except BaseException:  # noqa: BLE001 - it has ended, and the interruption is what matters.
             return

@@ -1,7 +1,7 @@
-"""The command `langgraph-dynamodb`: looking into a table, and after it. Needs the extra `cli`.
+"""The command `langgraph-dynamodb`, which inspects and maintains a table. Needs the extra `cli`.
 
-It calls the saver and the operations below it. What it shows of a thread is read without importing or running anything
-that the thread names. Each command has a module, `app` puts them together, and `desk` has what they share.
+It calls the saver and the operations below it. It reads values without importing or running anything that a thread
+names. Each command has a module, `app` puts them together, and `context` has what they share.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from io import TextIOWrapper
 
 _EXTRA = ("typer", "rich")
-# What needs neither the extra nor a saver, and is printed at once.
+# These need neither the extra nor a saver, and are printed at once.
 _PRINTED = ("--version", "docs", "schema", "template")
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     """Run the command line, or say what to install for it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal or pipe that has not all characters gets their numbers.
+            # A terminal or pipe that lacks a character gets its number instead.
             stream.reconfigure(errors="backslashreplace")
     if sys.argv[1:2] and sys.argv[1] in _PRINTED:
         from langgraph.checkpoint.dynamodb.cli import printed  # noqa: PLC0415 - is not always needed.

@@ -67,7 +67,7 @@ def _before(
 
 
 def _as_it_is(text: str) -> str:
-    """Text whose later paragraphs Typer does not set anew."""
+    """Return text whose later paragraphs Typer does not rewrap."""
     return text.replace("\n\n", "\n\n\b\n")
 
 
@@ -90,7 +90,7 @@ for each in (
     delete,
     gateway,
 ):
-    # A word of Python has a line behind it.
+    # `import_` has an underscore since `import` is a keyword of Python.
     app.command(each.__name__.rstrip("_").replace("_", "-"))(command(each))
 app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))
 

@@ -1,4 +1,4 @@
-"""A checkpoint as the commands show it: found by its id or as the newest, its values safe to look at."""
+"""Checkpoints as the commands show them: found by id, or the newest, with values that are safe to look at."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
 from langgraph.checkpoint.serde.types import ERROR
 
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import asked, interrupts_in
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 
 
 def config_of(thread_id: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    """The config of a namespace's newest checkpoint, or of the one with an id."""
+    """Return the config of a namespace's newest checkpoint, or of the one with an id."""
     configurable = {"thread_id": thread_id, "checkpoint_ns": namespace}
     return {
         "configurable": configurable | ({} if checkpoint_id is None else {"checkpoint_id": checkpoint_id})
@@ -24,10 +24,14 @@ def config_of(thread_id: str, namespace: str, checkpoint_id: str | None = None) 
 
 
 def found_checkpoint(
-    desk: Desk, thread_id: str, namespace: str, checkpoint_id: str | None = None
+    context: CommandContext, thread_id: str, namespace: str, checkpoint_id: str | None = None
 ) -> CheckpointTuple:
-    """A checkpoint that has to be there, with values to look at."""
-    found = desk.onlooker.get_tuple(config_of(thread_id, namespace, checkpoint_id))
+    """Return a checkpoint with values that are safe to look at.
+
+    Raises:
+        CommandError: There is no such checkpoint.
+    """
+    found = context.read_only_saver.get_tuple(config_of(thread_id, namespace, checkpoint_id))
     if found is None:
         where = f" in namespace {namespace!r}" if namespace else ""
         what, hint = "no checkpoint", "`threads` lists the threads that there are"
@@ -39,22 +43,25 @@ def found_checkpoint(
 
 
 def id_of(found: CheckpointTuple) -> str:
-    """A checkpoint's id."""
+    """Return a checkpoint's id."""
     return str(found.checkpoint["id"])
 
 
 def parent_of(found: CheckpointTuple) -> str | None:
-    """The id of a checkpoint's parent."""
+    """Return the id of a checkpoint's parent."""
     parent = found.parent_config
     return None if parent is None else str(parent["configurable"]["checkpoint_id"])
 
 
-def values_of(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
-    """A checkpoint's values by channel; of a delta channel what it is rebuilt from: its reducer is the graph's."""
+def values_of(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]:
+    """Return a checkpoint's values by channel. For a delta channel, return what it is rebuilt from.
+
+    Only the graph has the reducer of a delta channel.
+    """
     values = dict(found.checkpoint["channel_values"])
     deltas = sorted(delta_counters(found.metadata) - values.keys())
     if deltas:
-        history = desk.onlooker.get_delta_channel_history(config=found.config, channels=deltas)
+        history = context.read_only_saver.get_delta_channel_history(config=found.config, channels=deltas)
         for name in deltas:
             seed, writes = history[name].get("seed"), [write[2] for write in history[name]["writes"]]
             values[name] = Stored("delta channel", {"from": seed, "writes": writes})
@@ -62,17 +69,17 @@ def values_of(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
 
 
 def interrupts_of(found: CheckpointTuple) -> list[tuple[str, Any]]:
-    """What tasks ask a human, by task."""
+    """Return the interrupts of a checkpoint, with their tasks."""
     return interrupts_in(found.pending_writes or [])
 
 
 def errors_of(found: CheckpointTuple) -> list[PendingWrite]:
-    """What tasks failed with."""
+    """Return the writes that record the errors of tasks."""
     return [write for write in found.pending_writes or [] if write[1] == ERROR]
 
 
-def checkpoint_json(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
-    """All of a checkpoint, for scripts."""
+def checkpoint_json(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]:
+    """Return all of a checkpoint, for scripts."""
     configurable = found.config["configurable"]
     return {
         "thread_id": configurable["thread_id"],
@@ -81,7 +88,7 @@ def checkpoint_json(desk: Desk, found: CheckpointTuple) -> dict[str, Any]:
         "parent_id": parent_of(found),
         "stored_at": found.checkpoint.get("ts"),
         "metadata": found.metadata,
-        "values": values_of(desk, found),
+        "values": values_of(context, found),
         "versions": found.checkpoint.get("channel_versions", {}),
         "interrupts": [{"task_id": task, "value": asked(each)} for task, each in interrupts_of(found)],
         "pending_writes": [

@@ -1,4 +1,4 @@
-"""What makes a function a command: the options that all of them have, the desk, and an exit code for every end."""
+"""Turns a function into a command: the options that all commands have, the context, and an exit code for every end."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit, explained
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from langgraph.checkpoint.dynamodb.cli.reach import Reach
 
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")]
 DryRun: TypeAlias = Annotated[
@@ -65,38 +65,40 @@ def _shared(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")] = False,
-) -> Desk:
-    """What every command takes."""
-    return Desk(Reach(table, endpoint_url, region, profile, config), Output(as_json=json))
+) -> CommandContext:
+    """Make the context from the options that every command has."""
+    return CommandContext(
+        ConnectionOptions(table, endpoint_url, region, profile, config), Output(as_json=json)
+    )
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function that takes a desk first, and then options of its own.
+    """Make a command of a function that takes a context first, and then options of its own.
 
     Args:
-        function: Its docstring is the help; what it raises becomes a message and an exit code.
+        function: The function. Its docstring is the help; its exceptions become a message and an exit code.
 
     Returns:
-        What Typer takes as a command, with the options that every command has.
+        A function that Typer takes as a command, with the options that every command has.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = inspect.signature(_shared).parameters
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
-        desk = _shared(**{name: options.pop(name) for name in shared})
+        context = _shared(**{name: options.pop(name) for name in shared})
         try:
-            with desk:
-                function(desk, **options)
+            with context:
+                function(context, **options)
         except KeyboardInterrupt:
-            desk.output.note("interrupted")
+            context.output.note("interrupted")
             raise typer.Exit(Exit.INTERRUPTED) from None
         except Exception as error:
-            end = explained(error, desk.table_name)
+            end = explained(error, context.table_name)
             if end is None:
                 raise
             is_missing = error_code(error.__cause__ or error) == "ResourceNotFoundException"
-            desk.output.error(f"{end}; looked in {desk.where}" if is_missing else str(end))
+            context.output.error(f"{end}; looked in {context.where}" if is_missing else str(end))
             raise typer.Exit(end.code) from error
 
     hints = get_type_hints(function, include_extras=True) | get_type_hints(_shared, include_extras=True)
@@ -104,7 +106,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name])
         for each in (*own, *shared.values())
     ]
-    # Typer reads both.
+    # Typer reads both the signature and the annotations.
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run

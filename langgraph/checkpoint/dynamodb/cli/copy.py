@@ -1,4 +1,4 @@
-"""`copy`: threads under other ids."""
+"""`copy`: copies of threads under other ids."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.accounts import Account, account_of
-from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
+from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
+from langgraph.checkpoint.dynamodb._operations.usage import Account, account_of
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
     Done,
     From,
@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def copy(
-    desk: Desk,
+    context: CommandContext,
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="The thread to copy.")] = None,
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The id of the copy.")] = None,
     *,
@@ -39,26 +39,30 @@ def copy(
     Every checkpoint is copied with its pending writes, and what a target has besides stays. A file has a source and
     a target on each line, with a tab between them.
     """
-    pairs = _pairs(desk, source, target, file)
+    pairs = _pairs(context, source, target, file)
     if dry_run:
-        _say_what_would_be(desk, pairs, parallel)
+        _say_what_would_be(context, pairs, parallel)
         return
-    desk.confirm(f"Copy {counted(len(pairs), 'thread')} within table {desk.options.table_name}?", yes=yes)
+    context.confirm(
+        f"Copy {counted(len(pairs), 'thread')} within table {context.options.table_name}?", yes=yes
+    )
 
     def one(pair: str) -> None:
-        desk.saver.copy_thread(*pairs[pair])
+        context.saver.copy_thread(*pairs[pair])
 
-    served = serve(desk, "copying", list(pairs), one, parallel=parallel, done=done)
-    conclude(desk, "copied", served)
+    served = serve(context, "copying", list(pairs), one, parallel=parallel, done=done)
+    conclude(context, "copied", served)
 
 
-def _pairs(desk: Desk, source: str | None, target: str | None, file: From) -> dict[str, tuple[str, str]]:
-    """Sources with their targets, by the line that says both."""
+def _pairs(
+    context: CommandContext, source: str | None, target: str | None, file: From
+) -> dict[str, tuple[str, str]]:
+    """Return sources and targets, by the lines that name them."""
     if source is not None and target is None:
         raise CommandError(Exit.USAGE, "give the id of the copy as well")
     given = [] if source is None else [f"{source}\t{target}"]
     pairs = {}
-    for line in chosen(desk, given, file):
+    for line in chosen(context, given, file):
         parts = line.split("\t")
         if len(parts) != 2 or not all(parts):
             msg = f"{line!r} is not a source and a target with a tab between them"
@@ -67,18 +71,18 @@ def _pairs(desk: Desk, source: str | None, target: str | None, file: From) -> di
     return pairs
 
 
-def _say_what_would_be(desk: Desk, pairs: dict[str, tuple[str, str]], parallel: int) -> None:
+def _say_what_would_be(context: CommandContext, pairs: dict[str, tuple[str, str]], parallel: int) -> None:
     accounts: list[Account] = []
 
     def one(pair: str) -> None:
-        check_exists(desk, pairs[pair][0])
-        accounts.append(account_of(desk.run(measure_thread(desk.table, pairs[pair][0]))))
+        check_exists(context, pairs[pair][0])
+        accounts.append(account_of(context.run(measure_thread(context.storage, pairs[pair][0]))))
 
-    served = serve(desk, "measuring threads", list(pairs), one, parallel=parallel)
+    served = serve(context, "measuring threads", list(pairs), one, parallel=parallel)
     totals = {
         "checkpoints": sum(len(each.steps) for each in accounts),
         "items": sum(each.total.items for each in accounts),
         "bytes": sum(each.total.bytes for each in accounts),
         "write_units": sum(step.write_units for each in accounts for step in each.steps),
     }
-    conclude(desk, "would copy", served, totals)
+    conclude(context, "would copy", served, totals)

@@ -1,4 +1,4 @@
-"""`cost`: what threads take up, what their steps cost, and what a prune would save."""
+"""`cost`: the size of threads, the cost of their steps, and the savings of a prune."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.accounts import Account, Pruned, Sum, account_of, pruned
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
-from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
+from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, Sum, account_of, pruned
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, check_all_served, check_exists, serve
 from langgraph.checkpoint.dynamodb.cli.output import dollars
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
 
 def cost(
-    desk: Desk,
+    context: CommandContext,
     thread_ids: Annotated[
         list[str] | None,
         typer.Argument(metavar="THREAD", help="The threads; otherwise the whole table."),
@@ -47,19 +47,19 @@ def cost(
     Units are those of the items as they are stored: what was tried twice, or replaced, is not seen any more.
     Dollars are on demand in us-east-1.
     """
-    given = thread_ids or list(all_threads(desk))
+    given = thread_ids or list(all_threads(context))
     measured: list[tuple[Account, Pruned]] = []
 
     def one(thread_id: str) -> None:
         if thread_ids:
-            check_exists(desk, thread_id)
-        inventories = desk.run(measure_thread(desk.table, thread_id))
+            check_exists(context, thread_id)
+        inventories = context.run(measure_thread(context.storage, thread_id))
         measured.append((account_of(inventories), pruned(inventories, keep_last, is_of_any_age)))
 
-    served = serve(desk, "measuring threads", given, one, parallel=parallel)
+    served = serve(context, "measuring threads", given, one, parallel=parallel)
     account, saved = Account.sum_of(each for each, _ in measured), Pruned.sum_of(each for _, each in measured)
-    if desk.output.as_json:
-        desk.output.json(
+    if context.output.as_json:
+        context.output.json(
             {
                 **_as_json(account, saved),
                 "threads": len(served.done),
@@ -68,29 +68,29 @@ def cost(
             }
         )
     else:
-        _print_items(desk, account)
-        _print_steps(desk, account, steps)
-        desk.output.field(
+        _print_items(context, account)
+        _print_steps(context, account, steps)
+        context.output.field(
             f"\nprune --keep-last {keep_last}",
             f"takes out {counted(saved.checkpoints, 'checkpoint')}, {_summed(saved.freed)}, by"
             f" {counted(saved.write_units, 'write unit')}, ${saved.write_units * WRITE_UNIT_DOLLARS:,.6f}",
         )
-    _say_what_is_wrong(desk, account, served)
+    _say_what_is_wrong(context, account, served)
 
 
-def _say_what_is_wrong(desk: Desk, account: Account, served: Served) -> None:
-    """Say what could not be counted, and end with an error where that is a whole thread."""
+def _say_what_is_wrong(context: CommandContext, account: Account, served: Served) -> None:
+    """Report what could not be counted, and end with an error if that is a whole thread."""
     if account.missing:
         segments = counted(account.missing, "segment")
-        desk.output.note(
+        context.output.note(
             f"{segments} that checkpoints name cannot be found; `verify` says whether that is damage"
         )
     for thread_id, error in served.left.items():
-        desk.output.note(f"{thread_id} could not be read: {error}")
+        context.output.note(f"{thread_id} could not be read: {error}")
     check_all_served(served)
 
 
-def _print_items(desk: Desk, account: Account) -> None:
+def _print_items(context: CommandContext, account: Account) -> None:
     rows = [(kind, *_row(each)) for kind, each in sorted(account.kinds.items())]
     rows += [
         ("  segments of several checkpoints", *_row(account.shared)),
@@ -98,7 +98,7 @@ def _print_items(desk: Desk, account: Account) -> None:
         ("  segments that nothing names", *_row(account.unnamed)),
         ("all", *_row(account.total)),
     ]
-    desk.output.table(("", "items", "size", "$ a month"), rows)
+    context.output.table(("", "items", "size", "$ a month"), rows)
 
 
 def _row(each: Sum) -> Sequence[object]:
@@ -109,10 +109,10 @@ def _summed(each: Sum) -> str:
     return f"{counted(each.items, 'item')}, {sized(each.bytes)}, ${each.month_dollars:,.6f} a month"
 
 
-def _print_steps(desk: Desk, account: Account, count: int) -> None:
+def _print_steps(context: CommandContext, account: Account, count: int) -> None:
     if not account.steps:
         return
-    desk.output.text()
+    context.output.text()
     # Narrow enough for half a screen.
     header = ("step", "write\nunits", "$ to\nwrite", "read\nunits", "$ to\nread")
     rows: list[Sequence[object]] = [
@@ -121,7 +121,7 @@ def _print_steps(desk: Desk, account: Account, count: int) -> None:
     ]
     written, read = _means(account)
     rows.append((f"mean of {len(account.steps):,}", *_priced(written, read)))
-    desk.output.table(header, rows)
+    context.output.table(header, rows)
 
 
 def _means(account: Account) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""`delete`: threads, or what runs stored in them."""
+"""`delete`: threads, or the checkpoints of runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.survey import Overview, overview, threads_of_run
+from langgraph.checkpoint.dynamodb._operations.overview import Overview, overview, threads_of_run
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
     Done,
     From,
@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def delete(
-    desk: Desk,
+    context: CommandContext,
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
@@ -46,25 +46,26 @@ def delete(
     if run_ids:
         if thread_ids or file:
             raise CommandError(Exit.USAGE, "give threads or --run-id, not both")
-        _delete_runs(desk, run_ids, yes=yes, dry_run=dry_run)
+        _delete_runs(context, run_ids, yes=yes, dry_run=dry_run)
         return
-    found = chosen(desk, thread_ids, file)
+    found = chosen(context, thread_ids, file)
     if dry_run:
-        _say_what_would_be(desk, found, parallel)
+        _say_what_would_be(context, found, parallel)
         return
-    desk.confirm(f"Delete {counted(len(found), 'thread')} from table {desk.options.table_name}?", yes=yes)
+    context.confirm(
+        f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
+    )
 
     def one(thread_id: str) -> None:
-        check_exists(desk, thread_id)
-        desk.saver.delete_thread(thread_id)
+        check_exists(context, thread_id)
+        context.saver.delete_thread(thread_id)
 
-    conclude(desk, "deleted", serve(desk, "deleting", found, one, parallel=parallel, done=done))
+    conclude(context, "deleted", serve(context, "deleting", found, one, parallel=parallel, done=done))
 
 
-def _delete_runs(desk: Desk, run_ids: list[str], *, yes: bool, dry_run: bool) -> None:
-    threads = sorted({
-        each for found in desk.run(gather([threads_of_run(desk.table, run) for run in run_ids])) for each in found
-    })  # fmt: skip
+def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_run: bool) -> None:
+    of_runs = context.run(gather([threads_of_run(context.storage, run) for run in run_ids]))
+    threads = sorted({each for found in of_runs for each in found})
     if not threads:
         msg = "no checkpoint was stored by " + ", ".join(f"run {each!r}" for each in run_ids)
         raise CommandError(Exit.NOT_FOUND, msg)
@@ -72,22 +73,22 @@ def _delete_runs(desk: Desk, run_ids: list[str], *, yes: bool, dry_run: bool) ->
         question = (
             f"Delete what {counted(len(run_ids), 'run')} stored in {counted(len(threads), 'thread')} of table"
         )
-        desk.confirm(f"{question} {desk.options.table_name}?", yes=yes)
-        desk.saver.delete_for_runs(run_ids)
+        context.confirm(f"{question} {context.options.table_name}?", yes=yes)
+        context.saver.delete_for_runs(run_ids)
     verb = "would be deleted from" if dry_run else "deleted from"
-    if desk.output.as_json:
-        desk.output.json({verb: threads})
+    if context.output.as_json:
+        context.output.json({verb: threads})
     else:
-        desk.output.field(verb, ", ".join(threads))
+        context.output.field(verb, ", ".join(threads))
 
 
-def _say_what_would_be(desk: Desk, found: list[str], parallel: int) -> None:
+def _say_what_would_be(context: CommandContext, found: list[str], parallel: int) -> None:
     seen: list[Overview] = []
 
     def one(thread_id: str) -> None:
-        check_exists(desk, thread_id)
-        seen.append(desk.run(overview(desk.table, thread_id)))
+        check_exists(context, thread_id)
+        seen.append(context.run(overview(context.storage, thread_id)))
 
-    served = serve(desk, "measuring threads", found, one, parallel=parallel)
+    served = serve(context, "measuring threads", found, one, parallel=parallel)
     totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
-    conclude(desk, "would delete", served, totals)
+    conclude(context, "would delete", served, totals)

@@ -1,4 +1,4 @@
-"""`diff`: what changed between two checkpoints."""
+"""`diff`: the changes between two checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb.cli.checkpoints import found_checkpoint, id_of, parent_of, values_of
 from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import brief, cut
 
@@ -21,7 +21,7 @@ _CUT = 200
 
 @dataclass(frozen=True)
 class Change:
-    """A channel whose value is another one, is new, or has gone."""
+    """A channel whose value changed, is new, or is gone."""
 
     channel: str
     kind: str
@@ -30,7 +30,7 @@ class Change:
 
 
 def diff(
-    desk: Desk,
+    context: CommandContext,
     thread_id: ThreadId,
     *,
     before: Annotated[
@@ -47,28 +47,28 @@ def diff(
     Of a list what was added and removed is shown, of an object the keys that changed. Long values are cut, and their
     size is said; --json has everything.
     """
-    later = found_checkpoint(desk, thread_id, namespace, after)
+    later = found_checkpoint(context, thread_id, namespace, after)
     parent = before or parent_of(later)
     if parent is None:
         msg = f"checkpoint {id_of(later)!r} has no parent; give --from"
         raise CommandError(Exit.NOT_FOUND, msg)
-    earlier = found_checkpoint(desk, thread_id, namespace, parent)
-    found = list(changes(values_of(desk, earlier), values_of(desk, later)))
-    if desk.output.as_json:
+    earlier = found_checkpoint(context, thread_id, namespace, parent)
+    found = list(changes(values_of(context, earlier), values_of(context, later)))
+    if context.output.as_json:
         rows = [_as_json(each) for each in found]
-        desk.output.json({"from": id_of(earlier), "to": id_of(later), "changes": rows})
+        context.output.json({"from": id_of(earlier), "to": id_of(later), "changes": rows})
         return
-    desk.output.note(f"from {id_of(earlier)} to {id_of(later)}")
+    context.output.note(f"from {id_of(earlier)} to {id_of(later)}")
     if not found:
-        desk.output.note("no channel changed")
+        context.output.note("no channel changed")
     for each in found:
-        desk.output.text(f"{each.channel} ({each.kind})", "bold")
+        context.output.text(f"{each.channel} ({each.kind})", "bold")
         for line in _lines(each, None if full else _CUT):
-            desk.output.text(f"  {line}", "green" if line.startswith("+") else "red")
+            context.output.text(f"  {line}", "green" if line.startswith("+") else "red")
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    """The channels that differ, by name."""
+    """Yield the channels that differ, by name."""
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
             yield Change(name, "added", after=after[name])
@@ -87,7 +87,7 @@ def _as_json(change: Change) -> dict[str, Any]:
 
 
 def _lines(change: Change, limit: int | None) -> Iterator[str]:
-    """What went, each entry after a minus, and what came, after a plus. What is cut is compared as a whole."""
+    """Yield removed entries after a minus, and added ones after a plus. Entries are compared before they are cut."""
     before = [] if change.kind == "added" else _entries(change.before)
     after = [] if change.kind == "removed" else _entries(change.after)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -99,7 +99,7 @@ def _lines(change: Change, limit: int | None) -> Iterator[str]:
 
 
 def _entries(value: Any) -> list[str]:
-    """A value in pieces that are compared one by one."""
+    """Split a value into pieces that are compared one by one."""
     if isinstance(value, Mapping):
         return [f"{key}: {brief(each, None)}" for key, each in value.items()]
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""`doctor`: whether everything is as the saver needs it, and what mends what is not."""
+"""`doctor`: checks that everything is as the saver needs it, and remedies for what is not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
 from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -28,7 +28,7 @@ class Role(str, Enum):
 
 
 def doctor(
-    desk: Desk,
+    context: CommandContext,
     *,
     role: Annotated[
         Role, typer.Option(help="The policy that the caller is to have; others are looked at, too.")
@@ -47,36 +47,36 @@ def doctor(
     Nothing is changed: rights to write are tried by requests whose condition cannot hold. Ends with 8 if there is a
     problem; warnings are for you to judge.
     """
-    with desk.output.progress("checking", None) as bar:
+    with context.output.progress("checking", None) as bar:
         findings = []
-        for each in _findings(desk, role, thread_id):
+        for each in _findings(context, role, thread_id):
             findings.append(each)
             bar.advance()
-    _print(desk, findings)
+    _print(context, findings)
     problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
     if problems:
         raise CommandError(Exit.PROBLEMS, f"{counted(problems, 'problem')}; the remedies are above")
 
 
-def _findings(desk: Desk, role: Role, thread_id: str) -> Iterator[Finding]:
-    name = desk.options.table_name
-    client = asked(lambda: desk.client)
+def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[Finding]:
+    name = context.options.table_name
+    client = asked(lambda: context.client)
     if isinstance(client, Exception):
         yield failed("client", name, client)
         return
-    examination = Examination(client, desk.session, desk.options, thread_id)
+    examination = Examination(client, context.session, context.options, thread_id)
     yield from examination.findings()
     if examination.is_answered:
         yield from rights(try_actions(client, name, thread_id), role.value)
 
 
-def _print(desk: Desk, findings: list[Finding]) -> None:
-    if desk.output.as_json:
-        desk.output.json([asdict(each) for each in findings])
+def _print(context: CommandContext, findings: list[Finding]) -> None:
+    if context.output.as_json:
+        context.output.json([asdict(each) for each in findings])
         return
-    desk.output.table(
+    context.output.table(
         ("", "check", "found"), [(each.verdict.value, each.check, each.says) for each in findings]
     )
     for each in findings:
         if each.remedy:
-            desk.output.field(f"\n{each.check}", each.remedy)
+            context.output.field(f"\n{each.check}", each.remedy)

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: the way to the table, and how the table is set up."""
+"""The checks of `doctor`: the connection to the table, and the table's settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb._format.items import key, partition
+from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import (
     RUN_INDEX,
     TEMPLATE_COMMAND,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# AWS refuses signatures of a clock that is minutes off; expiry, and the order of a task's calls, go by it before.
+# AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
 _SKEW_SECONDS_NOTED = 5
 _SKEW_SECONDS_MAX = 240
 # Within a region a request takes some milliseconds; a step of a graph makes several.
@@ -64,7 +64,7 @@ class Examination:
         return ".amazonaws.com" in self.client.meta.endpoint_url
 
     def findings(self) -> Iterator[Finding]:
-        """Look at one thing after the other."""
+        """Yield one finding after the other."""
         yield self._credentials()
         yield self._region()
         yield self._identity()
@@ -81,17 +81,17 @@ class Examination:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the endpoint answers at all; if not, whatever else is asked would only take long."""
+        """Whether the endpoint answers at all. If not, further requests would only take long."""
         found = self._description
         return not isinstance(found, Exception) or bool(error_code(found)) or not is_transient(found)
 
     @cached_property
     def _description(self) -> Any:
-        """The table's description, or the error in its place."""
+        """The table's description, or the error of the request for it."""
         response = asked(self.client.describe_table, TableName=self.name)
         return response if isinstance(response, Exception) else response["Table"]
 
-    # The way to the table
+    # The connection
 
     def _credentials(self) -> Finding:
         credentials = asked(self.session.get_credentials)
@@ -122,7 +122,7 @@ class Examination:
     def _table(self) -> Finding:
         found = self._description
         if is_denied(found):
-            remedy = "to have it checked too, run doctor as who may dynamodb:DescribeTable"
+            remedy = "to check it too, run doctor with credentials that allow dynamodb:DescribeTable"
             return unknown(
                 "table", "DescribeTable is not allowed, which no policy of the template is", remedy
             )
@@ -139,7 +139,7 @@ class Examination:
         return ok("table", f"{self.name} is {found['TableStatus']}, {billing}")
 
     def _of_table(self, check: str, look: Callable[[Mapping[str, Any]], Finding]) -> Finding:
-        """A check of the description, if that can be had."""
+        """Return a check of the description, or an unknown finding if the description cannot be had."""
         if isinstance(self._description, Exception):
             return unknown(check, "the table cannot be described")
         return look(self._description)
@@ -182,7 +182,7 @@ class Examination:
             f" Enabled=true,AttributeName={TTL_ATTRIBUTE}"
         )
         if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING"):
-            # Without a ttl nothing expires, so nothing is missing.
+            # Without a ttl nothing expires, so nothing is lost.
             verdict = Verdict.WARNING if self.options.ttl_seconds is None else Verdict.PROBLEM
             return Finding("expiry", verdict, "time to live is off: what expires is never removed", remedy)
         if found["AttributeName"] != TTL_ATTRIBUTE:
@@ -229,23 +229,27 @@ class Examination:
         return self._of_table("protection", look)
 
     def _unasked(self, check: str, error: Exception) -> Finding:
-        """What a failed request for one of the table's settings says."""
+        """Return the finding for a failed request for one of the table's settings."""
         if is_unknown_to_endpoint(error):
             return unknown(check, "the endpoint has no such setting")
         if is_denied(error):
-            return unknown(check, "the caller may not ask", "run doctor as who administers the table")
+            return unknown(
+                check,
+                "the caller may not read it",
+                "run doctor with the credentials of the table's administrator",
+            )
         return failed(check, self.name, error)
 
-    # The clock, and the distance
+    # The clock and the round trip
 
     def _read(self) -> Any:
-        at = partition(self.thread_id)
-        return asked(self.client.get_item, TableName=self.name, Key=key(at.pk, "doctor"))
+        partition = partition_of(self.thread_id)
+        return asked(self.client.get_item, TableName=self.name, Key=key(partition.pk, "doctor"))
 
     def _clock_skew(self) -> Finding:
         response = self._read()
         if isinstance(response, Exception):
-            # An error has a date as well.
+            # An error response has a date as well.
             response = getattr(response, "response", {})
         date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date is None:

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import (
@@ -29,7 +29,7 @@ _PIPE = Path("-")
 
 
 def export(
-    desk: Desk,
+    context: CommandContext,
     thread_id: ThreadId,
     file: Annotated[
         Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.", show_default=False)
@@ -42,19 +42,19 @@ def export(
     With all that belongs to it; docs/thread-file.md has the format. The file is not encrypted, also where the thread
     is: who has it has the conversation.
     """
-    if file == _PIPE and desk.output.as_json:
+    if file == _PIPE and context.output.as_json:
         raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write the thread to")
     if file.exists():
-        desk.confirm(f"{file} is there already. Replace it?", yes=yes)
+        context.confirm(f"{file} is there already. Replace it?", yes=yes)
     with _written(file) as stream:
-        exported = export_thread(TableStore(desk.saver), thread_id, stream)
+        exported = export_thread(TableStore(context.saver), thread_id, stream)
     if file != _PIPE:
-        _say_what_was_written(desk, exported, file)
+        _say_what_was_written(context, exported, file)
 
 
 @contextmanager
 def _written(file: Path) -> Iterator[BinaryIO]:
-    """A stream to a file that is there as a whole or not at all."""
+    """Open a file for writing that appears under its name only when it is complete."""
     if file == _PIPE:
         yield sys.stdout.buffer
         return
@@ -71,18 +71,18 @@ def _written(file: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def _say_what_was_written(desk: Desk, exported: Exported, file: Path) -> None:
-    if desk.output.as_json:
-        desk.output.json({**vars(exported), "file": str(file)})
+def _say_what_was_written(context: CommandContext, exported: Exported, file: Path) -> None:
+    if context.output.as_json:
+        context.output.json({**vars(exported), "file": str(file)})
         return
-    desk.output.text(
+    context.output.text(
         f"exported: {counted(exported.checkpoints, 'checkpoint')} with {counted(exported.writes, 'pending write')},"
         f" {sized(exported.bytes)}, to {file}"
     )
 
 
 def import_(
-    desk: Desk,
+    context: CommandContext,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What was exported; - is standard input.")],
     *,
     thread_id: Annotated[
@@ -97,37 +97,37 @@ def import_(
     already, only what is missing is stored; one that has gone on since is left alone. No object that the file names is
     made.
     """
-    target = TableStore(desk.saver)
+    target = TableStore(context.saver)
     with _readable(file) as stream:
         found = FileStore(stream, target, thread_id)
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
         if dry_run:
-            desk.output.text(f"would store: {counted(count, 'checkpoint')} of thread {own_id!r}")
+            context.output.text(f"would store: {counted(count, 'checkpoint')} of thread {own_id!r}")
             return
-        desk.confirm(
-            f"Store {counted(count, 'checkpoint')} of thread {own_id!r} in table {desk.options.table_name}?",
+        context.confirm(
+            f"Store {counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}?",
             yes=yes,
         )
         (report,) = migrate(found, target, [own_id], verify=True, measure=False)
     if report.status is Status.FAILED:
         raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
-    if desk.output.as_json:
-        desk.output.json({
+    if context.output.as_json:
+        context.output.json({
             "thread_id": own_id,
             "status": report.status.value,
             "checkpoints": report.checkpoints,
             "verified": report.verified,
         })  # fmt: skip
         return
-    desk.output.text(
+    context.output.text(
         f"{own_id}: {report.status.value}, {report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
     )
 
 
 @contextmanager
 def _readable(file: Path) -> Iterator[BinaryIO]:
-    """A file that can be gone back in; standard input goes to one first."""
+    """Open a file that can be read twice. Standard input is copied to a temporary file first."""
     if file == _PIPE:
         with tempfile.TemporaryFile() as spool:
             shutil.copyfileobj(sys.stdin.buffer, spool)

@@ -1,4 +1,4 @@
-"""What a check of `doctor` found, and what an error says about it."""
+"""The findings of `doctor`, and what errors mean for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
 class Verdict(str, Enum):
-    """How much a finding matters."""
+    """How serious a finding is."""
 
     OK = "ok"
     WARNING = "warning"
@@ -30,7 +30,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: what it found, and what mends it."""
+    """The result of one check, with its remedy."""
 
     check: str
     verdict: Verdict
@@ -39,35 +39,35 @@ class Finding:
 
 
 def ok(check: str, says: str) -> Finding:
-    """What is as it should be."""
+    """Return the finding of a check that passed."""
     return Finding(check, Verdict.OK, says)
 
 
 def unknown(check: str, says: str, remedy: str = "") -> Finding:
-    """What could not be found out."""
+    """Return the finding of a check that could not be made."""
     return Finding(check, Verdict.UNKNOWN, says, remedy)
 
 
 def asked(request: Callable[..., Any], **params: Any) -> Any:
-    """Make a request and return its response, or the error that it ended with."""
+    """Make a request and return its response, or the error that it raised."""
     try:
         return request(**params)
-    except Exception as error:  # noqa: BLE001 - what went wrong is what is looked for.
+    except Exception as error:  # noqa: BLE001 - the error is the result.
         return error
 
 
 def is_denied(outcome: Any) -> bool:
-    """Whether the caller has no right to a request."""
+    """Tell whether the caller has no right to a request."""
     return error_code(outcome) in _DENIED
 
 
 def is_unknown_to_endpoint(outcome: Any) -> bool:
-    """Whether an endpoint that is not AWS's has no such request."""
+    """Tell whether an endpoint that is not AWS's has no such request."""
     return error_code(outcome) == "UnknownOperationException"
 
 
 def failed(check: str, table_name: str, error: Exception) -> Finding:
-    """What an error says about a check."""
+    """Return the finding for an error of a check."""
     if is_transient(error):
         return Finding(check, Verdict.PROBLEM, str(error), in_options(outage_remedy(table_name, error)))
     remedy = (

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _LOCAL = "127.0.0.1"
-# What is under way when the process is told to end is answered; what takes longer is sent again by its client.
+# On shutdown the process answers the requests under way. A client sends again what takes longer.
 _GRACE_SECONDS = 45
 _KEEP_ALIVE_SECONDS = 75
 
 
 class _JsonLines(logging.Formatter):
-    """A line of JSON for each record."""
+    """Formats each record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -33,7 +33,7 @@ class _JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        # The gateway's journal says what it has in words of its own.
+        # The gateway's access log logs dictionaries.
         said = record.msg if isinstance(record.msg, dict) else {"message": record.getMessage()}
         if record.exc_info and record.exc_info[0]:
             said["error"] = record.exc_info[0].__name__
@@ -41,7 +41,7 @@ class _JsonLines(logging.Formatter):
 
 
 def gateway(
-    desk: Desk,
+    context: CommandContext,
     *,
     host: Annotated[
         str,
@@ -53,7 +53,9 @@ def gateway(
     insecure: Annotated[
         bool,
         typer.Option(
-            "--insecure", help="Let anybody on this machine do anything, and nobody else; for development."
+            "--insecure",
+            help="Accept every request from this machine without authentication, and none from elsewhere. For"
+            " development.",
         ),
     ] = False,
 ) -> None:
@@ -63,10 +65,10 @@ def gateway(
     the file that --config names, or in the environment, in LANGGRAPH_GATEWAY_PRINCIPALS and others (docs/gateway.md).
     Its log is lines of JSON on standard error.
     """
-    serve(desk, _application(desk, host, insecure=insecure), host, port)
+    serve(context, _application(context, host, insecure=insecure), host, port)
 
 
-def _application(desk: Desk, host: str, *, insecure: bool) -> FastAPI:
+def _application(context: CommandContext, host: str, *, insecure: bool) -> FastAPI:
     try:
         from langgraph.checkpoint.dynamodb.gateway.authentication import (  # noqa: PLC0415 - an extra.
             is_of_this_machine,
@@ -78,11 +80,11 @@ def _application(desk: Desk, host: str, *, insecure: bool) -> FastAPI:
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure who may ask"
         raise CommandError(Exit.USAGE, msg)
-    return load_options(desk.reach.config).gateway(desk.configured_saver, insecure=insecure)
+    return load_options(context.reach.config).gateway(context.configured_saver, insecure=insecure)
 
 
-def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
-    """Serve an application until the process is told to end; what is under way then is answered."""
+def serve(context: CommandContext, application: FastAPI, host: str, port: int) -> None:
+    """Serve an application until the process is told to end. Requests under way are then answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 
     from langgraph.checkpoint.dynamodb.gateway.listening import Http, listen  # noqa: PLC0415
@@ -95,7 +97,7 @@ def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
         host=host,
         port=port,
         http=Http,
-        # The journal has the requests, and names of clients that a proxy may have made up are not believed.
+        # The gateway has its own access log, and client addresses from a proxy's headers may be made up.
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -105,5 +107,5 @@ def serve(desk: Desk, application: FastAPI, host: str, port: int) -> None:
     )
     with closing(listen(config)) as socket:
         address = f"http://{socket.getsockname()[0]}:{socket.getsockname()[1]}"
-        desk.output.note(f"serving table {desk.options.table_name} at {address}")
+        context.output.note(f"serving table {context.options.table_name} at {address}")
         uvicorn.Server(config).run(sockets=[socket])

@@ -1,4 +1,4 @@
-"""`history`: a thread's checkpoints as a tree, in which every fork shows."""
+"""`history`: a thread's checkpoints as a tree that shows every fork."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import typer
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
-from langgraph.checkpoint.dynamodb._operations.survey import Line, lines
+from langgraph.checkpoint.dynamodb._operations.overview import Line, lines
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def history(
-    desk: Desk,
+    context: CommandContext,
     thread_id: ThreadId,
     *,
     namespace: Namespace = "",
@@ -35,31 +35,35 @@ def history(
     The oldest comes first, and a fork is set in. Only the checkpoints themselves are read, and nothing that they
     hold. Subgraphs have namespaces of their own, which are named at the end.
     """
-    at = items.partition(thread_id, namespace)
-    stream = desk.stream(lines(desk.table, desk.onlooker._codec, at))
+    partition = items.partition_of(thread_id, namespace)
+    stream = context.stream(lines(context.read_only_saver.storage, partition))
     found = list(islice(stream, limit or None))
     if not found:
         where = f" in namespace {namespace!r}" if namespace else ""
         msg = f"thread {thread_id!r} has no checkpoint{where}; `threads` lists those that there are"
         raise CommandError(Exit.NOT_FOUND, msg)
-    if desk.output.as_json:
-        desk.output.json([_as_json(each) for each in found])
+    if context.output.as_json:
+        context.output.json([_as_json(each) for each in found])
         return
     for depth, line in tree(found):
-        desk.output.text(f"{'│ ' * depth}{_text(line, newest=line is found[0])}")
+        context.output.text(f"{'│ ' * depth}{_text(line, newest=line is found[0])}")
     if limit and next(stream, None) is not None:
-        desk.output.note(f"There are older ones than these {limit}: --limit 0 shows all.")
-    others = [each.namespace for each in desk.run(namespaces(desk.table, at)) if each.namespace != namespace]
+        context.output.note(f"There are older ones than these {limit}: --limit 0 shows all.")
+    others = [
+        each.namespace
+        for each in context.run(namespaces(context.storage, partition))
+        if each.namespace != namespace
+    ]
     if others:
-        desk.output.note(f"Other namespaces: {', '.join(map(repr, others))}")
+        context.output.note(f"Other namespaces: {', '.join(map(repr, others))}")
 
 
 def tree(found: Sequence[Line]) -> Iterator[tuple[int, Line]]:
-    """Each checkpoint with how far it is set in: a branch that has nothing newer than its fork's other one."""
+    """Yield each checkpoint with its depth. At a fork, the branch with the newest checkpoint keeps the fork's depth."""
     by_id = {each.checkpoint_id: each for each in found}
     children: dict[str | None, list[Line]] = {}
     newest_below: dict[str, str] = {}
-    # A child is stored after its parent, so the newest first are the children first.
+    # A child is stored after its parent, so newest first means children first.
     for each in sorted(found, key=lambda line: line.checkpoint_id, reverse=True):
         parent = each.parent_id if each.parent_id in by_id else None
         children.setdefault(parent, []).append(each)
@@ -76,7 +80,7 @@ def tree(found: Sequence[Line]) -> Iterator[tuple[int, Line]]:
 def _branches(
     children: Sequence[Line], newest_below: Mapping[str, str], depth: int
 ) -> list[tuple[int, Line]]:
-    """Branches in the reverse of their order: the one with the newest checkpoint comes last, and is not set in."""
+    """Return branches in reverse order. The branch with the newest checkpoint is last in the tree and not indented."""
     ordered = sorted(children, key=lambda line: newest_below[line.checkpoint_id], reverse=True)
     return [(depth + (position > 0), each) for position, each in enumerate(ordered)]
 

@@ -1,4 +1,4 @@
-"""Many threads at a time: which ones, side by side, and what was done already when a command is run again."""
+"""Many threads at a time: choosing them, serving them in parallel, and skipping those that an earlier run served."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Annotated, TextIO, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.survey import is_stored
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb._operations.overview import is_stored
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 
 NO_SUCH_THREAD = "the table has no such thread"
 
-# What concerns one thread alone; whatever else fails would fail for all.
+# Errors that concern one thread alone. Any other error would fail all threads.
 _OF_ONE = (
     CheckpointCorruptionError,
     CheckpointerInputError,
@@ -65,28 +65,28 @@ Done: TypeAlias = Annotated[
 
 @dataclass
 class Served:
-    """What became of many threads."""
+    """The outcome for many threads."""
 
     done: list[str] = field(default_factory=list)
     skipped: int = 0
-    """Those that an earlier run had served."""
+    """The number of threads that an earlier run had served."""
     absent: dict[str, str] = field(default_factory=dict)
-    """Those that the table does not have."""
+    """The threads that the table does not have, with the error of each."""
     failed: dict[str, str] = field(default_factory=dict)
 
     @property
     def left(self) -> dict[str, str]:
-        """Why each thread was not served."""
+        """The threads that were not served, with the reason for each."""
         return {**self.absent, **self.failed}
 
 
 def chosen(
-    desk: Desk, thread_ids: Sequence[str] | None, file: Path | None, *, scan: bool = False
+    context: CommandContext, thread_ids: Sequence[str] | None, file: Path | None, *, scan: bool = False
 ) -> list[str]:
-    """The threads that a command is for, each of them once.
+    """Return the threads that a command is for, each of them once.
 
     Raises:
-        CommandError: None is named, or the file cannot be read.
+        CommandError: No thread is named, or the file cannot be read.
     """
     given = list(thread_ids or ())
     if not given and file is None and not scan:
@@ -95,17 +95,17 @@ def chosen(
     if file is not None:
         given += _lines(file)
     if scan:
-        given += all_threads(desk)
+        given += all_threads(context)
     return list(dict.fromkeys(given))
 
 
-def check_exists(desk: Desk, thread_id: str) -> None:
-    """Refuse a thread that the table does not have.
+def check_exists(context: CommandContext, thread_id: str) -> None:
+    """Raise unless the table has a thread.
 
     Raises:
-        CheckpointNotFoundError: It has nothing of the thread.
+        CheckpointNotFoundError: The table has nothing of the thread.
     """
-    if not desk.run(is_stored(desk.table, thread_id)):
+    if not context.run(is_stored(context.storage, thread_id)):
         raise CheckpointNotFoundError(NO_SUCH_THREAD)
 
 
@@ -115,12 +115,12 @@ def _lines(file: Path) -> list[str]:
         text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(Exit.USAGE, f"{file} cannot be read: {error}") from error
-    # Other separators may be parts of an id.
+    # Other line separators may be parts of an id.
     return [line for line in text.replace("\r\n", "\n").split("\n") if line]
 
 
 def serve(
-    desk: Desk,
+    context: CommandContext,
     what: str,
     thread_ids: Sequence[str],
     one: Callable[[str], object],
@@ -128,9 +128,9 @@ def serve(
     parallel: int,
     done: Path | None = None,
 ) -> Served:
-    """Do something for each of some threads; one that cannot be served does not keep the others from it.
+    """Call a function for each of some threads. A thread that fails does not stop the others.
 
-    Ctrl-C begins no more, waits for those that are under way, and says how far it came.
+    Ctrl-C starts no more threads, waits for those that are under way, and reports how many were served.
     """
     if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
         msg = "a thread id has a line break in it, which --done cannot note; serve that thread by itself"
@@ -139,7 +139,7 @@ def serve(
     left = [each for each in thread_ids if each not in earlier]
     served = Served(skipped=len(thread_ids) - len(left))
     with ExitStack() as stack:
-        bar = stack.enter_context(desk.output.progress(what, len(left)))
+        bar = stack.enter_context(context.output.progress(what, len(left)))
         notes = None if done is None else stack.enter_context(done.open("a", encoding="utf-8"))
         pool = stack.enter_context(ThreadPoolExecutor(parallel))
         try:
@@ -147,7 +147,7 @@ def serve(
                 bar.advance()
                 _note(served, notes, thread_id, error)
         except BaseException:
-            _say(desk, what, served, len(left))
+            _say(context, what, served, len(left))
             raise
     return served
 
@@ -155,7 +155,7 @@ def serve(
 def _side_by_side(
     pool: ThreadPoolExecutor, thread_ids: Iterable[str], one: Callable[[str], object], parallel: int
 ) -> Iterator[tuple[str, CheckpointerError | None]]:
-    """Serve so many at a time, and give each with its error as it ends; none is begun after another kind of error."""
+    """Serve `parallel` threads at a time, and yield each with its error. Any other error stops the rest."""
     waiting = iter(thread_ids)
     running: dict[Future[object], str] = {}
     try:
@@ -184,25 +184,29 @@ def _note(served: Served, notes: TextIO | None, thread_id: str, error: Exception
         return
     served.done.append(thread_id)
     if notes is not None:
-        # At once: whoever ends this process is to find it noted.
+        # Flushed at once, so that the note survives if the process is killed.
         notes.write(f"{thread_id}\n")
         notes.flush()
 
 
-def _say(desk: Desk, what: str, served: Served, total: int) -> None:
-    desk.output.note(f"{what}: {len(served.done):,} of {counted(total, 'thread')} served before this ended")
+def _say(context: CommandContext, what: str, served: Served, total: int) -> None:
+    context.output.note(
+        f"{what}: {len(served.done):,} of {counted(total, 'thread')} served before this ended"
+    )
 
 
-def conclude(desk: Desk, verb: str, served: Served, totals: Mapping[str, int] | None = None) -> None:
-    """Say what became of all threads, and what it came to where that was measured.
+def conclude(
+    context: CommandContext, verb: str, served: Served, totals: Mapping[str, int] | None = None
+) -> None:
+    """Report the outcome for all threads, with totals if they were measured.
 
     Raises:
-        CommandError: Some could not be served, or do not exist.
+        CommandError: Some threads could not be served, or do not exist.
     """
     sums = totals or {}
-    if desk.output.as_json:
+    if context.output.as_json:
         key = verb.replace(" ", "_")
-        desk.output.json(
+        context.output.json(
             {
                 key: served.done,
                 "skipped": served.skipped,
@@ -214,17 +218,17 @@ def conclude(desk: Desk, verb: str, served: Served, totals: Mapping[str, int] | 
     else:
         earlier = f", {served.skipped:,} earlier" if served.skipped else ""
         measured = "".join(f", {value:,} {name.replace('_', ' ')}" for name, value in sums.items())
-        desk.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
+        context.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
         for thread_id, error in served.left.items():
-            desk.output.field(thread_id, error)
+            context.output.field(thread_id, error)
     check_all_served(served)
 
 
 def check_all_served(served: Served) -> None:
-    """End the command with an error where a thread was not served.
+    """End the command with an error if a thread was not served.
 
     Raises:
-        CommandError: Some could not be served, or do not exist.
+        CommandError: Some threads could not be served, or do not exist.
     """
     if served.failed:
         failed = counted(len(served.failed), "thread")

@@ -12,7 +12,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
@@ -34,7 +34,7 @@ PLACES_HELP = f"Places:\n\n{PLACES}"
 
 
 def migrate(
-    desk: Desk,
+    context: CommandContext,
     thread_ids: ThreadIds = None,
     *,
     source: Annotated[
@@ -73,59 +73,61 @@ def migrate(
     target has already is not stored again, so the same command goes on where it was interrupted, and moves what has
     come since.
     """
-    with _opened(desk, source, target, parallel, Budget(max_write_units)) as (old, new, table):
+    with _opened(context, source, target, parallel, Budget(max_write_units)) as (old, new, table):
         named = bool(thread_ids) or file is not None
-        wanted = chosen(desk, thread_ids, file) if named else _all_threads(desk, old)
+        wanted = chosen(context, thread_ids, file) if named else _all_threads(context, old)
         if dry_run:
-            _say_what_would_be(desk, old, new, wanted)
+            _say_what_would_be(context, old, new, wanted)
             return
         where = (
-            f"into table {desk.options.table_name}"
+            f"into table {context.options.table_name}"
             if new is table
-            else f"out of table {desk.options.table_name}"
+            else f"out of table {context.options.table_name}"
         )
-        desk.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
+        context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
         moved = _Moved()
-        with desk.output.progress("moving threads", len(wanted)) as bar:
+        with context.output.progress("moving threads", len(wanted)) as bar:
             try:
                 for report in migrate_threads(old, new, wanted, parallel=parallel, verify=verify):
                     moved.add(report)
                     bar.advance()
             except KeyboardInterrupt:
-                desk.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
+                context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
                 raise
-        _conclude(desk, moved, table.budget.spent)
+        _conclude(context, moved, table.budget.spent)
 
 
 @contextmanager
 def _opened(
-    desk: Desk, source: str | None, target: str | None, parallel: int, budget: Budget
+    context: CommandContext, source: str | None, target: str | None, parallel: int, budget: Budget
 ) -> Iterator[tuple[SaverStore, SaverStore, TableStore]]:
-    """Where the threads are, where they are to be, and which of both is the table."""
+    """Open the source, the target and the table, which is one of the two."""
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{PLACES}")
-    table = TableStore(desk.saver, budget)
+    table = TableStore(context.saver, budget)
     with ExitStack() as stack:
         place = open_place(source or target or "", parallel=parallel, as_target=source is None)
         other = stack.enter_context(place)
         yield (other, table, table) if source is not None else (table, other, table)
 
 
-def _all_threads(desk: Desk, source: Source) -> list[str]:
-    """Find the threads of a source before any is moved: how many there are says how long it will take."""
+def _all_threads(context: CommandContext, source: Source) -> list[str]:
+    """Find the threads of a source before any is moved, so that the progress bar knows how many there are."""
     if isinstance(source, TableStore):
-        desk.announce_scan()
+        context.announce_scan()
     found = list[str]()
-    with desk.output.progress("finding threads", None) as bar:
+    with context.output.progress("finding threads", None) as bar:
         for thread_id in source.thread_ids():
             found.append(thread_id)
             bar.advance()
     return found
 
 
-def _say_what_would_be(desk: Desk, old: SaverStore, new: SaverStore, wanted: Sequence[str]) -> None:
+def _say_what_would_be(
+    context: CommandContext, old: SaverStore, new: SaverStore, wanted: Sequence[str]
+) -> None:
     threads = checkpoints = there = 0
-    with desk.output.progress("looking at threads", len(wanted)) as bar:
+    with context.output.progress("looking at threads", len(wanted)) as bar:
         for thread_id in wanted:
             found = set(old.refs(thread_id))
             missing = found - set(new.refs(thread_id))
@@ -133,17 +135,17 @@ def _say_what_would_be(desk: Desk, old: SaverStore, new: SaverStore, wanted: Seq
             checkpoints += len(missing)
             there += len(found) - len(missing)
             bar.advance()
-    if desk.output.as_json:
-        desk.output.json({"threads": threads, "checkpoints": checkpoints, "already_there": there})
+    if context.output.as_json:
+        context.output.json({"threads": threads, "checkpoints": checkpoints, "already_there": there})
         return
-    desk.output.text(
+    context.output.text(
         f"would move: {counted(checkpoints, 'checkpoint')} of {counted(threads, 'thread')}; already there: {there:,}"
     )
 
 
 @dataclass
 class _Moved:
-    """What became of all threads."""
+    """The outcome for all threads."""
 
     statuses: Counter[Status] = field(default_factory=Counter)
     checkpoints: int = 0
@@ -158,7 +160,7 @@ class _Moved:
         self.checkpoints += report.checkpoints
         self.writes += report.writes
         self.verified += report.verified or 0
-        # Side by side they mean something only where both are known.
+        # The two sizes can be compared only if both are known.
         if report.source_bytes is not None and report.target_bytes is not None:
             self.source_bytes += report.source_bytes
             self.target_bytes += report.target_bytes
@@ -166,26 +168,26 @@ class _Moved:
             self.left[report.thread_id] = report
 
 
-def _conclude(desk: Desk, moved: _Moved, units: float) -> None:
-    """Print what was moved, what the source took and what it takes now.
+def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
+    """Print what was moved, and the sizes before and after.
 
     Raises:
-        CommandError: Some threads were not moved to their end.
+        CommandError: Some threads were not moved completely.
     """
-    if desk.output.as_json:
-        desk.output.json(_as_json(moved, units))
+    if context.output.as_json:
+        context.output.json(_as_json(moved, units))
     else:
         shown = ", ".join(f"{count:,} {status.value}" for status, count in moved.statuses.items()) or "none"
-        desk.output.field("threads", shown)
+        context.output.field("threads", shown)
         verified = f", {moved.verified:,} compared" if moved.verified else ""
-        desk.output.field(
+        context.output.field(
             "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
         )
         if moved.source_bytes:
-            desk.output.field("size", f"{sized(moved.source_bytes)} were, {sized(moved.target_bytes)} are")
-        desk.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
+            context.output.field("size", f"{sized(moved.source_bytes)} were, {sized(moved.target_bytes)} are")
+        context.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
         for thread_id, report in moved.left.items():
-            desk.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
+            context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
     if moved.left:
         msg = f"{counted(len(moved.left), 'thread')} not moved to the end; the same command goes on"
         raise CommandError(Exit.PROBLEMS, msg)

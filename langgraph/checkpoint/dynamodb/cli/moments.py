@@ -1,4 +1,4 @@
-"""How times and ages are written."""
+"""Times and ages as text."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def parse_age(text: str) -> timedelta:
 
 
 def moment(when: datetime | None) -> str | None:
-    """A time as people read it, in UTC."""
+    """Format a time for people, in UTC."""
     return None if when is None else f"{when.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}"

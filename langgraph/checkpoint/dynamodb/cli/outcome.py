@@ -1,4 +1,4 @@
-"""How a command ends: exit codes for scripts, and the words that go with them."""
+"""How a command ends: exit codes for scripts, and their meanings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 
 
 class Exit(IntEnum):
-    """What a script can tell from the exit code. They are never given another meaning."""
+    """The exit codes. A code never changes its meaning."""
 
     DONE = 0
     FAILED = 1
@@ -41,7 +41,7 @@ MEANINGS = {
     Exit.CONFIGURATION: "the table, the credentials, their rights, the region or the serializer is not what is needed",
     Exit.DAMAGED: "what is stored is damaged, or of a newer release",
     Exit.TRY_AGAIN: "throttled, busy, or without an answer: the same command may succeed later",
-    Exit.NOT_CONFIRMED: "nothing was changed, since nobody agreed: answer, or give --yes",
+    Exit.NOT_CONFIRMED: "nothing was changed: nobody confirmed it. Answer the question, or pass --yes",
     Exit.PROBLEMS: "the command ran to its end and found problems, or could not serve every thread",
     Exit.UNREADABLE: "`verify` found nothing wrong, but the configured key or serializer does not open everything",
     Exit.INTERRUPTED: "Ctrl-C",
@@ -52,7 +52,7 @@ class CommandError(Exception):
     """Ends a command with a message and an exit code."""
 
     def __init__(self, code: Exit, message: str) -> None:
-        """Take both."""
+        """Store the exit code and the message."""
         super().__init__(message)
         self.code = code
 
@@ -63,12 +63,12 @@ _CODES: tuple[tuple[type[Exception], Exit], ...] = (
     (CheckpointerConfigurationError, Exit.CONFIGURATION),
     (CheckpointCorruptionError, Exit.DAMAGED),
     (CheckpointFormatError, Exit.DAMAGED),
-    # Busy threads, and batches that DynamoDB did not take.
+    # Busy threads, and batches that DynamoDB did not accept.
     (CheckpointerError, Exit.TRY_AGAIN),
 )
 
 
-# What the library's remedies name, and what it is called here.
+# Names in the library's remedies, and the options of the command line for them.
 _IN_OPTIONS = {
     "region_name": "--region",
     "endpoint_url": "--endpoint-url",
@@ -80,12 +80,12 @@ _NAMED = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, _IN_OPTIONS)) + r")
 
 
 def in_options(remedy: str) -> str:
-    """A remedy of the library in the terms of the command line."""
+    """Translate a remedy of the library into the options of the command line."""
     return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
 
 
 def explained(error: Exception, table_name: str) -> CommandError | None:
-    """What an error means to who called the command; None for one that nobody has foreseen, whose trace is wanted."""
+    """Return the error that the user sees, or None for an unforeseen one, whose traceback is needed."""
     if isinstance(error, CommandError):
         return error
     for kind, code in _CODES:
@@ -98,14 +98,14 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
         return CommandError(Exit.CONFIGURATION, in_options(remedy))
     if is_transient(error):
         return CommandError(Exit.TRY_AGAIN, in_options(outage_remedy(table_name, error)))
-    # An error of AWS that has no remedy says what is wrong; a trace of this program would not add to it.
+    # An error of AWS without a remedy says what is wrong; a traceback of this program would not add to it.
     return CommandError(Exit.FAILED, str(error)) if hasattr(error, "response") else None
 
 
 def _says(error: Exception) -> str:
-    """What an error of this package says, in the terms of the command line where it is about an answer of AWS."""
+    """Return the message of an error of this package. If AWS caused it, name the options of the command line."""
     if isinstance(error, UnreadableError):
         return f"{error}; here these are `encryption_key` and `serde` in the file that --config names"
-    # Other errors name what stands in a file, or quote what was stored.
+    # Other errors name what is in a file, or quote stored values.
     is_of_aws = type(error.__cause__).__module__.startswith("botocore")
     return in_options(str(error)) if is_of_aws else str(error)

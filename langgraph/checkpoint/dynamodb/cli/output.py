@@ -1,4 +1,4 @@
-"""What a command prints: results to standard output, everything else to standard error, so that pipes get results."""
+"""Output: results go to standard output, everything else to standard error, so that pipes receive only results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from rich.text import Text
 from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb.cli.values import readable
 
-# Nobody looks at a pipe: its lines are as long as they are, so that no id is cut.
+# Nobody looks at a pipe, so its lines may have any length, and no id is cut.
 _PIPE_COLUMNS = 100_000
 _INDENT = "  "
 
 
 class Output:
-    """Where a command prints."""
+    """The output of a command."""
 
     def __init__(self, *, as_json: bool) -> None:
-        """Print to what are this process's streams now."""
+        """Print to the current streams of this process."""
         self.as_json = as_json
         self._results = _console(sys.stdout)
         self._notes = _console(sys.stderr)
@@ -45,11 +45,11 @@ class Output:
         return sys.stdin.isatty() and self._notes.is_terminal
 
     def json(self, result: Any) -> None:
-        """Print one document for a script, in ASCII, whatever the pipe takes."""
+        """Print one document for a script, in ASCII, which every pipe accepts."""
         self._results.file.write(json.dumps(as_json(result), indent=2, allow_nan=False) + "\n")
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print rows under their headings; None shows as a dash, numbers are set to the right."""
+        """Print rows under their headings. None is shown as a dash; numbers are aligned right."""
         shown = [[_cell(each) for each in row] for row in rows]
         table = Table(box=None, pad_edge=False, header_style="bold")
         for position, name in enumerate(header):
@@ -66,7 +66,7 @@ class Output:
         self._results.print(label(text, style))
 
     def field(self, name: str, value: str) -> None:
-        """Print a named part of the result; what has several lines is set in below its name."""
+        """Print a named part of the result. Several lines are indented below the name."""
         head = label(f"{name}: ", "bold")
         if "\n" in value:
             self._results.print(head)
@@ -76,23 +76,23 @@ class Output:
             self._results.print(Text.assemble(head, label(value)))
 
     def ask(self, question: str) -> bool:
-        """Ask a person whether to go on; anything but yes is no."""
+        """Ask the user whether to continue. Anything but yes is no."""
         try:
             return Confirm.ask(label(question), console=self._notes, default=False)
         except EOFError:
             return False
 
     def note(self, text: str) -> None:
-        """Say something that is not the result."""
+        """Print a message that is not part of the result."""
         self._notes.print(label(text))
 
     def error(self, text: str) -> None:
-        """Say why the command ends."""
+        """Print why the command ends."""
         self._notes.print(Text.assemble(label("error: ", "bold red"), label(text)))
 
     @contextmanager
     def progress(self, what: str, total: float | None) -> Iterator[_Step]:
-        """Show how far something is, and how long it may still take; only a terminal sees it."""
+        """Show progress and the time left. It appears on a terminal only."""
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -108,28 +108,28 @@ class Output:
 
 
 class _Step:
-    """One bar; several threads may move it."""
+    """One progress bar. Several threads may advance it."""
 
     def __init__(self, bar: Progress, what: str, total: float | None) -> None:
         self._bar = bar
         self._task = bar.add_task(what, total=total)
 
     def advance(self, by: float = 1) -> None:
-        """Go on."""
+        """Advance by a number of steps."""
         self._bar.advance(self._task, by)
 
     def reach(self, done: float, total: float) -> None:
-        """Go on to where so much is done of what there turned out to be."""
+        """Set the progress, with a total that may have changed."""
         self._bar.update(self._task, completed=done, total=total)
 
 
 def label(text: str, style: str = "") -> Text:
-    """Text for the terminal, without anything that it would obey."""
+    """Return text for the terminal, without control characters that it would obey."""
     return Text(readable(text), style=style)
 
 
 def dollars(amount: float, digits: int) -> Text:
-    """An amount for a table: set to the right, and never broken."""
+    """Return an amount for a table, aligned right and never broken."""
     return Text(f"{amount:,.{digits}f}", justify="right")
 
 

@@ -1,4 +1,4 @@
-"""What the package brings, printed without an extra and without a saver: version, documents, template, schema."""
+"""The package's own files, printed without an extra and without a saver: version, documents, template, schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.cli.shipped import (
 
 
 def main() -> None:
-    """Print what is asked for."""
+    """Print what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m langgraph.checkpoint.dynamodb")
     parser.add_argument("--version", action="version", version=metadata.version("langgraph-dynamodb"))
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")

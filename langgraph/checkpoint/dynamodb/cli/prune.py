@@ -1,4 +1,4 @@
-"""`prune`: old checkpoints out of threads."""
+"""`prune`: removal of old checkpoints from threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.accounts import Pruned, pruned
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
-from langgraph.checkpoint.dynamodb._operations.survey import measure_thread
+from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
+from langgraph.checkpoint.dynamodb._operations.usage import Pruned, pruned
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
     AllThreads,
     Done,
@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
 def prune(
-    desk: Desk,
+    context: CommandContext,
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
@@ -62,23 +62,23 @@ def prune(
     that stay are rebuilt from stays as well. An age goes by the time in LangGraph's checkpoint ids; checkpoints
     with other ids are never old.
     """
-    found = chosen(desk, thread_ids, file, scan=all_threads)
+    found = chosen(context, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:
-        _say_what_would_be(desk, found, keep_last, is_old, parallel, named=not all_threads)
+        _say_what_would_be(context, found, keep_last, is_old, parallel, named=not all_threads)
         return
     aged = "" if older_than is None else f" of those older than {older_than}"
     kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"
-    what = f"{counted(len(found), 'thread')} of table {desk.options.table_name}"
-    desk.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?", yes=yes)
+    what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
+    context.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?", yes=yes)
 
     def one(thread_id: str) -> None:
         if not all_threads:
-            check_exists(desk, thread_id)
-        desk.run(prune_thread(desk.table, thread_id, keep_last, is_old))
+            check_exists(context, thread_id)
+        context.run(prune_thread(context.storage, thread_id, keep_last, is_old))
 
-    conclude(desk, "pruned", serve(desk, "pruning", found, one, parallel=parallel, done=done))
+    conclude(context, "pruned", serve(context, "pruning", found, one, parallel=parallel, done=done))
 
 
 def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
@@ -87,14 +87,14 @@ def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
 
 
 def _say_what_would_be(
-    desk: Desk, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
+    context: CommandContext, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
 ) -> None:
     freed: list[Pruned] = []
 
     def one(thread_id: str) -> None:
         if named:
-            check_exists(desk, thread_id)
-        freed.append(pruned(desk.run(measure_thread(desk.table, thread_id)), keep_last, is_old))
+            check_exists(context, thread_id)
+        freed.append(pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old))
 
-    served = serve(desk, "measuring threads", found, one, parallel=parallel)
-    conclude(desk, "would prune", served, Pruned.sum_of(freed).totals())
+    served = serve(context, "measuring threads", found, one, parallel=parallel)
+    conclude(context, "would prune", served, Pruned.sum_of(freed).totals())

@@ -1,4 +1,4 @@
-"""`restore`: one thread out of a restored table."""
+"""`restore`: one thread from a restored table."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
 
 
 def restore(
-    desk: Desk,
+    context: CommandContext,
     thread_id: ThreadId,
     *,
     source: Annotated[
@@ -43,23 +43,23 @@ def restore(
     With all its checkpoints, writes and subgraphs. What the table has of the thread now is kept under another id. Stop
     the thread's agent first, unless it takes the thread's lock. The same command goes on where it was interrupted.
     """
-    restoration = Restoration(TableStore(desk.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
+    restoration = Restoration(TableStore(context.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
     prospect, to = restoration.look(), thread_id if as_id is None else as_id
     if not dry_run and not prospect.is_restored:
-        desk.confirm(f"{_would(prospect, to, source, desk)}?", yes=yes)
+        context.confirm(f"{_would(prospect, to, source, context)}?", yes=yes)
         prospect = restoration.run()
-    if desk.output.as_json:
-        desk.output.json({"thread_id": to, "restored": not dry_run, **asdict(prospect)})
+    if context.output.as_json:
+        context.output.json({"thread_id": to, "restored": not dry_run, **asdict(prospect)})
     elif prospect.is_restored:
-        desk.output.text(f"{to}: is as table {source} has it already")
+        context.output.text(f"{to}: is as table {source} has it already")
     elif dry_run:
-        desk.output.text(f"would do: {_would(prospect, to, source, desk)}")
+        context.output.text(f"would do: {_would(prospect, to, source, context)}")
     else:
         kept = "" if prospect.kept_as is None else f"; what was there is {prospect.kept_as}"
-        desk.output.text(f"{to}: {counted(prospect.checkpoints, 'checkpoint')} restored{kept}")
+        context.output.text(f"{to}: {counted(prospect.checkpoints, 'checkpoint')} restored{kept}")
 
 
-def _would(prospect: Prospect, to: str, source: str, desk: Desk) -> str:
+def _would(prospect: Prospect, to: str, source: str, context: CommandContext) -> str:
     kept = (
         ""
         if prospect.kept_as is None
@@ -67,5 +67,5 @@ def _would(prospect: Prospect, to: str, source: str, desk: Desk) -> str:
     )
     return (
         f"Restore {counted(prospect.checkpoints, 'checkpoint')} from table {source} to thread {to!r} of table"
-        f" {desk.options.table_name}{kept}"
+        f" {context.options.table_name}{kept}"
     )

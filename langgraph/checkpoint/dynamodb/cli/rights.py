@@ -1,4 +1,4 @@
-"""Which of the template's policies the caller has: every action is tried, by a request that cannot change anything."""
+"""The rights of the caller: every action is tried, by a request that cannot change anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb._format.items import key, partition
+from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
@@ -19,7 +19,7 @@ INDEX_QUERY = "Query on the index"
 _READS = frozenset({"BatchGetItem", "GetItem", "Query", INDEX_QUERY})
 _STORES = frozenset({"BatchWriteItem", "PutItem", "UpdateItem"})
 _CHANGES = frozenset({"BatchWriteItem", "DeleteItem", "UpdateItem"})
-# The policies of infra/table.yaml and infra/tenant.yaml, which a test compares.
+# The policies of infra/table.yaml and infra/tenant.yaml. A test compares them.
 POLICIES = {
     "agent": _READS | _CHANGES | _STORES,
     "runner": (_READS - {INDEX_QUERY}) | _STORES,
@@ -37,31 +37,31 @@ _REMEDIES = {
 
 
 def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapping[str, Any]:
-    """Try each action and return what each of them gave.
+    """Try each action, and return its response or error.
 
-    Nothing is written: what would is under a condition that cannot hold, or deletes an item that is not there. The
-    requests come to some five units together.
+    Nothing is written: a request that writes has a condition that cannot hold, or deletes an item that is not there.
+    The requests take about five units together.
     """
-    # Nobody has this key, so nobody's item is read, and none is in the way.
-    at = key(partition(thread_id).pk, f"doctor {secrets.token_hex(8)}")
+    # Nobody has this key, so nobody's item is read or changed.
+    item_key = key(partition_of(thread_id).pk, f"doctor {secrets.token_hex(8)}")
     never = {
         "ConditionExpression": "attribute_exists(#pk)",
         "ExpressionAttributeNames": {"#pk": PARTITION_KEY},
     }
-    query = Query(at[PARTITION_KEY]["S"], prefix=at["SK"]["S"], consistent=False).params()
+    query = Query(item_key[PARTITION_KEY]["S"], prefix=item_key["SK"]["S"], consistent=False).params()
     of_run = Query("-", consistent=False, first_page=1, index=(RUN_INDEX, RUN_ID)).params()
     on_table = {"TableName": table_name}
     requests: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-        "GetItem": (client.get_item, {**on_table, "Key": at}),
-        "BatchGetItem": (client.batch_get_item, {"RequestItems": {table_name: {"Keys": [at]}}}),
+        "GetItem": (client.get_item, {**on_table, "Key": item_key}),
+        "BatchGetItem": (client.batch_get_item, {"RequestItems": {table_name: {"Keys": [item_key]}}}),
         "Query": (client.query, {**on_table, **query}),
         INDEX_QUERY: (client.query, {**on_table, **of_run}),
-        "PutItem": (client.put_item, {**on_table, "Item": at, **never}),
-        "UpdateItem": (client.update_item, {**on_table, "Key": at, **never}),
-        "DeleteItem": (client.delete_item, {**on_table, "Key": at, **never}),
+        "PutItem": (client.put_item, {**on_table, "Item": item_key, **never}),
+        "UpdateItem": (client.update_item, {**on_table, "Key": item_key, **never}),
+        "DeleteItem": (client.delete_item, {**on_table, "Key": item_key, **never}),
         "BatchWriteItem": (
             client.batch_write_item,
-            {"RequestItems": {table_name: [{"DeleteRequest": {"Key": at}}]}},
+            {"RequestItems": {table_name: [{"DeleteRequest": {"Key": item_key}}]}},
         ),
         "Scan": (client.scan, {**on_table, "Limit": 1, "ProjectionExpression": PARTITION_KEY}),
     }
@@ -69,7 +69,7 @@ def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapp
 
 
 def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
-    """Say of each policy whether the caller has all of it; only the one that is wanted has to be whole."""
+    """Yield for each policy whether the caller has all of it. Only the wanted one must be complete."""
     for policy, actions in POLICIES.items():
         check = f"rights: {policy}"
         missing = sorted(each for each in actions if is_denied(outcomes[each]))
@@ -85,5 +85,5 @@ def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
 
 
 def _is_unclear(outcome: Any) -> bool:
-    """Whether a request failed for another reason than the condition that was to fail."""
+    """Tell whether a request failed for another reason than its condition."""
     return isinstance(outcome, Exception) and error_code(outcome) != CONDITION_FAILED

@@ -1,4 +1,4 @@
-"""`set-ttl`: another ttl for threads that exist."""
+"""`set-ttl`: another ttl for existing threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb.migrate import TableStore, TtlChange, TtlPros
 
 
 def set_ttl(
-    desk: Desk,
+    context: CommandContext,
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
@@ -36,9 +36,9 @@ def set_ttl(
     Each is copied to THREAD.set-ttl, deleted, copied back under its new ttl, and the copy is deleted. Stop the
     threads' agents first, unless they take the thread's lock. The same command goes on where it was interrupted.
     """
-    wanted = _wanted(desk, ttl_seconds, never=never)
-    found = chosen(desk, thread_ids, file)
-    store = TableStore(desk.saver)
+    wanted = _wanted(context, ttl_seconds, never=never)
+    found = chosen(context, thread_ids, file)
+    store = TableStore(context.saver)
     prospects: dict[str, TtlProspect] = {}
 
     def look(thread_id: str) -> None:
@@ -47,7 +47,7 @@ def set_ttl(
     def change(thread_id: str) -> None:
         TtlChange(store, thread_id, wanted).run()
 
-    served = serve(desk, "measuring threads", found, look, parallel=parallel)
+    served = serve(context, "measuring threads", found, look, parallel=parallel)
     left = [each for each in found if each in prospects and not prospects[each].is_done]
     totals = {
         "unchanged": len(served.done) - len(left),
@@ -55,31 +55,31 @@ def set_ttl(
         "write_units": sum(prospects[each].write_units for each in left),
     }
     if dry_run:
-        conclude(desk, "would change", Served(left, 0, served.absent, served.failed), totals)
+        conclude(context, "would change", Served(left, 0, served.absent, served.failed), totals)
         return
     changed = Served()
     if left:
-        desk.confirm(_question(desk, len(left), wanted, totals["write_units"]), yes=yes)
-        changed = serve(desk, "changing ttls", left, change, parallel=parallel)
+        context.confirm(_question(context, len(left), wanted, totals["write_units"]), yes=yes)
+        changed = serve(context, "changing ttls", left, change, parallel=parallel)
     absent, failed = served.absent | changed.absent, served.failed | changed.failed
-    conclude(desk, "changed", Served(changed.done, 0, absent, failed), {"unchanged": totals["unchanged"]})
+    conclude(context, "changed", Served(changed.done, 0, absent, failed), {"unchanged": totals["unchanged"]})
 
 
-def _wanted(desk: Desk, ttl_seconds: int | None, *, never: bool) -> int | None:
-    """Return the ttl that the threads are to have; `None` is for ever."""
+def _wanted(context: CommandContext, ttl_seconds: int | None, *, never: bool) -> int | None:
+    """Return the ttl that the threads should have. `None` means forever."""
     if never and ttl_seconds is not None:
         raise CommandError(Exit.USAGE, "give --ttl-seconds or --never, not both")
     if never or ttl_seconds is not None:
         return ttl_seconds
-    if desk.options.ttl_seconds is None:
-        # A configuration without a ttl may just have been forgotten.
+    if context.options.ttl_seconds is None:
+        # A ttl that is missing from the configuration may just have been forgotten.
         raise CommandError(Exit.USAGE, "no ttl is configured; give --ttl-seconds, or --never")
-    return desk.options.ttl_seconds
+    return context.options.ttl_seconds
 
 
-def _question(desk: Desk, count: int, ttl_seconds: int | None, write_units: int) -> str:
+def _question(context: CommandContext, count: int, ttl_seconds: int | None, write_units: int) -> str:
     ttl = "no ttl" if ttl_seconds is None else f"a ttl of {counted(ttl_seconds, 'second')}"
     return (
-        f"Give {counted(count, 'thread')} of table {desk.options.table_name} {ttl}, by about"
+        f"Give {counted(count, 'thread')} of table {context.options.table_name} {ttl}, by about"
         f" {counted(write_units, 'write unit')}, ${write_units * WRITE_UNIT_DOLLARS:,.6f} on demand?"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 
 _PRODUCTION = f"""\
 This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:
@@ -14,23 +14,23 @@ This makes a table without recovery, deletion protection, policies or alarms. Fo
 """
 
 
-def setup(desk: Desk, *, yes: Yes = False, dry_run: DryRun = False) -> None:
+def setup(context: CommandContext, *, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Make, or check, the table for development.
 
     For anything else it says how to deploy the template. An endpoint of your own is taken for one of development,
     and is not asked about.
     """
-    name, address = desk.options.table_name, desk.client.meta.endpoint_url
+    name, address = context.options.table_name, context.client.meta.endpoint_url
     is_aws = ".amazonaws.com" in address
     if is_aws:
-        desk.output.note(_PRODUCTION)
+        context.output.note(_PRODUCTION)
     if dry_run:
-        desk.output.note(f"would make table {name} at {address}, or check it")
+        context.output.note(f"would make table {name} at {address}, or check it")
         return
     if is_aws:
-        desk.confirm(f"Make table {name} at {address} all the same?", yes=yes)
-    desk.saver.setup()
-    if desk.output.as_json:
-        desk.output.json({"table_name": name, "endpoint_url": address})
+        context.confirm(f"Make table {name} at {address} all the same?", yes=yes)
+    context.saver.setup()
+    if context.output.as_json:
+        context.output.json({"table_name": name, "endpoint_url": address})
     else:
-        desk.output.text(f"table {name} is ready at {address}")
+        context.output.text(f"table {name} is ready at {address}")

@@ -1,4 +1,4 @@
-"""The files that the package brings, for whoever prints them. Loads nothing that needs the extra `cli`."""
+"""The files in the package that can be printed. Loads nothing that needs the extra `cli`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA_HELP = "Print the JSON Schema of a file that configures a checkpointer."
 
 
 def template() -> str:
-    """The template in the package, where it was built with it, or else in the source tree."""
+    """Return the template from the package if it was built with it, or else from the source tree."""
     shipped = _PACKAGE / "table.yaml"
     return (shipped if shipped.exists() else _PACKAGE.parents[2] / "infra" / "table.yaml").read_text(
         encoding="utf-8"
@@ -31,10 +31,10 @@ def template() -> str:
 
 
 def document(name: str | None = None) -> str:
-    """A document by its name, with its folder and suffix or without; without a name, the list of them.
+    """Return a document by its name, with or without its folder and suffix; without a name, the list of documents.
 
     Raises:
-        LookupError: There is none of that name.
+        LookupError: There is no document of that name.
     """
     shipped = _PACKAGE / "docs"
     folder = shipped if shipped.exists() else _PACKAGE.parents[2] / "docs"
@@ -48,5 +48,5 @@ def document(name: str | None = None) -> str:
 
 
 def schema() -> str:
-    """The schema by which editors check a file with a `checkpointer:`."""
+    """Return the schema by which editors check a file with a `checkpointer:`."""
     return (_PACKAGE / "config" / "checkpointer.schema.json").read_text(encoding="utf-8")

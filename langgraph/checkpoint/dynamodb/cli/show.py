@@ -1,4 +1,4 @@
-"""`show`: what one checkpoint holds."""
+"""`show`: the contents of one checkpoint."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from langgraph.checkpoint.dynamodb.cli.checkpoints import (
     values_of,
 )
 from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.values import brief
 
 _CUT = 500
 
 
 def show(
-    desk: Desk,
+    context: CommandContext,
     thread_id: ThreadId,
     *,
     checkpoint: Annotated[
@@ -40,20 +40,22 @@ def show(
     Messages are shown as they were said. Values are read without importing or running anything that they name, so
     objects are shown by their fields. Long values are cut, and their size is said; --json has everything.
     """
-    found = found_checkpoint(desk, thread_id, namespace, checkpoint)
-    if desk.output.as_json:
-        desk.output.json(checkpoint_json(desk, found))
+    found = found_checkpoint(context, thread_id, namespace, checkpoint)
+    if context.output.as_json:
+        context.output.json(checkpoint_json(context, found))
         return
     limit = None if full else _CUT
-    _head(desk, found)
-    _section(desk, "State", sorted(values_of(desk, found).items()), limit)
+    _head(context, found)
+    _section(context, "State", sorted(values_of(context, found).items()), limit)
     writes = [(f"{task} → {channel}", value) for task, channel, value in found.pending_writes or []]
-    _section(desk, "Pending writes", writes, limit)
-    _section(desk, "Waiting for a human", [(task, asked(each)) for task, each in interrupts_of(found)], limit)
-    _section(desk, "Failed", [(task, error) for task, _, error in errors_of(found)], limit)
+    _section(context, "Pending writes", writes, limit)
+    _section(
+        context, "Waiting for a human", [(task, asked(each)) for task, each in interrupts_of(found)], limit
+    )
+    _section(context, "Failed", [(task, error) for task, _, error in errors_of(found)], limit)
 
 
-def _head(desk: Desk, found: CheckpointTuple) -> None:
+def _head(context: CommandContext, found: CheckpointTuple) -> None:
     metadata = found.metadata
     named = {
         "thread": found.config["configurable"]["thread_id"],
@@ -67,12 +69,14 @@ def _head(desk: Desk, found: CheckpointTuple) -> None:
     }
     for name, value in named.items():
         if value not in (None, ""):
-            desk.output.field(name, str(value))
+            context.output.field(name, str(value))
 
 
-def _section(desk: Desk, title: str, named: Sequence[tuple[str, Any]], limit: int | None) -> None:
-    """Some values with their names, below a title; nothing where there are none."""
+def _section(
+    context: CommandContext, title: str, named: Sequence[tuple[str, Any]], limit: int | None
+) -> None:
+    """Print named values below a title, or nothing if there are none."""
     if named:
-        desk.output.text(f"\n{title}", "bold")
+        context.output.text(f"\n{title}", "bold")
     for name, value in named:
-        desk.output.field(name, brief(value, limit))
+        context.output.field(name, brief(value, limit))

@@ -1,4 +1,4 @@
-"""`threads`: which threads a table has."""
+"""`threads`: the threads of a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
-from langgraph.checkpoint.dynamodb._operations.survey import (
+from langgraph.checkpoint.dynamodb._operations.overview import (
     Overview,
     ScannedPage,
     overview,
@@ -17,11 +17,11 @@ from langgraph.checkpoint.dynamodb._operations.survey import (
     threads_of_run,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.values import sized
 
-# How many threads are looked over side by side.
+# How many threads are read in parallel.
 _THREADS_AT_ONCE = 8
 # How many rounds of a scan look for the newest threads: 256 MB of the table, 32,768 read units or $0.004, some seconds.
 _ROUNDS_MAX = 32
@@ -29,7 +29,7 @@ _HEADER = ("thread", "last step", "stored", "checkpoints", "items", "size", "wai
 
 
 def threads(
-    desk: Desk,
+    context: CommandContext,
     *,
     run_id: Annotated[
         str | None,
@@ -45,24 +45,24 @@ def threads(
     newest threads; of a larger table those are listed that the scan found by then, which is said. --limit 0 reads all.
     Nothing that is stored is deserialized. "Waiting" is a task of the newest checkpoint that called interrupt().
     """
-    found, note = _of_run(desk, run_id, limit) if run_id is not None else _newest(desk, limit)
+    found, note = _of_run(context, run_id, limit) if run_id is not None else _newest(context, limit)
     overviews: list[Overview] = []
-    with desk.output.progress("looking at threads", len(found)) as bar:
+    with context.output.progress("looking at threads", len(found)) as bar:
         for some in _groups(found):
-            overviews += desk.run(gather([overview(desk.table, each) for each in some]))
+            overviews += context.run(gather([overview(context.storage, each) for each in some]))
             bar.advance(len(some))
     overviews.sort(key=lambda each: each.checkpoint_id or "", reverse=True)
-    if desk.output.as_json:
-        desk.output.json([_as_json(each) for each in overviews])
+    if context.output.as_json:
+        context.output.json([_as_json(each) for each in overviews])
     else:
-        desk.output.table(_HEADER, map(_row, overviews))
+        context.output.table(_HEADER, map(_row, overviews))
     if note is not None:
-        desk.output.note(note)
+        context.output.note(note)
 
 
-def _of_run(desk: Desk, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:
-    """The threads of a run, and what to say of them."""
-    found = desk.run(threads_of_run(desk.table, run_id))
+def _of_run(context: CommandContext, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:
+    """Return the threads of a run, and a note about them."""
+    found = context.run(threads_of_run(context.storage, run_id))
     if not limit or len(found) <= limit:
         return found, None
     return found[
@@ -70,11 +70,11 @@ def _of_run(desk: Desk, run_id: str, limit: int) -> tuple[Sequence[str], str | N
     ], f"These are {limit} of the run's {len(found):,} threads, in no order; --limit 0 lists all."
 
 
-def _newest(desk: Desk, limit: int) -> tuple[Sequence[str], str | None]:
-    """The newest threads of the table, or of the part of it that was read, and what to say of them."""
+def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
+    """Return the newest threads of the table, or of the part of it that was read, and a note about them."""
     newest: dict[str, str] = {}
     is_whole = True
-    for rounds, page in enumerate(_scanned(desk), 1):
+    for rounds, page in enumerate(_scanned(context), 1):
         for thread_id in page.thread_ids:
             newest.setdefault(thread_id, "")
         for thread_id, key in page.newest.items():
@@ -94,16 +94,16 @@ def _newest(desk: Desk, limit: int) -> tuple[Sequence[str], str | None]:
     )
 
 
-def all_threads(desk: Desk) -> Iterator[str]:
-    """The threads that a scan finds; says before what it reads and costs."""
-    for page in _scanned(desk):
+def all_threads(context: CommandContext) -> Iterator[str]:
+    """Yield the threads that a scan finds, after announcing what it reads and costs."""
+    for page in _scanned(context):
         yield from page.thread_ids
 
 
-def _scanned(desk: Desk) -> Iterator[ScannedPage]:
-    extent = desk.announce_scan()
-    with desk.output.progress("scanning items", None if extent is None else extent.items) as bar:
-        for page in desk.stream(scan_threads(desk.table)):
+def _scanned(context: CommandContext) -> Iterator[ScannedPage]:
+    extent = context.announce_scan()
+    with context.output.progress("scanning items", None if extent is None else extent.items) as bar:
+        for page in context.stream(scan_threads(context.storage)):
             yield page
             bar.advance(page.scanned_items)
 

@@ -1,4 +1,4 @@
-"""Stored values as a person may see them."""
+"""Stored values in a form that a person may safely see."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import as_json
 
-# Line ends and tabs are left; all else that a terminal may take as a command, or that turns text around, is spelled.
+# Line ends and tabs stay. Everything else that a terminal may obey, or that reverses text, is spelled out.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def readable(text: str) -> str:
-    """Text without anything that a terminal would obey."""
+    """Return text without anything that a terminal would obey."""
     return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def sized(size_bytes: float) -> str:
-    """A number of bytes as people read it."""
+    """Format a number of bytes for people."""
     if size_bytes < 1e3:
         return f"{size_bytes:,.0f} bytes"
     return f"{size_bytes / 1e3:,.1f} KB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number of things."""
+    """Format a number of things."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def cut(text: str, limit: int | None) -> str:
-    """Text up to a number of characters, and how much there was of it where it is cut."""
+    """Cut text to a number of characters, and add its full size."""
     if limit is None or len(text) <= limit:
         return text
     return f"{text[:limit]}… ({sized(len(text.encode(errors='replace')))} in all)"
 
 
 def brief(value: Any, limit: int | None = 500) -> str:
-    """A value in one piece of text: messages as they were said, everything else as JSON, what is long cut."""
+    """Format a value as one piece of text: messages as they were said, everything else as JSON, long values cut."""
     if isinstance(value, str):
         return cut(value, limit)
     if isinstance(value, (bytes, bytearray)):
@@ -63,7 +63,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _message(fields: Mapping[str, Any], limit: int | None) -> str:
-    """A message with who said it, and the tools that it calls."""
+    """Format a message with its author, and the tools that it calls."""
     who = str(fields.get("type", "message"))
     name = fields.get("name")
     said = fields.get("content", "")

@@ -1,4 +1,4 @@
-"""`verify`: whether everything of a thread, or of the table, is there and whole."""
+"""`verify`: checks that everything of a thread, or of the table, is there and intact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._operations.verify import (
     verify_thread,
 )
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
     NO_SUCH_THREAD,
     AllThreads,
@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
 def verify(
-    desk: Desk,
+    context: CommandContext,
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
@@ -56,38 +56,38 @@ def verify(
     needs. A namespace that only the scan of --all has found is made known to its thread, so that deletions find it.
     Damage is not repaired: restore the item from a backup, or delete the thread.
     """
-    scanned = _scanned(desk) if all_threads else {}
-    wanted = list(scanned) if all_threads else chosen(desk, thread_ids, file)
+    scanned = _scanned(context) if all_threads else {}
+    wanted = list(scanned) if all_threads else chosen(context, thread_ids, file)
     found: dict[str, Verification] = {}
 
     def check(thread_id: str) -> None:
-        operation = verify_thread(desk.table, desk.onlooker._codec, thread_id, scanned.get(thread_id, ()))
-        verified = desk.run(operation)
+        operation = verify_thread(context.read_only_saver.storage, thread_id, scanned.get(thread_id, ()))
+        verified = context.run(operation)
         if not verified.is_stored:
             raise CheckpointNotFoundError(NO_SUCH_THREAD)
         found[thread_id] = verified
 
-    checked = serve(desk, "verifying", wanted, check, parallel=parallel)
+    checked = serve(context, "verifying", wanted, check, parallel=parallel)
     dirty = [each for each in wanted if each in found and found[each].has_leftovers]
     repaired = Served()
     if repair and dirty and not dry_run:
-        desk.confirm(f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?", yes=yes)
+        context.confirm(f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?", yes=yes)
 
         def mend(thread_id: str) -> None:
-            desk.run(repair_thread(desk.table, found[thread_id]))
+            context.run(repair_thread(context.storage, found[thread_id]))
 
-        repaired = serve(desk, "repairing", dirty, mend, parallel=parallel)
+        repaired = serve(context, "repairing", dirty, mend, parallel=parallel)
     results = [found[each] for each in wanted if each in found]
-    # A deletion leaves the thread's epoch, which a scan finds.
+    # A deletion leaves the thread's epoch, which a scan finds, so an absent thread is no error then.
     absent = {} if all_threads else checked.absent
     served = Served(repaired.done, 0, absent, {**checked.failed, **repaired.failed})
-    _show(desk, results, served)
+    _show(context, results, served)
     _conclude(results, served)
 
 
 def _conclude(results: Sequence[Verification], served: Served) -> None:
-    """End with an error where something is wrong, was not checked, or does not exist."""
-    # A repair makes namespaces known, and leaves damage.
+    """End with an error if something is wrong, was not checked, or does not exist."""
+    # A repair registers namespaces, and leaves damage.
     unsound = sum(
         bool(each.flaws) if each.thread_id in served.done else not each.is_sound for each in results
     )
@@ -104,25 +104,25 @@ def _conclude(results: Sequence[Verification], served: Served) -> None:
     check_all_served(served)
 
 
-def _scanned(desk: Desk) -> dict[str, set[str]]:
-    """The partitions of every thread, as a scan finds them."""
-    extent = desk.announce_scan()
-    desk.output.note("Then each thread is read as well, which costs about as much again.")
+def _scanned(context: CommandContext) -> dict[str, set[str]]:
+    """Return the partitions of every thread, found by a scan."""
+    extent = context.announce_scan()
+    context.output.note("Then each thread is read as well, which costs about as much again.")
     found: dict[str, set[str]] = {}
-    with desk.output.progress("scanning items", None if extent is None else extent.items) as bar:
-        for keys, count in desk.stream(scan_partitions(desk.table)):
+    with context.output.progress("scanning items", None if extent is None else extent.items) as bar:
+        for keys, count in context.stream(scan_partitions(context.storage)):
             for pk in keys:
-                # What is of another saver has no such key.
+                # Items of another saver have no such key.
                 if "#" in pk:
                     found.setdefault(items.parse_partition(pk).thread_id, set()).add(pk)
             bar.advance(count)
     return found
 
 
-def _show(desk: Desk, results: Sequence[Verification], served: Served) -> None:
-    if desk.output.as_json:
+def _show(context: CommandContext, results: Sequence[Verification], served: Served) -> None:
+    if context.output.as_json:
         threads = [{**asdict(each), "sound": each.is_sound} for each in results]
-        desk.output.json(
+        context.output.json(
             {
                 "threads": threads,
                 "repaired": served.done,
@@ -136,18 +136,18 @@ def _show(desk: Desk, results: Sequence[Verification], served: Served) -> None:
         for noun in ("checkpoint", "task", "segment", "item")
     ]
     size = sized(sum(each.bytes for each in results))
-    desk.output.text(f"verified: {counted(len(results), 'thread')}, {', '.join(sums)}, {size}")
+    context.output.text(f"verified: {counted(len(results), 'thread')}, {', '.join(sums)}, {size}")
     for each in results:
         for line in _lines(each):
-            desk.output.field(each.thread_id, line)
+            context.output.field(each.thread_id, line)
     for thread_id in served.done:
-        desk.output.field(thread_id, "repaired")
+        context.output.field(thread_id, "repaired")
     for thread_id, error in served.left.items():
-        desk.output.field(thread_id, error)
+        context.output.field(thread_id, error)
 
 
 def _lines(found: Verification) -> list[str]:
-    """What there is to say of a thread: damage, what nothing can reach, and what is worth knowing."""
+    """Return the lines for a thread: damage, leftovers, and what else is worth knowing."""
     lines = [f"damaged: {message}" for message in found.messages]
     if found.flaws > len(found.messages):
         lines.append(f"damaged: {found.flaws - len(found.messages):,} more like these")
@@ -167,7 +167,7 @@ def _lines(found: Verification) -> list[str]:
         lines.append(f"left over: {', '.join(leftovers)}; --repair removes them")
     said = {
         f"{counted(found.passed_over, 'checkpoint')} never acknowledged, which readers pass over": found.passed_over,
-        f"{counted(found.uncounted, 'whole checkpoint')} that may not have been acknowledged": found.uncounted,
+        f"{counted(found.uncommitted, 'whole checkpoint')} that may not have been acknowledged": found.uncommitted,
         f"{counted(found.cut, 'older checkpoint')} whose delta channels cannot be rebuilt since runs were deleted": (
             found.cut
         ),

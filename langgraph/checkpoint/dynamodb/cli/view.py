@@ -1,4 +1,4 @@
-"""`view`: a page that shows what a thread was, step by step."""
+"""`view`: a page that shows a thread step by step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.desk import Desk
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -17,19 +17,19 @@ from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.bundle import bundled
 from langgraph.checkpoint.dynamodb.view.export import Exporter
 from langgraph.checkpoint.dynamodb.view.masks import PATTERNS, Masks, parse_rule
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 _EXTRA = ("starlette", "uvicorn")
 
 
-# The browser remembers by the address which threads were opened lately.
+# The browser stores recently opened threads by address, so the port is fixed.
 PORT = 8487
 
 Rules: TypeAlias = list[str] | None
 
 
 def view(
-    desk: Desk,
+    context: CommandContext,
     thread_id: Annotated[
         str | None, typer.Argument(metavar="THREAD", help="The id of the thread to begin with.")
     ] = None,
@@ -71,39 +71,41 @@ def view(
     if export is not None:
         rules = [parse_rule(each, "masked") for each in mask or ()]
         rules += [parse_rule(each, "left out") for each in leave_out or ()]
-        _export(desk, thread_id, export, Masks(rules))
+        _export(context, thread_id, export, Masks(rules))
     elif mask or leave_out:
         msg = "--mask and --leave-out are for an export; give --export FILE"
         raise CommandError(Exit.USAGE, msg)
     else:
-        _serve(desk, thread_id, port, browser=browser)
+        _serve(context, thread_id, port, browser=browser)
 
 
-def _export(desk: Desk, thread_id: str | None, file: Path, masks: Masks) -> None:
+def _export(context: CommandContext, thread_id: str | None, file: Path, masks: Masks) -> None:
     if thread_id is None:
         msg = "an export is of one thread; give its id"
         raise CommandError(Exit.USAGE, msg)
-    with desk.output.progress("exporting checkpoints", None) as bar:
-        exporter = Exporter(Session(desk.saver), masks, bar.reach)
+    with context.output.progress("exporting checkpoints", None) as bar:
+        exporter = Exporter(Session(context.saver), masks, bar.reach)
         document = exporter.export(thread_id)
     try:
         file.write_text(bundled(STATIC, document), encoding="utf-8")
     except OSError as error:
         msg = f"{file} cannot be written: {error.strerror}"
         raise CommandError(Exit.USAGE, msg) from error
-    if desk.output.as_json:
-        desk.output.json({"file": str(file), "masks": document["masks"]})
+    if context.output.as_json:
+        context.output.json({"file": str(file), "masks": document["masks"]})
         return
     for each in document["masks"]:
-        desk.output.note(f"{each['rule']}: {each['action']} {counted(each['times'], 'value')}")
+        context.output.note(f"{each['rule']}: {each['action']} {counted(each['times'], 'value')}")
     if not document["masks"]:
-        desk.output.note("Nothing is masked: whoever has the file has all that the thread has, in the clear.")
-    desk.output.text(
+        context.output.note(
+            "Nothing is masked: whoever has the file has all that the thread has, in the clear."
+        )
+    context.output.text(
         f"{file}: {counted(len(document['documents']), 'document')}, {sized(file.stat().st_size)}"
     )
 
 
-def _serve(desk: Desk, thread_id: str | None, port: int | None, *, browser: bool) -> None:
+def _serve(context: CommandContext, thread_id: str | None, port: int | None, *, browser: bool) -> None:
     try:
         from langgraph.checkpoint.dynamodb.view.server import PageServer  # noqa: PLC0415 - may not be installed.
     except ModuleNotFoundError as error:
@@ -111,7 +113,7 @@ def _serve(desk: Desk, thread_id: str | None, port: int | None, *, browser: bool
             raise
         msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[view]'"
         raise CommandError(Exit.CONFIGURATION, msg) from error
-    answers = Answers(Session(desk.saver), thread_id)
+    answers = Answers(Session(context.saver), thread_id)
     try:
         server = PageServer(answers, PORT if port is None else port)
     except CheckpointerInputError:
@@ -119,11 +121,11 @@ def _serve(desk: Desk, thread_id: str | None, port: int | None, *, browser: bool
             raise
         server = PageServer(answers, 0)
     with server:
-        if desk.output.as_json:
-            desk.output.json({"address": server.address})
+        if context.output.as_json:
+            context.output.json({"address": server.address})
         else:
-            desk.output.text(server.address)
-        desk.output.note("Ctrl-C ends it.")
+            context.output.text(server.address)
+        context.output.note("Ctrl-C ends it.")
         if browser:
             webbrowser.open(server.invitation)
         server.run()

@@ -1,8 +1,8 @@
-"""The checkpointer as a matter of configuration: which one, with which options, from a file, a dict or the environment.
+"""Configuration of the checkpointer: its type and options, from a file, a dict or the environment.
 
-A room above the saver: it makes savers, and nothing below it knows that it is there, so importing the saver loads none
-of it. It reads and checks everything before it opens anything. What it says about a mistake has the file, the line,
-the key and what may stand there, but never a value, since any of them may be a secret.
+A package above the saver. It makes savers, and nothing below it imports it, so importing the saver loads none of it. It
+reads and checks everything before it opens anything. A message about a mistake has the file, the line, the key and what
+may stand there, but never a value, since any value may be a secret.
 """
 
 from langgraph.checkpoint.dynamodb.config.creation import (

@@ -1,4 +1,4 @@
-"""`create_checkpointer`, `acreate_checkpointer`, `open_checkpointer`: from a configuration to a saver that is ready."""
+"""From a configuration to a ready saver: `create_checkpointer`, `acreate_checkpointer` and `open_checkpointer`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Opened: TypeAlias = "BaseCheckpointSaver[Any] | None"
 
 
 def create_checkpointer(source: Source = None) -> AbstractContextManager[Opened]:
-    """Give the checkpointer that is configured, ready for `invoke`; it is closed at the end.
+    """Return a context manager of the configured checkpointer, ready for `invoke`.
 
     Example:
         ```python
@@ -40,8 +40,8 @@ def create_checkpointer(source: Source = None) -> AbstractContextManager[Opened]
         source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
 
     Returns:
-        A context manager of the saver, with its `setup()` called for SQLite and Postgres; of None where `enabled` is
-        false. `open_checkpointer` gives the saver itself.
+        A context manager that yields the saver and closes it at the end. For SQLite and Postgres, `setup()` has been
+        called. It yields None if `enabled` is false. `open_checkpointer` returns the saver itself.
 
     Raises:
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
@@ -51,12 +51,25 @@ def create_checkpointer(source: Source = None) -> AbstractContextManager[Opened]
 
 
 def acreate_checkpointer(source: Source = None) -> AbstractAsyncContextManager[Opened]:
-    """Do as `create_checkpointer` does, for `ainvoke`: with LangGraph's async savers for SQLite and Postgres."""
+    """Return an async context manager of the configured checkpointer, ready for `ainvoke`.
+
+    For SQLite and Postgres it uses LangGraph's async savers.
+
+    Args:
+        source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        An async context manager that yields the saver, or None if `enabled` is false, and closes it at the end.
+
+    Raises:
+        CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
+            type, an option cannot be used, or the type's package is not installed.
+    """
     return _AsyncCheckpointer(source)
 
 
 def open_checkpointer(source: Source = None) -> Opened:
-    """Give the checkpointer that is configured, for the life of the process: at module level, as on Lambda and Celery.
+    """Return the configured checkpointer for the life of the process: at module level, as on Lambda and Celery.
 
     Example:
         ```python
@@ -66,13 +79,14 @@ def open_checkpointer(source: Source = None) -> Opened:
         ```
 
     Args:
-        source: As for `create_checkpointer`.
+        source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
 
     Returns:
-        The saver, or None where `enabled` is false. It is closed when the process ends.
+        The saver, or None if `enabled` is false. It is closed when the process ends.
 
     Raises:
-        CheckpointerConfigurationError: As for `create_checkpointer`.
+        CheckpointerConfigurationError: Something in the configuration is unknown, missing or of the wrong type, an
+            option cannot be used, or the type's package is not installed.
     """
     stack = ExitStack()
     atexit.register(stack.close)
@@ -80,7 +94,7 @@ def open_checkpointer(source: Source = None) -> Opened:
 
 
 class _Unopened:
-    """What is no saver yet, and says so to whoever takes it for one."""
+    """A context manager that is not a saver yet, and raises a clear error if it is used as one."""
 
     _says: str
 
@@ -88,7 +102,7 @@ class _Unopened:
         return f"this is the context manager of a checkpointer, and not a checkpointer: {self._says}"
 
     def __eq__(self, other: object) -> NoReturn:
-        # `compile` compares what it is given with None, True and False, before it says that it is of a wrong type.
+        # `compile` compares its argument with None, True and False before it checks the type.
         raise TypeError(self._refuse())
 
     __hash__ = object.__hash__
@@ -153,7 +167,7 @@ def _opened(source: Source) -> Iterator[Opened]:
 
 @asynccontextmanager
 async def _aopened(source: Source) -> AsyncIterator[Opened]:
-    # A file is read, and modules are imported, without keeping the event loop waiting.
+    # In a thread, since reading the file and importing modules would block the event loop.
     config = await asyncio.to_thread(CheckpointerConfig.load, source)
     if not config.enabled:
         yield None

@@ -1,4 +1,4 @@
-"""The type `dynamodb`: the options of `DynamoDBSaver` as they stand in a file, and a key to encrypt with."""
+"""The type `dynamodb`: the options of `DynamoDBSaver` as a file has them, and an encryption key."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, SecretStr, Tag
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import (
     AllowUnencrypted,
     CacheBytes,
@@ -29,14 +30,14 @@ from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.saver import CACHE_BYTES, DynamoDBSaver
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
     from botocore.config import Config
 
 
 class RetryOptions(Options):
-    """How botocore tries a request again."""
+    """botocore's own retries."""
 
     mode: Literal["legacy", "standard", "adaptive"] | None = Field(
         default=None, description="By which of botocore's rules."
@@ -47,7 +48,7 @@ class RetryOptions(Options):
 
 
 class ClientConfigOptions(Options):
-    """What boto3's clients are told, in the place of what the saver tells them; retries included."""
+    """Settings of boto3's clients that replace the saver's, retries included."""
 
     connect_timeout: Seconds | None = Field(default=None, description="Seconds to wait for a connection.")
     read_timeout: Seconds | None = Field(default=None, description="Seconds to wait for an answer.")
@@ -71,7 +72,7 @@ class ClientConfigOptions(Options):
     )
 
 
-# Each of these is given by options of its own, or by a reference to an object that is made elsewhere.
+# Given either by options of its own, or by a reference to an object that is made elsewhere.
 ClientConfig = Annotated[
     Annotated[ClientConfigOptions, Tag("(options)")] | Annotated[Reference, Tag("(reference)")],
     Discriminator(kind_of),
@@ -150,7 +151,7 @@ class DynamoDBOptions(Options):
 
 
 def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
-    """Make the saver that the options ask for; only a key in Secrets Manager takes a request.
+    """Make a saver from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
         OptionError: An option cannot be used.
@@ -164,7 +165,7 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     try:
         return DynamoDBSaver(**given)
     except CheckpointerInputError as error:
-        # Its message begins with the option's name, as all of the constructor's do.
+        # The message begins with the option's name, as all of the constructor's do.
         name, _, says = str(error).partition(" ")
         raise OptionError(name, says) from error
 
@@ -174,7 +175,7 @@ def _object(name: str, value: Any) -> Any:
 
 
 def _client_config(options: ClientConfigOptions) -> Config:
-    # A configuration is to be read in no time, without the client library.
+    # Imported late, since reading a configuration should be fast and not need the client library.
     with without_forks():
         from botocore.config import Config  # noqa: PLC0415
 
@@ -194,7 +195,7 @@ def _open(options: DynamoDBOptions) -> Iterator[DynamoDBSaver]:
 
 @asynccontextmanager
 async def _aopen(options: DynamoDBOptions) -> AsyncIterator[DynamoDBSaver]:
-    # A key may be in a file, or behind a request.
+    # In a thread, since a key may be in a file, or behind a request.
     async with await asyncio.to_thread(make_saver, options) as saver:
         if options.setup:
             await saver.asetup()

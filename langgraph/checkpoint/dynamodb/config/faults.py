@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words that name the key, what may stand there, and never a value."""
+"""Mistakes in a configuration, in words that name the key and what may stand there, and never a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from langgraph.checkpoint.dynamodb.config.places import Key, Place
+from langgraph.checkpoint.dynamodb.config.source_locations import Key, SourceLocation
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with the value of a key."""
+    """A mistake in the value of a key."""
 
     key: Key
     says: str
 
 
-def configuration_error(faults: Sequence[Fault], place: Place) -> CheckpointerConfigurationError:
-    """Return the error that says all that is wrong, and where."""
+def configuration_error(faults: Sequence[Fault], place: SourceLocation) -> CheckpointerConfigurationError:
+    """Return an error that lists all mistakes with their locations."""
     lines = [f"{place.of(fault.key)}: {fault.says}" for fault in faults]
     if len(lines) == 1:
         return CheckpointerConfigurationError(lines[0])
@@ -35,14 +35,14 @@ def configuration_error(faults: Sequence[Fault], place: Place) -> CheckpointerCo
 
 
 def faults_of(error: ValidationError, model: type[BaseModel], above: Key = ()) -> list[Fault]:
-    """Translate what pydantic found wrong with a model's options that stand under a key."""
-    # An input may be a secret, so it is not even asked for.
+    """Translate pydantic's errors for a model's options below a key."""
+    # The input may be a secret, so it is not even asked for.
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return [_translated(each, model, above) for each in details]
 
 
 def _translated(detail: ErrorDetails, model: type[BaseModel], above: Key) -> Fault:
-    # What is in round brackets is the kind of a value that may be of several.
+    # A part in round brackets is a tag: the kind of a value that may be of several kinds.
     key = tuple(part for part in detail["loc"] if not str(part).startswith("("))
     *names, last = key or ("",)
     owner = _descend(model, names)
@@ -69,7 +69,7 @@ def _descend(model: type[BaseModel], names: Sequence[str | int]) -> type[BaseMod
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    # In Python 3.10 a `list[str]` also says of itself that it is a class.
+    # In Python 3.10, `list[str]` also counts as a class.
     if (
         typing.get_origin(annotation) is None
         and isinstance(annotation, type)

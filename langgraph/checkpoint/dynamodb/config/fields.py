@@ -1,4 +1,4 @@
-"""Kinds of options that types share: numbers, and objects that stand in a file as `module:name`."""
+"""Kinds of options that types share: numbers, and objects that a file names as `module:name`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
 
-# Something in a module.
+# An object in a module.
 _NAME = "^[^:]+:[^:]+$"
 
 
 def _imported(value: Any) -> Any:
-    """Import what a text names; anything else is the object itself, as a dict from code may have it."""
+    """Import the object that a text names. Return anything else as it is, such as an object in a dict from code."""
     if not isinstance(value, str):
         return value
     if ":" not in value:
@@ -30,7 +30,7 @@ def _imported(value: Any) -> Any:
 
 
 def _no_flag(value: Any) -> Any:
-    """Refuse True and False, which count as 1 and 0 in Python."""
+    """Refuse True and False, which Python treats as 1 and 0."""
     if isinstance(value, bool):
         msg = "give a number"
         raise ValueError(msg)
@@ -38,12 +38,12 @@ def _no_flag(value: Any) -> Any:
 
 
 def split(value: Any) -> Any:
-    """Take a text apart at its commas: the environment has no lists."""
+    """Split a text at its commas: the environment has no lists."""
     return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
 
 
 def kind_of(value: Any) -> str:
-    """Return the tag of what is given by options of its own, or by a reference to what is made elsewhere."""
+    """Return the tag of a value: options of its own, or a reference to an object that is made elsewhere."""
     return "(options)" if isinstance(value, (Mapping, Options)) else "(reference)"
 
 
@@ -56,7 +56,7 @@ Reference = Annotated[
     Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": rf"{_NAME}|\$\{{"})
 ]
 
-# What both savers of this package have.
+# Options of both savers of this package.
 EncryptMetadata = Annotated[
     bool | None,
     Field(description="Whether metadata goes through the serializer too; otherwise if that encrypts."),
@@ -81,13 +81,13 @@ CacheBytes = Annotated[
 
 
 def made_object(name: str, value: Any) -> Any:
-    """Make the object that an option refers to: of what makes it, or itself.
+    """Return the object that an option refers to, or call the function or class that makes it.
 
     Raises:
-        OptionError: It leads to something that is none.
+        OptionError: The option leads to a text or a number instead.
     """
     made = value() if isinstance(value, type) or inspect.isroutine(value) else value
     if isinstance(made, (str, int, float)):
-        # The constructor would show it, though it may be a secret that was named by mistake.
+        # The constructor would show the value, though it may be a secret that was named by mistake.
         raise OptionError(name, f"leads to a value of the type {type(made).__name__}, and to no object")
     return made

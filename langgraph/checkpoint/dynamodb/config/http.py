@@ -1,4 +1,4 @@
-"""The type `http`: the options of `HttpCheckpointSaver` as they stand in a file, for agents without AWS access."""
+"""The type `http`: the options of `HttpCheckpointSaver` as a file has them, for agents without AWS access."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, SecretStr, model_validator
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import (
     AllowUnencrypted,
     CacheBytes,
@@ -30,11 +31,10 @@ from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionE
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.saver import CACHE_BYTES
 
 
 class AuthOptions(Options):
-    """Who asks: a bearer token, a file that has one, or AWS's signature."""
+    """Credentials: a bearer token, a file that has one, or AWS's signature."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": [each]} for each in ("token", "token_file", "sigv4")]}
@@ -68,7 +68,7 @@ class AuthOptions(Options):
 
 
 class HttpOptions(Options):
-    """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and what it trusts and goes through."""
+    """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and options of the connection."""
 
     url: str = Field(
         pattern="^https?://[^/]", description="The gateway's address, such as https://gateway.example."
@@ -129,7 +129,7 @@ _OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key")
 
 
 def _made(options: HttpOptions) -> HttpCheckpointSaver:
-    """Make the saver that the options ask for; only a key in Secrets Manager takes a request.
+    """Make a saver from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
         OptionError: An option cannot be used.
@@ -139,7 +139,7 @@ def _made(options: HttpOptions) -> HttpCheckpointSaver:
     try:
         return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:
-        # Its message begins with the option's name, but for what is said of the token.
+        # The message begins with the option's name, unless it is about the token.
         name, _, says = str(error).partition(" ")
         if name not in HttpOptions.model_fields:
             name, says = "auth" if "auth=" in str(error) else "headers", str(error)
@@ -187,7 +187,7 @@ def _open(options: HttpOptions) -> Iterator[BaseCheckpointSaver[Any]]:
 
 @asynccontextmanager
 async def _aopen(options: HttpOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    # A key may be in a file, or behind a request.
+    # In a thread, since a key may be in a file, or behind a request.
     async with await asyncio.to_thread(_made, options) as saver:
         yield saver
 

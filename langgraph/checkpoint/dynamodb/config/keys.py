@@ -1,4 +1,4 @@
-"""Keys to encrypt with, from where secrets are kept: a configuration says where that is, and never has the key."""
+"""Encryption keys, from the places where secrets are kept. A configuration names the place, and never has the key."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import boto3
 
 _OPTION = "encryption_key"
-# AES has these; LangGraph's serializer takes them as they are.
+# AES has these key lengths. LangGraph's serializer takes keys as they are.
 _KEY_LENGTHS = (16, 24, 32)
 
 
 class EncryptionKey(Options):
-    """Where a key of 16, 24 or 32 bytes for AES is: in a variable, in a file or in Secrets Manager."""
+    """The place of an AES key of 16, 24 or 32 bytes: a variable, a file or Secrets Manager."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": [each]} for each in ("environment", "file", "secret_arn")]}
@@ -54,14 +54,14 @@ def read_key(where: EncryptionKey, session: boto3.Session | None) -> bytes:
     """Read the key.
 
     Args:
-        where: Where it is.
-        session: Whose credentials read a secret; boto3's own where it is None.
+        where: Where the key is.
+        session: The session whose credentials read a secret, or None for boto3's own.
 
     Returns:
         16, 24 or 32 bytes.
 
     Raises:
-        OptionError: There is none, or what is there is no key.
+        OptionError: There is nothing, or it is not a key.
     """
     if where.environment is not None:
         written = _from_environment(where.environment)
@@ -93,7 +93,7 @@ def _from_file(name: str) -> bytes:
 
 
 def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
-    # A configuration is to be read in no time, and most have nothing to ask AWS for.
+    # Imported late, since reading a configuration should be fast, and most configurations need nothing from AWS.
     with without_forks():
         import boto3  # noqa: PLC0415
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
@@ -111,7 +111,8 @@ def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
 
 
 def _decoded(written: bytes, encoding: str) -> bytes:
-    # Editors and `echo` end a file with a line break, which is not a part of the key, unless it is as long with it.
+    # Editors and `echo` end a file with a line break. It is not part of the key, unless the length is right only with
+    # it.
     if encoding == "text":
         return written if len(written) in _KEY_LENGTHS else written.removesuffix(b"\n").removesuffix(b"\r")
     try:

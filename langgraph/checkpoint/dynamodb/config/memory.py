@@ -1,4 +1,4 @@
-"""The type `memory`: LangGraph's own saver of that name, whose threads end with the process."""
+"""The type `memory`: LangGraph's in-memory saver, whose threads end with the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, Options
 
 
 class MemoryOptions(Options):
-    """There is nothing to set."""
+    """No options."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`CheckpointerConfig`: which checkpointer, with which options."""
+"""`CheckpointerConfig`: the type of the checkpointer, and its options."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error, faults_of
-from langgraph.checkpoint.dynamodb.config.places import Place
+from langgraph.checkpoint.dynamodb.config.source_locations import SourceLocation
 from langgraph.checkpoint.dynamodb.config.sources import read
 from langgraph.checkpoint.dynamodb.config.types import OptionError, find_type, type_names
 from langgraph.checkpoint.dynamodb.config.variables import Variables
 
-# What a configuration may be read from.
+# Everything that a configuration may be read from.
 Source: TypeAlias = "CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
 
 _DEFAULT_TYPE = "memory"
 
 
 class CheckpointerConfig(BaseModel):
-    """Which checkpointer an agent has, and its options; checked as a whole, with no secret in its `repr`.
+    """An agent's checkpointer and its options, checked as a whole. Its `repr` shows no secret.
 
     Example:
         ```python
@@ -63,15 +63,15 @@ class CheckpointerConfig(BaseModel):
         default=True, description="Whether there is a checkpointer at all; what is configured is kept."
     )
 
-    _place: Place = PrivateAttr(default_factory=Place)
+    _place: SourceLocation = PrivateAttr(default_factory=SourceLocation)
 
     @classmethod
     def load(cls, source: Source = None) -> Self:
-        """Read and check a configuration; nothing is opened.
+        """Read and check a configuration without opening anything.
 
         Args:
             source: A dict, or the path of a file: `checkpointer:` in YAML (`.yaml`, `.yml`), or
-                `[tool.langgraph-dynamodb]` in TOML (`.toml`). What else is in the file is left alone. None is the
+                `[tool.langgraph-dynamodb]` in TOML (`.toml`). Everything else in the file is ignored. None is the
                 environment: `LANGGRAPH_CHECKPOINTER_TYPE`, `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME`, and so on.
                 A `CheckpointerConfig` is returned as it is.
 
@@ -90,8 +90,8 @@ class CheckpointerConfig(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _check(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Check type, options and the rest, and say all that is wrong with them at once."""
-        place = info.context if isinstance(info.context, Place) else Place()
+        """Check type, options and the rest, and report all mistakes at once."""
+        place = info.context if isinstance(info.context, SourceLocation) else SourceLocation()
         if isinstance(data, cls):
             return data
         variables = Variables(os.environ)
@@ -107,12 +107,12 @@ class CheckpointerConfig(BaseModel):
             faults = [*faults_of(error, cls), *faults]
         if faults:
             raise configuration_error(faults, place) from None
-        checked._place = place
+        checked._place = place  # noqa: SLF001 - it is this class's own.
         return checked
 
     @contextmanager
     def saying_where(self) -> Iterator[None]:
-        """Say where in the source it stands when an option turns out to be unusable, or a package missing.
+        """Add the location in the source to errors about an unusable option or a missing package.
 
         Raises:
             CheckpointerConfigurationError: For an `OptionError`, or an `ImportError`.
@@ -128,7 +128,7 @@ class CheckpointerConfig(BaseModel):
 
 
 def _with_options(data: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-    """Put the checked options of the type in the place of what was given, or say what is wrong with either."""
+    """Replace the given options by the checked ones of their type, and return the mistakes in them."""
     name = data.get("type", _DEFAULT_TYPE)
     if not isinstance(name, str):
         return data, []

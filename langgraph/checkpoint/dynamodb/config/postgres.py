@@ -18,7 +18,7 @@ _OPTION = "connection_string"
 
 
 class PostgresOptions(Options):
-    """Where the database is."""
+    """The location of the database."""
 
     connection_string: SecretStr = Field(
         min_length=1,
@@ -27,8 +27,8 @@ class PostgresOptions(Options):
     )
 
 
-# The packages below are an extra of who uses them. LangGraph's savers use one connection at a time; it comes from a
-# pool, which replaces one that has broken: a database that was restarted would otherwise be lost to the process.
+# The packages below are an extra that not everybody installs. LangGraph's savers use one connection at a time. It comes
+# from a pool, which replaces a broken one: otherwise a restart of the database would cut off the process for good.
 
 
 @contextmanager
@@ -72,14 +72,14 @@ async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[
 
 
 def connection_options() -> dict[str, Any]:
-    """What LangGraph's savers want of a connection."""
+    """Return the options of a connection that LangGraph's savers require."""
     from psycopg.rows import dict_row  # noqa: PLC0415
 
     return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 
 
 def _unreachable(error: Exception) -> OptionError:
-    # A pool would go on trying for half a minute, and not say what is wrong.
+    # A pool would retry for half a minute, and not say what is wrong.
     return OptionError(_OPTION, f"leads to no database: {str(error).strip()}")
 
 
@@ -92,7 +92,7 @@ def _usable(options: PostgresOptions) -> str:
 
 
 def is_connection_string(text: str) -> bool:
-    """Whether libpq can use a text; otherwise it would quote it, with the password in it, in its own error."""
+    """Tell whether libpq can use a text. If not, its own error would quote the text, with the password in it."""
     from psycopg import ProgrammingError  # noqa: PLC0415
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a configuration, by which editors check one; `checkpointer.schema.json` is made here."""
+"""The JSON Schema of a configuration, for editors. `checkpointer.schema.json` is generated here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
 class _WithVariables(GenerateJsonSchema):
-    """Lets `${NAME}` stand wherever a text by itself could not."""
+    """Allows `${NAME}` wherever a plain text would be invalid."""
 
     def int_schema(self, schema: Any) -> JsonSchemaValue:
         return _or_variable(super().int_schema(schema))
@@ -35,14 +35,14 @@ class _WithVariables(GenerateJsonSchema):
 
 
 def checkpointer_schema() -> str:
-    """Write the schema of a file with a `checkpointer:` in it, and with anything else.
+    """Return the schema of a file with a `checkpointer:` in it, and with anything else.
 
     Returns:
-        JSON. Its definition `CheckpointerConfig` is that of the section alone. Types of other packages are let through.
+        JSON. Its definition `CheckpointerConfig` describes the section alone. Types of other packages are accepted.
     """
     section, definitions = _described(CheckpointerConfig)
     section["description"] = "Which checkpointer the agent has, and its options."
-    # Editors propose what they find in an enumeration; others may register types of their own.
+    # Editors propose the members of an enumeration, but other packages may register types of their own.
     section["properties"]["type"]["anyOf"] = [{"enum": list(BUILT_IN)}, {"type": "string"}]
     section["allOf"] = []
     for name in BUILT_IN:
@@ -66,7 +66,7 @@ def _described(model: type[BaseModel]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _where(name: str, *, has_to_be_there: bool) -> dict[str, Any]:
-    """Say which options there are where the type is this one; a type that is not said is the default one."""
+    """Return the condition that ties the options to a type. A missing type means the default one."""
     is_default = name == CheckpointerConfig.model_fields["type"].default
     condition: dict[str, Any] = {"properties": {"type": {"const": name}}}
     options: dict[str, Any] = {"properties": {"config": {"$ref": f"#/$defs/{name}"}}}

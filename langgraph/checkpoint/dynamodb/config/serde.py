@@ -1,4 +1,4 @@
-"""Serializers as they stand in a configuration: options of LangGraph's own, or an object; and a key to encrypt with."""
+"""Serializers in a configuration: LangGraph's own with options, or an object; and an encryption key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Serde = Annotated[
 
 
 def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None, *, is_strict: bool = False) -> Any:
-    """Make the serializer that a configuration asks for; only a key in Secrets Manager takes a request.
+    """Make a serializer from a configuration. Only a key in Secrets Manager takes a request.
 
     Args:
         serde: The option `serde`; None is LangGraph's own.
@@ -43,7 +43,7 @@ def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None, *, is
         is_strict: Whether LangGraph's own serializer makes harmless types only, unless the option names others.
 
     Returns:
-        The serializer; None where nothing is asked for.
+        The serializer, or None if none is configured.
 
     Raises:
         OptionError: An option cannot be used.

@@ -1,4 +1,4 @@
-"""What a configuration is read from: YAML and TOML files, dicts, and the environment of the process."""
+"""The sources of a configuration: YAML and TOML files, dicts, and the environment of the process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import yaml
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error
-from langgraph.checkpoint.dynamodb.config.places import (
+from langgraph.checkpoint.dynamodb.config.source_locations import (
     Environment,
-    Place,
+    SourceLocation,
     TomlFile,
     YamlFile,
     parse_toml,
@@ -24,13 +24,13 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 @dataclass(frozen=True)
 class Subject:
-    """What a configuration is about: under which names it stands, and what to say where it does not.
+    """A configurable subject: its names in each kind of source, and a hint if it is missing.
 
     Args:
         in_yaml: The key of a YAML file.
         in_toml: The table of a TOML file.
-        environment: Whose prefix its variables have.
-        wanted: What to write; None where there is nothing that has to be configured.
+        environment: The environment, with the prefix of the variables.
+        wanted: A hint what to write, or None if nothing has to be configured.
     """
 
     in_yaml: str
@@ -49,18 +49,18 @@ CHECKPOINTER = Subject(
 
 @dataclass(frozen=True)
 class Section:
-    """What a source says about a subject, as it stands there, and where that is."""
+    """The unchecked content of a source about a subject, with its location."""
 
     content: Any
-    place: Place
+    place: SourceLocation
 
 
 def read(source: object, subject: Subject = CHECKPOINTER) -> Section:
-    """Read a file, a dict, or, without either, the environment."""
+    """Read a file, a dict, or, if the source is None, the environment."""
     if source is None:
         return _read_environment(os.environ, subject)
     if isinstance(source, Mapping):
-        return Section(source.get(subject.in_yaml, source), Place())
+        return Section(source.get(subject.in_yaml, source), SourceLocation())
     if isinstance(source, (str, os.PathLike)):
         return _read_file(Path(source), subject)
     msg = (
@@ -91,7 +91,7 @@ def _read_file(path: Path, subject: Subject) -> Section:
 def _read_yaml(name: str, text: str, subject: Subject) -> Section:
     loader = yaml.SafeLoader("")
     try:
-        # A file without anything in it has no tree.
+        # An empty file has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")
         found = _section_node(root, name, subject)
         place = YamlFile(name, root, (subject.in_yaml,))
@@ -100,7 +100,7 @@ def _read_yaml(name: str, text: str, subject: Subject) -> Section:
         faults = _twice(found, (), ())
         if faults:
             raise configuration_error(faults, place)
-        # Only this part becomes objects: what else is in the file may have tags that are somebody else's.
+        # Only this part becomes objects: other parts of the file may have custom tags.
         return Section(loader.construct_document(found), place)
     except yaml.MarkedYAMLError as error:
         _refuse(f"{name}{_what_is_no_yaml(error, text)}")
@@ -125,7 +125,7 @@ def _section_node(root: yaml.Node, name: str, subject: Subject) -> yaml.Node | N
 
 
 def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, ...]) -> list[Fault]:
-    """Return the keys that stand twice in a mapping, of which YAML's parser would drop one in silence."""
+    """Return the keys that occur twice in a mapping. YAML's parser would silently drop one of them."""
     if node in above:
         return [Fault(key, "refers to itself")]
     faults = []
@@ -146,7 +146,7 @@ def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, 
 
 
 def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
-    """What the parser says, without the words that it quotes: they may be parts of a secret."""
+    """Return the parser's message without the words that it quotes: they may be parts of a secret."""
     number = error.problem_mark.line if error.problem_mark else 0
     says = re.sub(
         r"'([^']*)'",
@@ -195,7 +195,7 @@ def _read_environment(variables: Mapping[str, str], subject: Subject) -> Section
 
 
 def _put(content: dict[str, Any], key: tuple[str, ...], text: str) -> bool:
-    """Put a variable's text where its name says; False where another one has a text there."""
+    """Store a variable's text at its key. Return False if another variable has a text there."""
     inner: Any = content
     for part in key[:-1]:
         inner = inner.setdefault(part, {})

@@ -18,7 +18,7 @@ _IN_MEMORY = ":memory:"
 
 
 class SqliteOptions(Options):
-    """Where the database is."""
+    """The location of the database."""
 
     db_file: str = Field(
         min_length=1,
@@ -28,7 +28,7 @@ class SqliteOptions(Options):
 
 @contextmanager
 def _open(options: SqliteOptions) -> Iterator[BaseCheckpointSaver[Any]]:
-    # The package is an extra of who uses it.
+    # The package is an extra that not everybody installs.
     from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
 
     with SqliteSaver.from_conn_string(_usable(options.db_file)) as saver:
@@ -47,7 +47,7 @@ async def _aopen(options: SqliteOptions) -> AsyncIterator[BaseCheckpointSaver[An
 
 
 def _usable(db_file: str) -> str:
-    """The path for SQLite, which by itself would not say what is wrong with one."""
+    """Return the path for SQLite, after a check: SQLite itself would not say what is wrong with it."""
     if db_file == _IN_MEMORY:
         return db_file
     path = Path(db_file).expanduser()

@@ -1,4 +1,4 @@
-"""The types of checkpointers: the five that come with the package, and those that others register."""
+"""The types of checkpointers: the five of this package, and those that other packages register."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 
-# Other packages register their types here; `docs/configuration.md` says how.
+# Other packages register their types here; `docs/configuration.md` describes how.
 ENTRY_POINT_GROUP = "langgraph_dynamodb.checkpointers"
 
-# Each is loaded when it is asked for, and by its module's name, so that this module needs none of them.
+# Modules by name, so that each is imported only when it is needed.
 BUILT_IN = {
     "memory": "langgraph.checkpoint.dynamodb.config.memory",
     "sqlite": "langgraph.checkpoint.dynamodb.config.sqlite",
@@ -28,16 +28,16 @@ BUILT_IN = {
 
 
 class Options(BaseModel):
-    """Base class of a type's options: what is unknown is refused, and nothing changes once it was checked."""
+    """Base class of a type's options. Unknown options are refused, and checked ones never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     other_names: ClassVar[Mapping[str, str]] = {}
-    """What to give in place of options that others have."""
+    """Hints for options that other savers have."""
 
 
 class OptionError(ValueError):
-    """An option turned out to be unusable when the checkpointer was to be opened.
+    """An option that turned out to be unusable when the checkpointer was opened.
 
     Args:
         option: The option's name.
@@ -45,7 +45,7 @@ class OptionError(ValueError):
     """
 
     def __init__(self, option: str, says: str) -> None:
-        """Keep both, for `create_checkpointer` to say where the option stands."""
+        """Store both, so that `create_checkpointer` can add where the option stands."""
         super().__init__(f"{option}: {says}")
         self.option = option
         self.says = says
@@ -53,13 +53,13 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True)
 class CheckpointerType:
-    """A type of checkpointer, as it is registered under its name.
+    """A type of checkpointer, registered under a name.
 
     Args:
-        options: The model of what may stand under `config`, with a description for each field.
-        open: Gives a context manager of a saver that is ready, for `invoke`; it may raise `OptionError`.
-        aopen: The same for `ainvoke`.
-        install: What to give to `pip install` where an import fails.
+        options: The model of the options under `config`, with a description for each field.
+        open: Returns a context manager of a ready saver, for `invoke`; it may raise `OptionError`.
+        aopen: Returns an async context manager of a ready saver, for `ainvoke`; it may raise `OptionError`.
+        install: The argument of `pip install` to suggest if an import fails.
     """
 
     options: type[BaseModel]
@@ -69,7 +69,7 @@ class CheckpointerType:
 
 
 def type_names() -> list[str]:
-    """Return the names of all types, those of the package first; nothing is loaded for it."""
+    """Return the names of all types, those of this package first, without loading any."""
     return [*BUILT_IN, *sorted({each.name for each in _registered()} - BUILT_IN.keys())]
 
 
@@ -77,7 +77,7 @@ def find_type(name: str) -> CheckpointerType:
     """Load the type of a name.
 
     Raises:
-        OptionError: What is registered under the name cannot be loaded, or is registered twice.
+        OptionError: The type that is registered under the name cannot be loaded, or is registered twice.
     """
     with without_forks():
         if name in BUILT_IN:

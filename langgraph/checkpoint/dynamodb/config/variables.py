@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault
-from langgraph.checkpoint.dynamodb.config.places import Key
+from langgraph.checkpoint.dynamodb.config.source_locations import Key
 
 _REFERENCE = re.compile(
     r"\$(?:(?P<escaped>\$\{)|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\{))"
@@ -15,15 +15,15 @@ _REFERENCE = re.compile(
 
 
 class Variables:
-    """Fills in variables, and keeps what was wrong with them."""
+    """Fills in variables, and collects mistakes in references to them."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        """Take the variables by their names."""
+        """Store the variables by their names."""
         self._variables = variables
         self.faults: list[Fault] = []
 
     def fill(self, value: Any, key: Key = ()) -> Any:
-        """Return a value with its variables filled in, whatever it consists of."""
+        """Return a value with its variables filled in, at any depth."""
         if isinstance(value, str):
             return _REFERENCE.sub(lambda match: self._text(match, key), value)
         if isinstance(value, Mapping):
@@ -39,7 +39,7 @@ class Variables:
             says = "has a `${` that begins no variable; write ${NAME} or ${NAME:-default}, and $${ for the text ${"
             self.faults.append(Fault(key, says))
             return ""
-        # As in a shell, a default is also for a variable that is set to nothing.
+        # As in a shell, the default also replaces an empty variable.
         text = self._variables.get(match["name"])
         if match["default"] is not None:
             return text or match["default"]

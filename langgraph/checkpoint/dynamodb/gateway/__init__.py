@@ -1,9 +1,9 @@
-"""The service for agents without AWS access: it owns the table, and runs the saver's operations for them.
+"""The HTTP service for agents without AWS access. It owns the table and runs the saver's operations for its clients.
 
-A room above the saver, with the extra `gateway`. The client serializes, cuts and seals; the service owns keys, write
-order, epochs, expiry and recovery. It never opens what it stores, except in `plain`, which is off by default. `wire` is
-what travels, `endpoints` what there is, `operations` what is done; everything else is about who asks, how much, and
-what they are answered.
+A package above the saver, with the extra `gateway`. The client serializes, cuts and seals; the service owns keys, write
+order, epochs, expiry and recovery. The service never opens what it stores, except in `plain`, which is off by default.
+`wire` has the messages, `endpoints` the endpoint table, and `operations` runs them. The other modules authenticate
+callers, enforce limits, and build responses.
 """
 
 from langgraph.checkpoint.dynamodb.gateway.app import create_gateway

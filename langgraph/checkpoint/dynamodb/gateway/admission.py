@@ -1,4 +1,4 @@
-"""Admission: who makes a request, whether it is one too many, and how fast its answer has to be read."""
+"""Admission: authentication, rate limits, and the pace at which an answer must be read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 
 
 class Admission:
-    """Lets requests in: the middleware before everything that reads a body."""
+    """The middleware before everything that reads a body. It admits requests of known principals."""
 
     def __init__(
         self,
@@ -30,7 +30,16 @@ class Admission:
         holding: Holding,
         open_paths: Collection[str],
     ) -> None:
-        """Take what tells principals, what bounds them, and the paths that are open to everybody."""
+        """Wrap an application.
+
+        Args:
+            app: The application.
+            authenticate: Returns a request's principal.
+            limits: The limits of the service.
+            rates: Counts each principal's requests.
+            holding: Counts the bytes of answers that are not yet read.
+            open_paths: The paths that need no credentials.
+        """
         self._app = app
         self._authenticate = authenticate
         self._limits = limits
@@ -39,7 +48,7 @@ class Admission:
         self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request of somebody who may make it."""
+        """Authenticate a request, check its rate, and serve it."""
         if scope["type"] != "http" or scope["path"] in self._open_paths:
             await self._app(scope, receive, send)
             return
@@ -51,12 +60,12 @@ class Admission:
         await self._app(scope, receive, self._paced(principal, send))
 
     def _paced(self, principal: Principal, send: Send) -> Send:
-        """Send an answer for as long as its reader takes it, and its principal has room for what is not yet read."""
+        """Return a `send` that waits for memory for the answer, and fails if the client reads too slowly."""
         pace, begun = Pace(self._limits), list[Message]()
 
         async def paced_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # Held back until there is room for the body, since no status can be sent after this one.
+                # Held back until there is room for the body, since no other status can be sent after this one.
                 begun.append(message)
                 return
             size = len(message.get("body", b""))
@@ -66,13 +75,13 @@ class Admission:
                     await send(begun.pop())
                 await pace.wait_for(send(message))
             pace.moved(size)
-            # To somebody who has gone a server sends nothing, and returns at once. Here the request can be cancelled.
+            # After a client disconnects, a server's `send` returns at once. This is where the request can be cancelled.
             await checkpoint()
 
         return paced_send
 
 
 def principal_of(connection: HTTPConnection) -> Principal:
-    """The principal of a request that was let in."""
+    """Return the principal of an admitted request."""
     principal: Principal = connection.state.principal
     return principal

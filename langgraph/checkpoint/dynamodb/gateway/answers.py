@@ -1,4 +1,4 @@
-"""The answers' shapes, for the description and for tests: what the service makes is not checked by them again."""
+"""The shapes of the answers, for the API description and for tests. The service does not validate its own answers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from langgraph.checkpoint.dynamodb.gateway.wire import (
     CopyProgress,
     Message,
     SegmentId,
-    ThreadNote,
+    ThreadHint,
 )
 
 
 class Attribute(Message):
-    """An attribute in DynamoDB's own form: one of the three."""
+    """An attribute in DynamoDB's own form: one of the three types."""
 
     S: str | None = None
     N: str | None = None
@@ -33,7 +33,7 @@ class StoredSegment(Message):
 
 
 class SegmentExpiry(Message):
-    """When a segment expires."""
+    """A segment's expiry."""
 
     id: SegmentId
     expires_at: int | None
@@ -48,18 +48,18 @@ class StoredCheckpoint(Message):
     items: list[dict[str, Attribute]]
     segments: list[StoredSegment]
     complete: bool = Field(description="Whether all segments that the items name came with them.")
-    counts: bool = Field(description="Whether its head has the thread's epoch.")
+    committed: bool = Field(description="Whether its head has the thread's epoch.")
 
 
 class GetTupleAnswer(Message):
     """A checkpoint; null where there is none."""
 
     checkpoint: StoredCheckpoint | None
-    thread: ThreadNote | None
+    thread: ThreadHint | None
 
 
 class GetSegmentsAnswer(Message):
-    """Segments, and the ids of those that did not fit; an id in neither has gone."""
+    """Segments, and the ids of those that did not fit. An id in neither is no longer stored."""
 
     segments: list[StoredSegment]
     left: list[SegmentId]
@@ -89,21 +89,21 @@ class DeltaChannelHistoryAnswer(Message):
 
 
 class Sealed(Message):
-    """What is encrypted; the gateway has no key."""
+    """An encrypted value. The gateway has no key."""
 
     sealed: Literal[True]
     bytes: int = Field(description="How much is stored of it.")
 
 
 class Omission(Message):
-    """Why something is not shown."""
+    """The reason why a value is not shown."""
 
     reason: Literal["sealed", "too_large", "unreadable", "delta_channel"]
     bytes: int = Field(description="How much is stored of it.")
 
 
 class Omitted(Message):
-    """What is not shown."""
+    """A value that is not shown."""
 
     omitted: Omission
 
@@ -117,21 +117,21 @@ class PlainWrite(Message):
 
 
 class OmittedWrite(Omitted):
-    """A pending write of a task that is not shown; without a channel, all of the task."""
+    """A pending write of a task that is not shown. Without a channel: all writes of the task."""
 
     task_id: str
     channel: str | None = None
 
 
 class SealedWrite(Sealed):
-    """A pending write of a task that is encrypted; without a channel, all of the task."""
+    """A pending write of a task that is encrypted. Without a channel: all writes of the task."""
 
     task_id: str
     channel: str | None = None
 
 
 class PlainInterrupt(Message):
-    """What a task asks a human."""
+    """An interrupt: a task's question to a human."""
 
     task_id: str
     id: str | None = Field(description="What an answer names it by.")
@@ -139,14 +139,14 @@ class PlainInterrupt(Message):
 
 
 class OmittedInterrupt(Omitted):
-    """What a task asks a human, and is not shown."""
+    """An interrupt that is not shown."""
 
     task_id: str
     id: str | None
 
 
 class SealedInterrupt(Sealed):
-    """What a task asks a human, encrypted."""
+    """An interrupt that is encrypted."""
 
     task_id: str
     id: str | None
@@ -183,16 +183,16 @@ class ListPlainAnswer(Message):
 
 
 class WantsReused(Message):
-    """Nothing was stored: the service needs to know all that is reused."""
+    """Nothing was stored: the service needs the expiries of all segments that are reused."""
 
     wants_reused: Literal[True]
 
 
 class Committed(Message):
-    """What became of a checkpoint."""
+    """The outcome of storing a checkpoint."""
 
-    under: ThreadNote = Field(description="The thread under whose epoch it was stored.")
-    thread: ThreadNote | None = Field(description="The thread afterwards; null: nothing can be built on it.")
+    under: ThreadHint = Field(description="The thread under whose epoch it was stored.")
+    thread: ThreadHint | None = Field(description="The thread afterwards; null: nothing can be built on it.")
     confirmed: bool = Field(description="Whether no deletion came between, so that the checkpoint stays.")
     ends_at: int | None
     history_expires_at: int | None
@@ -204,14 +204,14 @@ class PutAnswer(RootModel[Committed | WantsReused]):
 
 
 class FoundSegment(Message):
-    """A segment of what a task has already."""
+    """A segment of the writes that a task already has."""
 
     id: SegmentId
     data: Bytes
 
 
 class FoundWrites(Message):
-    """What a task has already."""
+    """The writes that a task already has."""
 
     item: dict[str, Attribute] | None
     is_gone: bool
@@ -220,10 +220,10 @@ class FoundWrites(Message):
 
 
 class WritesOutcome(Message):
-    """What became of a task's writes."""
+    """The outcome of storing a task's writes."""
 
     stored: bool
-    thread: ThreadNote | None
+    thread: ThreadHint | None
     segments: list[SegmentExpiry]
     found: FoundWrites | None
 
@@ -233,9 +233,9 @@ class PutWritesAnswer(RootModel[WritesOutcome | WantsReused]):
 
 
 class PutSegmentsAnswer(Message):
-    """When the segments expire."""
+    """The expiries of the segments."""
 
-    thread: ThreadNote | None
+    thread: ThreadHint | None
     segments: list[SegmentExpiry]
 
 
@@ -244,7 +244,7 @@ class Done(Message):
 
 
 class CopyThreadAnswer(Message):
-    """How far the copy is; null: it is whole."""
+    """How far the copy is. Null: it is complete."""
 
     progress: CopyProgress | None
 
@@ -256,7 +256,7 @@ class PruneAnswer(Message):
 
 
 class About(Message):
-    """What the service is."""
+    """The service's version, table and limits."""
 
     wire_version: int
     table_name: str

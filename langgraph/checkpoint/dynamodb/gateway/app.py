@@ -1,4 +1,4 @@
-"""The application: the endpoints of the endpoint table, and what operators and load balancers ask."""
+"""The application: the saver's endpoints, and those for operators and load balancers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.gateway import answers, bodies, deadlines, lists, media, metrics, wire
+from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.capacity import rate
+from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
 from langgraph.checkpoint.dynamodb.gateway.description import (
     SECURITY,
@@ -31,10 +33,8 @@ from langgraph.checkpoint.dynamodb.gateway.description import (
 )
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.holding import Holding
-from langgraph.checkpoint.dynamodb.gateway.journal import Journal, answer, note
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.places import Places
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
@@ -47,7 +47,7 @@ _UNGUARDED = (
     "the gateway needs authenticate=, or in its configuration one of bearer, jwt and iam; with insecure anybody on this"
     " machine may do anything"
 )
-# Well below what clients and API Gateway wait for: the last checkpoint, or thread, that is begun takes longer.
+# Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
 _PART_SECONDS = 8.0
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -62,7 +62,7 @@ def create_gateway(
     open_metrics: bool = False,
     plain_json: bool = False,
 ) -> FastAPI:
-    """Make the service that agents without AWS access keep their threads through.
+    """Make the service through which agents without AWS access store their threads.
 
     Example:
         ```python
@@ -77,11 +77,11 @@ def create_gateway(
 
     Args:
         saver: The saver whose table is served. Its serializer is not used. It is closed when the application ends.
-        authenticate: An async function of the request that gives a `Principal`, or None, which is answered by 401.
-        insecure: Instead of that, let anybody do anything who asks from this machine; for development.
-        limits: What one request, one tenant and one principal may ask for.
-        cursor_key: A secret of 16 bytes or more that signs cursors. All processes of one service need the same; without
-            one each makes its own, and a cursor is good for the process that gave it.
+        authenticate: An async function that returns a request's `Principal`, or None, which is answered with 401.
+        insecure: Instead of authenticating, let anybody on this machine do anything. For development.
+        limits: The limits of one request, one tenant and one principal.
+        cursor_key: A secret of 16 bytes or more that signs cursors. All processes of one service need the same. Without
+            one, each process makes its own, and a cursor is valid only for the process that issued it.
         open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
         plain_json: Whether to open what is stored without encryption, and serve it as plain JSON.
 
@@ -89,7 +89,8 @@ def create_gateway(
         An ASGI application.
 
     Raises:
-        CheckpointerConfigurationError: Nothing says who may do what, or both do; or the key is too short.
+        CheckpointerConfigurationError: Neither `authenticate` nor `insecure` is set, or both are, or the key is too
+            short.
     """
     if (authenticate is None) is not insecure:
         raise CheckpointerConfigurationError(
@@ -109,7 +110,7 @@ def create_gateway(
 
 
 class _Service:
-    """What the endpoints share."""
+    """The state that the endpoints share."""
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class _Service:
         )
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
-        self._places = Places(limits)
+        self._places = Concurrency(limits)
         self._holding = Holding(limits)
         self._decoder = bodies.Decoder(limits)
 
@@ -162,7 +163,7 @@ class _Service:
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _unknown},
             middleware=[
-                Middleware(Journal, metrics=self._metrics, paths=paths),
+                Middleware(AccessLog, metrics=self._metrics, paths=paths),
                 Middleware(
                     Admission,
                     authenticate=authenticate,
@@ -184,7 +185,7 @@ class _Service:
                 described.update(describe(app, self._endpoints))
             return described
 
-        # As FastAPI's documentation says to extend it.
+        # FastAPI's documentation says to extend it this way.
         app.__dict__["openapi"] = openapi
         return app
 
@@ -205,7 +206,7 @@ class _Service:
         principal = principal_of(request)
         check_right(principal, endpoint.right)
         with self._holding.request(principal) as held:
-            # Whoever sends slowly keeps nobody from working.
+            # Received before the request takes a place, so a slow sender keeps nobody else waiting.
             body = await bodies.receive(request, self._limits, held)
             async with self._places.place(principal):
                 message = await self._decoder.message(body, endpoint.model, held)
@@ -218,7 +219,8 @@ class _Service:
                         if isinstance(message, wire.ListPlain)
                         else run(message)
                     )
-                    # A deletion that waits for another one is not to begin when its client has long asked again.
+                    # A deletion that waits for another one must not begin after its client has given up and asked
+                    # again.
                     document = await asyncio.wait_for(running, seconds)
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
@@ -230,7 +232,7 @@ class _Service:
     async def _in_turns(
         self, principal: Principal, documents: AsyncIterator[dict[str, Any]]
     ) -> AsyncIterator[dict[str, Any]]:
-        """Give documents, each made in a place of its own: none is kept while a reader takes its time."""
+        """Yield documents, each made in a place of its own: no place is held while the client reads."""
         while True:
             async with self._places.place(principal):
                 document = await anext(documents, None)
@@ -242,7 +244,7 @@ class _Service:
         return _json(
             {
                 "wire_version": wire.VERSION,
-                "table_name": self._saver._table.name,
+                "table_name": self._saver.storage.table.name,
                 "limits": self._limits.model_dump(),
             }
         )
@@ -281,7 +283,7 @@ def _json(document: dict[str, Any]) -> Response:
 
 
 async def _unknown(request: Request, error: HTTPException) -> Response:
-    """Answer what the framework refuses: paths and methods that there are not."""
+    """Answer requests that the framework refuses: unknown paths and methods."""
     record = request.state.record
     says = f"there is no such endpoint, or it takes another method; see {_DESCRIPTION}"
     problem = ProblemError(error.status_code, says, headers=dict(error.headers or {}))

@@ -1,4 +1,4 @@
-"""Authentication: from a request to the principal who makes it. Three ways come here; any function may be a fourth."""
+"""Authentication: from a request to its principal. Three ways are built in; any function may be a fourth."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, unauthenticated
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]]
-"""Gives the principal of a request by its headers and scope; None where it has no credentials of this kind."""
+"""Returns the principal of a request from its headers and scope, or None if it has no credentials of this kind."""
 
 _ANYBODY = Principal("anybody", rights=RIGHTS)
 
 
 def any_of(ways: Sequence[Authenticate]) -> Authenticate:
-    """Return what tries several ways, one after the other."""
+    """Return a function that tries several ways, one after the other."""
 
     async def authenticate(request: HTTPConnection) -> Principal | None:
         for way in ways:
@@ -31,7 +31,7 @@ def any_of(ways: Sequence[Authenticate]) -> Authenticate:
 
 
 async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
-    """Let anybody do anything who asks from this machine, by an address of this machine: for development.
+    """Accept every request that comes from this machine and is addressed to it. For development.
 
     Raises:
         ProblemError: The request came from elsewhere, through a proxy, or by a name that a web page may have made up.
@@ -50,17 +50,17 @@ async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
 
 
 def _is_forwarded(request: HTTPConnection) -> bool:
-    """Whether a proxy on this machine passes on what somebody else asks; its own address says nothing of that."""
+    """Tell whether a proxy on this machine passed the request on. The client's address is then the proxy's."""
     names_a_proxy = any(
         each in ("forwarded", "via", "x-real-ip") or each.startswith("x-forwarded-")
         for each in request.headers
     )
-    # nginx adds no header by default, but it speaks HTTP/1.0, which no client of ours does.
+    # nginx adds no header by default, but it speaks HTTP/1.0, which none of our clients do.
     return names_a_proxy or request.scope.get("http_version") == "1.0"
 
 
 def is_of_this_machine(host: str) -> bool:
-    """Whether a name or an address is always this machine's."""
+    """Tell whether a name or an address always means this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -68,7 +68,7 @@ def is_of_this_machine(host: str) -> bool:
 
 
 def bearer_token(request: HTTPConnection) -> str | None:
-    """The token of an `Authorization: Bearer` header; None where there is none.
+    """Return the token of an `Authorization: Bearer` header, or None if there is none.
 
     Raises:
         ProblemError: There are several such headers.

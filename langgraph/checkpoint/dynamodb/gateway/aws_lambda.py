@@ -1,8 +1,8 @@
-"""The gateway on AWS Lambda: `handler` takes events of a function URL, of an HTTP API, or of a load balancer.
+"""The gateway on AWS Lambda: `handler` serves events of a function URL, of an HTTP API, or of a load balancer.
 
-The environment configures it, as it does the command. Mangum makes a request of an event, and an answer of what the
-application sends: bodies that are no text travel as base64. Nobody but what authenticates callers may invoke the
-function, since who they are stands in the event (see `events`).
+The environment configures it, as it does the command. Mangum turns an event into a request, and the application's
+answer into a response; bodies that are not text travel as base64. Only the service that authenticates callers may
+invoke the function, since the caller's identity is in the event (see `events`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
 asyncio.set_event_loop(asyncio.new_event_loop())
 
 application = configured_gateway()
-# It would end with each event, and close the saver, if Mangum told it of its life.
+# With a lifespan, Mangum would end the application after each event, which closes the saver.
 _serve = Mangum(application, lifespan="off", text_mime_types=["application/json", MEDIA_TYPE])
 
 
@@ -28,10 +28,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve one request.
 
     Args:
-        event: What AWS makes of it: payload format 2.0, or a load balancer's.
+        event: The request as AWS describes it: payload format 2.0, or a load balancer's.
         context: Lambda's context.
 
     Returns:
-        The answer, as AWS takes it.
+        The answer in the form that AWS expects.
     """
     return _serve(event, context)

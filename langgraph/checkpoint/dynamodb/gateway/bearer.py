@@ -1,4 +1,4 @@
-"""Bearer tokens: random texts of which the service knows the SHA-256 hashes, several for each principal."""
+"""Bearer tokens: random texts. The service knows their SHA-256 hashes, several for each principal."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class BearerTokens:
     """Authenticates by bearer tokens.
 
     Args:
-        hashes: For each principal the SHA-256 hashes of its tokens, in hexadecimal. With two of them a token can be
-            replaced while both hold. A token has to be random, of 128 bits or more, since a hash can be tried out:
-            `openssl rand -hex 32`.
+        hashes: For each principal the SHA-256 hashes of its tokens, in hexadecimal. With two hashes, a token can be
+            replaced while both are valid. A token must be random, of 128 bits or more, since a hash can be guessed
+            by trial: `openssl rand -hex 32`.
     """
 
     def __init__(self, hashes: Mapping[Principal, Iterable[str]]) -> None:
-        """Keep the hashes; the tokens themselves are nowhere."""
+        """Store the hashes. The tokens themselves are stored nowhere."""
         self._known = [(bytes.fromhex(each), principal) for principal, own in hashes.items() for each in own]
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
-        """Give the principal of a request's token; None where there is none, or it is unknown."""
+        """Return the principal of a request's token, or None if there is no token or it is unknown."""
         token = bearer_token(request)
         if token is None:
             return None
         digest = hashlib.sha256(token.encode()).digest()
-        # All are compared, so the time taken tells nothing of which one it is.
+        # All are compared, so the time taken does not tell which one matched.
         found = [principal for known, principal in self._known if hmac.compare_digest(known, digest)]
         return found[0] if found else None

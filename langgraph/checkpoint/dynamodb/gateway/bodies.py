@@ -1,4 +1,4 @@
-"""Bodies: requests as they come in, within their limits, and answers as they go out."""
+"""Bodies: receiving requests within their limits, and sending answers."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from langgraph.checkpoint.dynamodb.gateway.compression import (
     decompressed,
     too_large,
 )
-from langgraph.checkpoint.dynamodb.gateway.extents import NAME_CHARACTERS_MAX, check_items
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
 from langgraph.checkpoint.dynamodb.gateway.pace import Pace
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.size_limits import NAME_CHARACTERS_MAX, check_items
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
-# What is larger is decoded and compressed in a thread, so that the event loop goes on.
+# Anything larger is decoded and compressed in a thread, so that the event loop is not blocked.
 _THREADED_BYTES = 64 << 10
-# What is smaller is not worth compressing.
+# Anything smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10
-# So many mistakes of a request are named. Describing one takes microseconds, and a body of a hundred bytes can have a
-# hundred thousand, so beyond some they are only counted.
+# How many mistakes of a request are named. Describing one takes microseconds, and a body of a hundred bytes can have a
+# hundred thousand, so beyond a bound they are only counted.
 _MISTAKES_MAX = 5
 _MISTAKES_DESCRIBED_MAX = 1000
 
 
 @dataclass(frozen=True)
 class Body:
-    """A body as it came: it is decompressed and decoded once its request has a place."""
+    """A body as it was received. It is decompressed and decoded once its request has a place."""
 
     data: bytes
     encoding: str
@@ -52,7 +52,7 @@ async def receive(request: Request, limits: Limits, held: Held) -> Body:
     """Receive a request's body.
 
     Raises:
-        ProblemError: It is too large, or cannot be a message, by its headers; or there is no room for it.
+        ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
         TimeoutError: It comes too slowly.
     """
     media = media_of_body(request.headers.get("content-type", ""))
@@ -72,18 +72,18 @@ async def receive(request: Request, limits: Limits, held: Held) -> Body:
 
 
 class Decoder:
-    """Makes messages of bodies: one large body at a time, since each takes several times its size in memory."""
+    """Decodes bodies into messages: one large body at a time, since each takes several times its size in memory."""
 
     def __init__(self, limits: Limits) -> None:
-        """Take the limits."""
+        """Store the limits."""
         self._limits = limits
         self._limiter = CapacityLimiter(1)
 
     async def message(self, body: Body, model: type[Message], held: Held) -> Message:
-        """Make the message that a body is.
+        """Decode a body into a message.
 
         Raises:
-            ProblemError: It is none, or over a limit; or there is no room for it.
+            ProblemError: The body is not a message of the model, or over a limit, or there is no room for it.
         """
         if not body.encoding and len(body.data) < _THREADED_BYTES:
             return _message(body.data, body.media, model, self._limits)
@@ -109,7 +109,7 @@ def _message(body: bytes, media: Media, model: type[Message], limits: Limits) ->
 def _mistakes(error: ValidationError) -> str:
     if error.error_count() > _MISTAKES_DESCRIBED_MAX:
         return f"the body has {error.error_count():,} mistakes; compare it with /openapi.json"
-    # What was given may be a state, so it is not even asked for.
+    # The input may be a state, so it is not even asked for.
     found = error.errors(include_url=False, include_context=False, include_input=False)
     named = [f"{_place(each['loc']) or 'the body'}: {each['msg']}" for each in found[:_MISTAKES_MAX]]
     return "; ".join(named) + (
@@ -122,7 +122,7 @@ def _place(loc: Iterable[int | str]) -> str:
 
 
 async def answer(request: Request, document: Any, media: Media | None = None) -> Response:
-    """Return the answer that a document is, in an encoding of its own or in the one that is asked for."""
+    """Return the response for a document, in the given media type or in the one that the client accepts."""
     media = media or _media(request)
     body = media.encode(document)
     headers = {"Vary": "Accept, Accept-Encoding"}
@@ -134,7 +134,7 @@ async def answer(request: Request, document: Any, media: Media | None = None) ->
 
 
 def stream(request: Request, documents: AsyncIterator[Any]) -> Response:
-    """Return the answer that a stream of documents is; each is made when the reader has taken the one before."""
+    """Return the response for a stream of documents. Each is made when the client has read the one before."""
     media = _media(request)
     headers = {"Vary": "Accept, Accept-Encoding", "Cache-Control": "no-store"}
     encoding = chosen_encoding(request.headers.get("accept-encoding", ""))
@@ -145,7 +145,7 @@ def stream(request: Request, documents: AsyncIterator[Any]) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """Ends what makes the answer as soon as its reader has gone, and not when Python happens to clean up."""
+    """Ends the generator of the answer as soon as the client disconnects, and not when Python happens to clean up."""
 
     def __init__(self, content: AsyncGenerator[bytes, None], **options: Any) -> None:
         super().__init__(content, **options)

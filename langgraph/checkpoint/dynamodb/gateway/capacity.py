@@ -8,11 +8,11 @@ import time
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 
-# A text to encode and decode, which Python does in the proportion to other work that it has on most machines.
+# A document to encode and decode. Its cost relates to the cost of other Python work much the same on most machines.
 _SAMPLE = {"messages": [{"role": "user", "content": "x" * 40, "number": number} for number in range(100)]}
 _SAMPLES = 20
-# How often a processor does it in the time that it takes for one request of an agent's step: 35 times 0.13 ms where a
-# put or a put of writes takes 4.5 ms, what the service needs for asking the table included.
+# How many samples take as much processor time as one request of an agent's step: 35 times 0.13 ms where a put or a put
+# of writes takes 4.5 ms, the requests to the table included.
 _SAMPLES_PER_REQUEST = 35
 _ROUNDS = 5
 
@@ -24,7 +24,7 @@ def rate(limits: Limits) -> tuple[float, int]:
 
 
 def measured_requests_per_second() -> float:
-    """Measure for some milliseconds, by the processor's time, so that it does not matter who else is at work."""
+    """Measure the rate for some milliseconds, in processor time, so that other processes do not matter."""
     seconds = min(_sample_seconds() for _ in range(_ROUNDS))
     return max(1.0, round(1 / (seconds * _SAMPLES_PER_REQUEST)))
 

@@ -1,4 +1,4 @@
-"""Claims: what a verified token says of who has it, of which tenant they are, and what they may do."""
+"""Claims: from a verified token to its principal, with tenant and rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tenant = Annotated[str, Field(pattern=TENANT_PATTERN)]
 
 
 class ClaimOptions(Options):
-    """Which claims of a token say what."""
+    """The meaning of a token's claims."""
 
     name_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
     tenant_claim: str | None = Field(
@@ -46,7 +46,7 @@ class ClaimOptions(Options):
     )
 
     def principal(self, claims: Mapping[str, Any]) -> Principal | None:
-        """The principal of a token's claims; None where they do not say who it is, or whose."""
+        """Return the principal of a token's claims, or None if they name no principal or no tenant."""
         name, tenant = claims.get(self.name_claim), self.tenant
         if self.tenant_claim is not None:
             tenant = claims.get(self.tenant_claim)
@@ -63,20 +63,20 @@ class ClaimOptions(Options):
         if self.rights_claim is None:
             return frozenset(self.rights)
         claim = claims.get(self.rights_claim)
-        # API Gateway writes a list as a text, in square brackets.
+        # API Gateway writes a list as text, in square brackets.
         words = claim.strip("[]").split() if isinstance(claim, str) else claim
         named = words if isinstance(words, list) else []
         return frozenset(each for each in RIGHTS if f"{self.rights_prefix}{each}" in named)
 
 
 class AuthorizerClaims:
-    """Authenticates by the claims of the token that a JWT authorizer of API Gateway has verified."""
+    """Authenticates by the claims of a token that a JWT authorizer of API Gateway has verified."""
 
     def __init__(self, options: ClaimOptions) -> None:
-        """Take which claims say what."""
+        """Store the meaning of the claims."""
         self._options = options
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
-        """Give the principal of the token in a request's event; None where there is none."""
+        """Return the principal of the token in a request's event, or None if there is none."""
         claims = found_in(request, "authorizer", "jwt", "claims")
         return self._options.principal(claims) if isinstance(claims, dict) else None

@@ -1,4 +1,4 @@
-"""Content-Encoding: gzip and zstd, with a bound that holds while something is decompressed."""
+"""Content-Encoding: gzip and zstd, with a size limit that is enforced during decompression."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# What zstd may look back to is what a decompressor keeps in memory; its senders' own default is 2 MiB.
+# A decompressor keeps zstd's window in memory. The senders' own default is 2 MiB.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 6
-# zlib's number for a window of 32 KiB inside of gzip's own format.
+# zlib's number for a window of 32 KiB inside gzip's own format.
 _GZIP_WINDOW = 31
 
 
 class Decompressor(Protocol):
-    """What zlib and zstd have in common."""
+    """The common interface of zlib's and zstd's decompressors."""
 
     @property
     def eof(self) -> bool:
-        """Whether what is compressed is complete."""
+        """Whether the compressed data is complete."""
 
     @property
     def unused_data(self) -> bytes:
-        """What came behind it."""
+        """The bytes after the end of the compressed data."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Return up to so many bytes of what has come so far."""
+        """Decompress data, and return at most `max_length` bytes."""
 
 
 _DECOMPRESSORS: Mapping[str, Callable[[], Decompressor]] = {
@@ -46,7 +46,7 @@ ENCODINGS = tuple(_DECOMPRESSORS)
 
 
 def content_encoding(header: str) -> str:
-    """The encoding that a Content-Encoding header names; the empty text is none.
+    """Return the encoding that a Content-Encoding header names, or the empty text for none.
 
     Raises:
         ProblemError: The encoding is unknown, or there are several.
@@ -59,12 +59,12 @@ def content_encoding(header: str) -> str:
 
 
 def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
-    """Decompress a whole body, and stop where it becomes larger than it may be.
+    """Decompress a whole body, but stop when it exceeds the limit.
 
     Raises:
         ProblemError: It is too large, not complete, or not compressed as its encoding says.
     """
-    # One byte more than is allowed tells that there is more.
+    # One byte above the limit shows that there is more.
     content = _decompressed(data, encoding, bytes_max + 1) if encoding else data
     if len(content) > bytes_max:
         msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send it in parts"
@@ -87,15 +87,15 @@ def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
 
 
 def too_large(bytes_max: int) -> ProblemError:
-    """The problem of a body that is too large as it is sent."""
+    """Return the problem for a body that is too large as it is sent."""
     return ProblemError(413, f"the body is over {bytes_max:,} bytes; send it in parts")
 
 
 class Outflow:
-    """An answer as it goes out, piece by piece; each piece can be read as soon as it is there."""
+    """An answer that is compressed piece by piece. The client can read each piece as soon as it arrives."""
 
     def __init__(self, encoding: str) -> None:
-        """Take one of the encodings."""
+        """Start a stream in one of the encodings."""
         self._compress: Callable[[bytes], bytes]
         if encoding == "gzip":
             gzip = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WINDOW)
@@ -109,12 +109,12 @@ class Outflow:
             self.end = partial(frame.flush, frame.FLUSH_FRAME)
 
     def piece(self, data: bytes) -> bytes:
-        """Compress a piece that is to be read at once."""
+        """Compress a piece and flush it."""
         return self._compress(data) + self._flush()
 
 
 def chosen_encoding(accept_encoding: str) -> str | None:
-    """The encoding that a client takes and that is the quickest; None where it takes neither."""
+    """Return the fastest encoding that a client accepts, or None if it accepts neither."""
     weights: dict[str, float] = {}
     for part in accept_encoding.lower().split(","):
         name, _, parameters = part.partition(";")
@@ -124,7 +124,7 @@ def chosen_encoding(accept_encoding: str) -> str | None:
 
 
 def _weight(parameters: str) -> float:
-    """The q of an Accept header; what cannot be read counts as not wanted."""
+    """Return the q of an Accept header's entry. An unreadable one means: not wanted."""
     name, _, value = parameters.strip().partition("=")
     try:
         return float(value) if name.strip() == "q" else 1.0

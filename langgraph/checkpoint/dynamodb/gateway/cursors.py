@@ -1,6 +1,7 @@
-"""Cursors: where a list goes on, in a text that only this service can have made, for this principal and this request.
+"""Cursors: positions in a list, as texts that only this service can make, for one principal and one request.
 
-They are Fernet tokens: signed with HMAC, so that nobody makes one up, and encrypted, since a position may name threads.
+They are Fernet tokens: signed with HMAC, so that nobody can forge one, and encrypted, since a position may name
+threads.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 _DIGEST_BYTES = 32
-# What does not change what is listed may change from page to page.
+# These do not change the contents of the list, so they may change from page to page.
 _FREE = {"cursor", "limit"}
 
 
 class Cursors:
-    """Makes cursors, and opens those that it, or another process with the same key, has made."""
+    """Makes cursors, and opens those that a process with the same key has made."""
 
     def __init__(self, key: bytes) -> None:
-        """Take the secret; any length of 16 bytes or more."""
+        """Derive the signing key from the secret, which has 16 bytes or more."""
         own = hmac.digest(key, b"langgraph-dynamodb cursors", "sha256")
         self._fernet = Fernet(base64.urlsafe_b64encode(own))
 
@@ -37,7 +38,7 @@ class Cursors:
         """Return the position of a cursor.
 
         Raises:
-            ProblemError: It is none of this service's, or for somebody or something else.
+            ProblemError: This service did not make it, or made it for another principal or request.
         """
         try:
             content = self._fernet.decrypt(cursor.encode("utf-8", "replace"))

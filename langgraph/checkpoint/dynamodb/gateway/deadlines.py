@@ -1,8 +1,8 @@
-"""Deadlines: a request is not begun any more, and not gone on with, once its client has given it up.
+"""Deadlines: the service does not begin or continue a request that its client has given up.
 
-A client that gets no answer asks again. What it gave up may still be on the way, and arrive when all is long done: a
-deletion would then take what was stored since. So a request says until when its client waits for an answer, by the
-clock of the service, which every answer tells in its `Date`.
+A client that gets no answer asks again. The request that it gave up may still arrive later: a deletion would then
+remove what was stored since. So a request says until when its client waits for an answer, by the service's clock, which
+every answer tells in its `Date`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ HEADER = "X-Deadline"
 
 
 def seconds_left(headers: Headers, now: float | None = None) -> float:
-    """Return for how long a request is still waited for; without a deadline, for ever.
+    """Return how many seconds the client still waits for a request. Without a deadline, return infinity.
 
     Args:
-        headers: Those of the request; the deadline is in epoch seconds.
-        now: The time; None for the clock's.
+        headers: The request's headers; the deadline is in epoch seconds.
+        now: The time in epoch seconds, or None for the clock's.
 
     Raises:
-        ProblemError: It comes too late, a 503, since who still waits may ask again; or the deadline is no number.
+        ProblemError: The deadline has passed (a 503, since a client that still waits may ask again), or it is no
+            number.
     """
     given = headers.get(HEADER)
     if given is None:

@@ -1,4 +1,4 @@
-"""The description: what /openapi.json says beyond what the framework knows, since bodies are read by ourselves."""
+"""The API description: what /openapi.json adds to the framework's own, since the service reads bodies itself."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ _SCHEMES: dict[str, Any] = {
         "x-amazon-apigateway-authtype": "awsSigv4",
     },
 }
-# Either of them.
+# Either of them is enough.
 SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 
 
 def problem_responses() -> dict[int | str, dict[str, Any]]:
-    """The answers to requests that fail."""
+    """Return the OpenAPI responses for requests that fail."""
     content = {problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}}
     return {status: {"description": says, "content": content} for status, says in _STATUSES.items()}
 
 
 def operation(endpoint: Endpoint) -> dict[str, Any]:
-    """What an endpoint's operation has beyond its path."""
+    """Return the OpenAPI operation of an endpoint, without its path."""
     is_stream = endpoint.model is List
     encodings = (media.JSON,) if endpoint.is_plain else media.MEDIA
     names = [each.stream_name if is_stream else each.name for each in encodings]
@@ -81,13 +81,13 @@ def operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def answered(model: type[BaseModel]) -> dict[str, Any]:
-    """What an operation answers by a document of the service itself."""
+    """Return the OpenAPI responses of an operation that answers with a document of the service itself."""
     content = {media.JSON.name: {"schema": _reference(model)}}
     return {"responses": {"200": {"description": "Done.", "content": content}}}
 
 
 def answered_by_text(media_type: str) -> dict[str, Any]:
-    """What an operation answers by text."""
+    """Return the OpenAPI responses of an operation that answers with text."""
     content = {media_type: {"schema": {"type": "string"}}}
     return {"responses": {"200": {"description": "Done.", "content": content}}}
 
@@ -109,7 +109,7 @@ def describe(app: FastAPI, endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     _, definitions = models_json_schema(
         [(each, "validation") for each in _models(endpoints)], ref_template=_REFERENCES
     )
-    # FastAPI takes any answer that it does not make for one in JSON, of which it knows nothing.
+    # FastAPI describes every answer that it does not make itself as JSON of unknown content.
     for path in ("/metrics", "/checkpoints/list"):
         [described] = document["paths"][path].values()
         del described["responses"]["200"]["content"][media.JSON.name]

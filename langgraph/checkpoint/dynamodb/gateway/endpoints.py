@@ -1,4 +1,4 @@
-"""The endpoints: for each operation its name, its request, the right that it needs and the threads that it names."""
+"""The endpoint table: each operation's name, its request, the right that it needs and the threads that it names."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Endpoint:
     name: str
     model: type[wire.Message]
     answer: type[BaseModel]
-    """One document of it, where it is a stream."""
+    """The answer's model; for a stream, that of one document."""
     right: Right
     threads: Callable[[Any], Iterable[str | None]]
-    """Every thread that a request names; None stands for all threads."""
+    """Returns every thread that a request names. None stands for all threads."""
     is_plain: bool = False
-    """Whether it opens what is stored, so that it is there only where the service is configured to do that."""
+    """Whether it opens stored values. Such an endpoint exists only if the service is configured with `plain_json`."""
 
     @property
     def attribute(self) -> str:
-        """The name of the method that serves it."""
+        """The name of the method of `Operations` that serves it."""
         return self.name.replace("-", "_")
 
 

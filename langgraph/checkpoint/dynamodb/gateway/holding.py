@@ -10,9 +10,9 @@ from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
 from langgraph.checkpoint.dynamodb.gateway.shares import Shares
 
-# What a request takes up in memory without its body: its connection, its task and its headers.
+# The memory of a request without its body: its connection, its task and its headers.
 _REQUEST_BYTES = 64 << 10
-# All of them together may have as much as so many bodies of the largest size.
+# All requests together may take as much memory as this many bodies of the largest size.
 _BODIES_MAX = 16
 
 
@@ -20,16 +20,19 @@ class Held:
     """The bytes of one request."""
 
     def __init__(self, shares: Shares, who: Principal) -> None:
-        """Begin with none."""
+        """Start with none."""
         self._shares = shares
         self._who = who
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """Have more.
+        """Count more bytes.
+
+        Args:
+            count: How many more.
 
         Raises:
-            ProblemError: Its principal has as many as it may; a 503.
+            ProblemError: The principal would have more than its share; a 503.
         """
         if not self._shares.may_take(self._who, count):
             raise overloaded()
@@ -41,16 +44,16 @@ class Holding:
     """The bytes of one process."""
 
     def __init__(self, limits: Limits) -> None:
-        """Take the limits."""
+        """Derive the total from the limits."""
         largest = max(limits.body_bytes_max, limits.decompressed_bytes_max)
         self._shares = Shares(_BODIES_MAX * (largest + _REQUEST_BYTES))
 
     @contextmanager
     def request(self, who: Principal) -> Iterator[Held]:
-        """Hold a request in memory while the block runs.
+        """Count the memory of a request while the block runs.
 
         Raises:
-            ProblemError: Its principal has as many as it may; a 503.
+            ProblemError: The principal has its share already; a 503.
         """
         held = Held(self._shares, who)
         try:

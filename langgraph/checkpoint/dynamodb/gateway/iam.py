@@ -11,8 +11,8 @@ from starlette.requests import HTTPConnection
 from langgraph.checkpoint.dynamodb.gateway.events import found_in
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
-# The account is always written out, and a wildcard is for the name only. A role's name is unique in its account,
-# whatever its path, and its sessions do not say the path.
+# The account is always written out; a wildcard may stand in the name only. A role's name is unique in its account,
+# whatever its path, and the ARN of a session does not contain the path.
 IDENTITY_PATTERN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/([\w+=,.@-]+/)*[\w+=,.@*-]+$"
 
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::([0-9]{12}):assumed-role/([\w+=,.@-]+)/[^/]+", re.ASCII)
@@ -20,19 +20,19 @@ _USER = re.compile(r"arn:(aws[a-z-]*):iam::([0-9]{12}):user/(?:[^/]+/)*([\w+=,.@
 
 
 class IamIdentities:
-    """Authenticates by the IAM role or user that has signed the request.
+    """Authenticates by the IAM role or user that signed the request.
 
     Args:
         patterns: For each principal the ARNs of its roles or users, `arn:aws:iam::123456789012:role/agents-*`.
     """
 
     def __init__(self, patterns: Mapping[Principal, Iterable[str]]) -> None:
-        """Keep the patterns."""
+        """Store the patterns without their paths."""
         self._known = [(_canonical(each), principal) for principal, own in patterns.items() for each in own]
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
-        """Give the principal of the identity in a request's event; None where there is none, or it is unknown."""
-        # Of a function URL or an HTTP API, whose events are of version 2.0, or of a REST API, of 1.0.
+        """Return the principal of the identity in a request's event, or None if there is none or it is unknown."""
+        # A function URL and an HTTP API send events of version 2.0, a REST API of version 1.0.
         arn = found_in(request, "authorizer", "iam", "userArn") or found_in(request, "identity", "userArn")
         identity = _identity(arn) if isinstance(arn, str) else None
         if identity is None:
@@ -41,13 +41,13 @@ class IamIdentities:
 
 
 def _canonical(pattern: str) -> str:
-    """A pattern without the path."""
+    """Return a pattern without the path."""
     account, _, rest = pattern.partition("/")
     return f"{account}/{rest.rpartition('/')[2]}"
 
 
 def _identity(arn: str) -> str | None:
-    """The ARN of a session's role, or of a user, without the path; None for any other identity."""
+    """Return the ARN of a session's role, or of a user, without the path; None for any other identity."""
     for kind, form in (("role", _SESSION), ("user", _USER)):
         match = form.fullmatch(arn)
         if match is not None:

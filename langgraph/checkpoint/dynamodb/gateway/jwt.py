@@ -1,4 +1,4 @@
-"""JSON Web Tokens: verified by PyJWT with the public keys of who issues them."""
+"""JSON Web Tokens: PyJWT verifies them with the issuer's public keys."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
 logger = logging.getLogger(__name__)
 
-# With a secret on both sides, whoever verifies could also sign; and `none` is no signature.
+# With a shared secret, whoever verifies could also sign; and `none` is no signature.
 Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
 
 
 class JwtOptions(ClaimOptions):
-    """How JSON Web Tokens are verified, and which of their claims say what."""
+    """How to verify JSON Web Tokens, and the meaning of their claims."""
 
     jwks_url: str = Field(
-        # A key that came over an open line could be anybody's; this machine's own lines are not open.
+        # A key from an unencrypted connection could be anybody's. This machine's own connections are safe.
         pattern=r"^(https://[^/]|http://(localhost|127\.0\.0\.1)[:/])",
         description="Where the issuer has its public keys, by https.",
     )
@@ -46,24 +46,29 @@ class JsonWebTokens:
     """Authenticates by JSON Web Tokens."""
 
     def __init__(self, options: JwtOptions, fetch: Callable[[], Mapping[str, Any]] | None = None) -> None:
-        """Take what to verify, and what fetches the key set, where it is not the options' address."""
+        """Store the options.
+
+        Args:
+            options: How to verify tokens.
+            fetch: Returns the key set; None fetches it from the address in the options.
+        """
         self._options = options
         self._keys = KeySet(fetch or fetcher(options.jwks_url))
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
-        """Give the principal of a request's token; None where there is none, or it is not valid.
+        """Return the principal of a request's token, or None if there is no token or it is not valid.
 
         Raises:
             ProblemError: The issuer's keys cannot be had, or may have changed since they were fetched.
         """
         token = bearer_token(request)
-        # Random tokens have no dots, and are none of ours.
+        # Random tokens have no dots. `BearerTokens` handles them.
         if token is None or token.count(".") != 2:
             return None
         try:
             claims = await self._verified(token)
         except (jwt.PyJWTError, RecursionError) as error:
-            # The reason is for the operator: a stranger is not told how near they were.
+            # The reason is for the operator: a stranger does not learn how close the token was.
             logger.info("a token was refused: %s", type(error).__name__)
             return None
         return None if claims is None else self._options.principal(claims)

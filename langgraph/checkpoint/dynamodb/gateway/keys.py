@@ -1,4 +1,4 @@
-"""The public keys of an issuer of tokens: fetched off the event loop, and never as often as a stranger likes."""
+"""The issuer's public keys, fetched off the event loop, at a rate that strangers cannot raise."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
 logger = logging.getLogger(__name__)
 
-# A key that the issuer has withdrawn is accepted for so long.
+# A key that the issuer has withdrawn is accepted for this long.
 _FRESH_SECONDS = 300
-# Fetched again for a key that is not known, or after it failed, once in this time, however many strangers make up keys.
+# For an unknown key, or after a failure, the keys are fetched again once in this time, however many keys strangers make
+# up.
 _PAUSE_SECONDS = 10
-# While the issuer does not answer, what was fetched last goes on to count, for a day.
+# While the issuer does not answer, the keys that were fetched last stay valid for a day.
 _KEPT_SECONDS = 24 * 60 * 60
 _TIMEOUT_SECONDS = 5
 
 
 def fetcher(url: str) -> Callable[[], Mapping[str, Any]]:
-    """Return what fetches a key set from an address, blocking."""
+    """Return a blocking function that fetches a key set from an address."""
     return jwt.PyJWKClient(url, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS).fetch_data
 
 
@@ -36,26 +37,31 @@ class KeySet:
     def __init__(
         self, fetch: Callable[[], Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Take what fetches the JSON Web Key Set, and a clock in seconds."""
+        """Start without keys.
+
+        Args:
+            fetch: Returns the JSON Web Key Set.
+            clock: Returns the time in seconds.
+        """
         self._fetch = fetch
         self._clock = clock
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._fetched_at = self._tried_at = float("-inf")
-        # When the fetch began that these keys come from.
+        # The start of the fetch that these keys come from.
         self._asked_at = float("-inf")
         self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str | None) -> jwt.PyJWK | None:
-        """Return the key of an id; None if the issuer does not have it.
+        """Return the key of an id, or None if the issuer does not have it.
 
-        None is certain: the keys were fetched after the request came. A client gives up on a 401, so until somebody may
-        ask the issuer again, a key that it may have published since is answered by 503.
+        None is certain: the keys were fetched after the request came. A client gives up on a 401. So while the issuer
+        may not be asked again, a request with a key that it may have published since is answered with 503.
 
         Raises:
             ProblemError: The keys cannot be had, or may have changed since; a 503 that says when to come again.
         """
         came_at = self._clock()
-        # Whoever has a key that was good a moment ago does not wait for others.
+        # A request whose key was valid a moment ago does not wait for the fetch of another.
         if self._is_due(key_id) and not (key_id in self._keys and self._fetching.locked()):
             async with self._fetching:
                 await self._refresh(key_id)
@@ -79,7 +85,7 @@ class KeySet:
 
     async def _refresh(self, key_id: str | None) -> None:
         if not self._is_due(key_id):
-            # Somebody else has asked meanwhile.
+            # Another request has fetched them meanwhile.
             return
         asked_at = self._clock()
         try:
@@ -91,5 +97,5 @@ class KeySet:
             self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
             self._fetched_at, self._asked_at = self._clock(), asked_at
         finally:
-            # Not before: who comes meanwhile waits for these keys.
+            # Not before: whoever comes meanwhile waits for these keys.
             self._tried_at = self._clock()

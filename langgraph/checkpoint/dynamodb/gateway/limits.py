@@ -1,4 +1,4 @@
-"""Limits: what one request may ask of the service, and what one principal may."""
+"""Limits: how much one request, and one principal, may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langgraph.checkpoint.dynamodb.config.types import Options
 
 
 class Limits(Options):
-    """What one request may ask of the service, and what one principal may; `GET /about` tells it to clients."""
+    """The limits of one request and of one principal. `GET /about` tells them to clients."""
 
     body_bytes_max: Positive = Field(
         default=8 << 20, description="How large a body may be as it is sent, in bytes."

@@ -1,4 +1,4 @@
-"""Listening: the socket at which the service is reached, and how long it waits there for a request to be whole."""
+"""Listening: the socket of the service, and how long the service waits for a request's headers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _HEADERS_SECONDS = 10
 
 
 def listen(config: uvicorn.Config) -> socket:
-    """Return the socket of a server that is about to start: whoever connects from now on waits for that moment only."""
+    """Return the socket of a server that is about to start. Clients that connect now only wait for the start."""
     listener = config.bind_socket()
-    # asyncio does so for sockets that it makes itself. Without it the body of an answer waits until the client has
-    # confirmed the headers, which is forty milliseconds on Linux.
+    # asyncio sets this for sockets that it makes itself. Without it the body of an answer waits until the client has
+    # acknowledged the headers, which takes forty milliseconds on Linux.
     listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     listener.listen(config.backlog)
     return listener
 
 
 class Http(H11Protocol):
-    """uvicorn's protocol, which by itself waits for ever for the rest of a request's headers: pass it as `http=`."""
+    """uvicorn's protocol with a timeout for a request's headers, which uvicorn lacks. Pass it as `http=`."""
 
     _giving_up: asyncio.TimerHandle | None = None
 
@@ -44,7 +44,7 @@ class Http(H11Protocol):
         super().connection_lost(exc)
 
     def _expect_headers(self) -> None:
-        """Wait for headers where no request is served, even if the rest of one comes that was answered early."""
+        """Start the timeout unless a request is served. The rest of one that was answered early does not stop it."""
         if _is_served(self.cycle):
             self._stop_expecting()
         elif self._giving_up is None:

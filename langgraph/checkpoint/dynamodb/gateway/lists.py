@@ -1,4 +1,4 @@
-"""Lists: streams of documents, of which a tenant sees its own only, with cursors that nobody else can make or use."""
+"""Lists: streams of documents. A tenant sees only its own threads, and cursors are sealed for one principal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from langgraph.checkpoint.dynamodb.gateway.access_log import note
 from langgraph.checkpoint.dynamodb.gateway.admission import principal_of
 from langgraph.checkpoint.dynamodb.gateway.bodies import stream
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
-from langgraph.checkpoint.dynamodb.gateway.journal import note
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.wire import List, ListPlain, Message
 
@@ -26,13 +26,14 @@ async def answer_list(
     cursors: Cursors,
     seconds: float,
 ) -> Response:
-    """Return the answer that a list is, once its first document is there.
+    """Return the response for a list, once its first document is there.
 
     Args:
-        connection: Who asks, and in which encoding.
-        request: The list as it was asked for.
-        run: Gives its documents: checkpoints, and at the end one with the position to go on at as its `cursor`.
-        cursors: What seals positions.
+        connection: The HTTP request: its principal, and the encoding of the answer.
+        request: The message that the client sent.
+        run: Yields the list's documents: checkpoints, and at the end one with the position of the next page as
+            `cursor`.
+        cursors: Seals and opens positions.
         seconds: How long each document may take.
 
     Raises:
@@ -40,12 +41,12 @@ async def answer_list(
     """
     principal = principal_of(connection)
     position = None if request.cursor is None else cursors.open(request.cursor, principal, request)
-    # Threads of others do not count towards what a tenant asked for, so for one the limit holds behind the filter.
+    # Checkpoints of other tenants must not use up the limit, so for a tenant it is applied after the filter.
     limit = None if _is_filtered(request, principal) else request.limit
     documents = run(request.model_copy(update={_CURSOR: position, "limit": limit}))
     if _is_filtered(request, principal):
         documents = _of_tenant(request.limit, principal, documents, int(position or 0))
-    # What fails at once is answered by its status.
+    # An error before the first document can still be answered with its own status.
     first = await anext(documents, None)
 
     async def rest() -> AsyncIterator[dict[str, Any]]:
@@ -67,7 +68,7 @@ async def answer_page(
     run: Callable[[ListPlain], Awaitable[dict[str, Any]]],
     cursors: Cursors,
 ) -> dict[str, Any]:
-    """Return the document that a page of a list is.
+    """Return the document of one page of a list.
 
     Raises:
         ProblemError: The cursor was not made for this principal and this request.
@@ -85,17 +86,17 @@ def _is_filtered(request: List, principal: Principal) -> bool:
 async def _of_tenant(
     limit: int | None, principal: Principal, documents: AsyncIterator[dict[str, Any]], position: int
 ) -> AsyncIterator[dict[str, Any]]:
-    """Leave out what is of other tenants, and say where to go on once the tenant has what it asked for.
+    """Leave out other tenants' checkpoints, and yield a cursor once the tenant has as many as it asked for.
 
-    The position in a list of all threads is the number of checkpoints before it. There is one only if the tenant has
-    more: otherwise it would tell that others have.
+    The position in a list of all threads is the number of checkpoints before it. There is a cursor only if the tenant
+    has more: otherwise it would reveal that other tenants have some.
     """
     left, end = limit, position
     async for document in documents:
         if set(document) <= {_CURSOR}:
             yield document
             return
-        # What names no thread is an error, and shown to nobody.
+        # A document that names no thread is an error, and nobody sees it.
         if principal.owns(document["thread_id"]):
             if left == 0:
                 yield {_CURSOR: str(end)}

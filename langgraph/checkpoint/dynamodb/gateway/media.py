@@ -1,4 +1,4 @@
-"""Media types: the two encodings of a document, alone and as one of a stream."""
+"""Media types: the two encodings of a document, alone and in a stream."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import ormsgpack
 from pydantic_core import from_json
 
-from langgraph.checkpoint.dynamodb.gateway.extents import check_json, check_msgpack
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, check_msgpack
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 
 
@@ -24,11 +24,11 @@ class Media:
 
     Args:
         name: The media type of one document.
-        stream_name: That of a stream of them.
-        decode: Makes a document of bytes; a `ValueError` says that they are none.
+        stream_name: The media type of a stream of documents.
+        decode: Makes a document of bytes; raises `ValueError` if they are none.
         encode: Makes bytes of a document.
-        framed: Makes bytes of a document that others follow.
-        check: Refuses what is too deep or too large to be decoded.
+        framed: Frames an encoded document for a stream.
+        check: Refuses a body that is too deep or too large to be decoded.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Media:
 
 
 def _reason(error: ValueError) -> str:
-    # Parsers quote nothing but a character; a body may hold anything.
+    # Parsers quote at most one character of the body, which may hold anything.
     return str(error)[:200]
 
 
@@ -61,7 +61,7 @@ def _encoded_bytes(value: Any) -> str:
 
 
 def _encode_json(document: Any) -> bytes:
-    # In ASCII: half a surrogate pair, which some item may hold, is no UTF-8.
+    # In ASCII: an item may hold half a surrogate pair, which is not valid UTF-8.
     return json.dumps(document, default=_encoded_bytes, separators=(",", ":")).encode()
 
 
@@ -72,7 +72,7 @@ def _framed_msgpack(document: bytes) -> bytes:
 JSON = Media(
     "application/json",
     "application/x-ndjson",
-    # NaN and the infinities are no JSON, and no DynamoDB either.
+    # NaN and the infinities are not JSON, and DynamoDB does not store them.
     lambda body: from_json(body, allow_inf_nan=False),
     _encode_json,
     lambda document: document + b"\n",
@@ -91,10 +91,10 @@ _WANTED = f"{JSON.name} or {MSGPACK.name}"
 
 
 def media_of_body(content_type: str) -> Media:
-    """The encoding that a Content-Type names.
+    """Return the encoding that a Content-Type names.
 
     Raises:
-        ProblemError: None of ours, or of another version; a 415.
+        ProblemError: It is not an encoding of this service, or of another version; a 415.
     """
     name, _, parameters = content_type.lower().partition(";")
     charset = parameters.replace(" ", "").replace('"', "").partition("charset=")[2]
@@ -109,10 +109,10 @@ def media_of_body(content_type: str) -> Media:
 
 
 def media_of_answer(accept: str, body: Media) -> Media:
-    """The encoding that an Accept header asks for; where it leaves that open, the body's.
+    """Return the encoding that an Accept header asks for, or the body's if the header leaves it open.
 
     Raises:
-        ProblemError: It takes neither; a 406.
+        ProblemError: The header accepts neither; a 406.
     """
     names = [part.partition(";")[0].strip() for part in accept.lower().split(",")]
     if not accept.strip() or "*/*" in names or "application/*" in names:

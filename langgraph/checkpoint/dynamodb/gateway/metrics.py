@@ -1,4 +1,4 @@
-"""Metrics: what operators count, as Prometheus reads it, by endpoint and class of error; no thread is named."""
+"""Metrics in Prometheus format, by endpoint and class of error. They name no thread."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _Durations:
 
 
 class Metrics:
-    """What one process has counted since it began."""
+    """The counters of one process."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start at zero."""
         self._requests: Counter[tuple[str, ...]] = Counter()
         self._errors: Counter[tuple[str, ...]] = Counter()
         self._received: Counter[tuple[str, ...]] = Counter()
@@ -43,7 +43,7 @@ class Metrics:
     def end(
         self, endpoint: str, status: int, error: str | None, seconds: float, received: int, sent: int
     ) -> None:
-        """Count one that has been answered: its status, its error's class, seconds and bytes."""
+        """Count a request that was answered: its status, its error's class, seconds and bytes."""
         self._in_flight[endpoint,] -= 1
         self._requests[endpoint, str(status)] += 1
         if error is not None:
@@ -53,7 +53,7 @@ class Metrics:
         self._durations[endpoint].add(seconds)
 
     def text(self) -> str:
-        """All of it, as Prometheus reads it."""
+        """Return all metrics in Prometheus format."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The saver's operations on what came over the wire."""
+"""The saver's operations on messages from the wire."""
 
 from __future__ import annotations
 
@@ -32,41 +32,51 @@ from langgraph.checkpoint.dynamodb._operations.commit_writes import (
 from langgraph.checkpoint.dynamodb._operations.copy import Progress, copy_part
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
-from langgraph.checkpoint.dynamodb._operations.draft import Needs, UnlistedExpiryError, store_needs
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._operations.get import read_checkpoint
+from langgraph.checkpoint.dynamodb._operations.item_builder import (
+    SegmentRefs,
+    UnlistedExpiryError,
+    store_segments,
+)
 from langgraph.checkpoint.dynamodb._operations.list import select
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, find, load, segment_items
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    LoadedSegments,
+    StoredCheckpoint,
+    find,
+    load,
+    segment_items,
+)
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, read_thread
-from langgraph.checkpoint.dynamodb._operations.unserved import OF_ONE_THREAD
-from langgraph.checkpoint.dynamodb._runtime.memory import Lifetime
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Lifetime
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.notes import memory_of, note_of, thread_of
+from langgraph.checkpoint.dynamodb.gateway.opaque_codec import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.plain import PlainCheckpoint, Room
-from langgraph.checkpoint.dynamodb.gateway.sealed import SealedCodec
 from langgraph.checkpoint.dynamodb.gateway.stored import (
     check_metadata,
     checkpoint_document,
     item_document,
-    needs_of,
     parts_of,
     sealed,
+    segment_refs_of,
     stored_segment_document,
 )
+from langgraph.checkpoint.dynamodb.gateway.thread_hints import cache_of, hint_of, thread_of
 from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
-Load: TypeAlias = Callable[[Table, Codec, Group, Segments], Op[Group | None]]
+Load: TypeAlias = Callable[[LocalStorage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
 
 
 class Operations:
-    """One method for each endpoint: it takes the request's model and gives the answer's document.
+    """One method for each endpoint: it takes the request's model and returns the answer's document.
 
     The documents are those of docs/gateway.md.
     """
@@ -74,18 +84,21 @@ class Operations:
     def __init__(
         self, saver: DynamoDBSaver, *, limits: Limits, segments_bytes_max: int, part_seconds: float
     ) -> None:
-        """Take the saver whose table is served, and how much one request may do.
+        """Store the saver whose table is served, and the limits of one request.
 
         Args:
             saver: The saver.
             limits: How deep plain JSON may be, and how many values it may have.
             segments_bytes_max: How many bytes of segments one answer may have.
-            part_seconds: After how long a copy, or a prune of many threads, is left for the next request.
+            part_seconds: After how long a copy, or a prune of many threads, stops and leaves the rest to the next
+                request.
         """
-        self._table = saver._table
-        self._codec = saver._codec
-        self._driver = saver._async
-        self._sealed = SealedCodec(JsonPlusSerializer(), bytes_max=self._codec.bytes_max)
+        self._storage = saver.storage
+        self._runner = saver.runner
+        sealed = OpaqueCodec(JsonPlusSerializer(), bytes_max=self._storage.codec.bytes_max)
+        # What is cached of sealed bytes is of no use to a saver that opens them, which may be the one that was given.
+        cache = Cache(CACHE_BYTES, self._storage.cache.facts)
+        self._sealed = replace(self._storage, codec=sealed, cache=cache)
         self._limits = limits
         self._segments_bytes_max = segments_bytes_max
         self._part_seconds = part_seconds
@@ -94,57 +107,57 @@ class Operations:
 
     async def get_tuple(self, request: wire.GetTuple) -> Document:
         """Read a checkpoint."""
-        at = _namespace(request)
-        table = self._table_of(at, request.thread)
+        partition = _namespace(request)
+        storage = self._storage_of(partition, request.thread)
         loader = {"none": _load_nothing, "checked": load}.get(request.segments, self._loader(request.held))
-        found = await self._run(read_checkpoint(table, self._sealed, at, request.checkpoint_id, loader))
-        document: Document = {"checkpoint": None, "thread": _last_note(table, at)}
+        found = await self._run(read_checkpoint(storage, partition, request.checkpoint_id, loader))
+        document: Document = {"checkpoint": None, "thread": _last_hint(storage, partition)}
         if found is not None:
-            document["checkpoint"] = checkpoint_document(at, *found, (), self._segments_bytes_max)
+            document["checkpoint"] = checkpoint_document(partition, *found, (), self._segments_bytes_max)
         return document
 
     def _loader(self, held: wire.Held | None) -> Load:
-        """Read the segments that a checkpoint names, but not for a client that has most of them, or more than fit."""
+        """Return a loader that reads a checkpoint's segments, unless the client has most of them or they do not fit."""
 
-        def load_what_fits(table: Table, codec: Codec, group: Group, known: Segments) -> Op[Group | None]:
-            if held is not None and (yield from _counts_for(table, group, held)):
-                known.counts = True
-                return group
-            count = sum(INDEX_GROUP if is_index(each) else 1 for each in group.ids())
+        def load_what_fits(
+            storage: LocalStorage, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+        ) -> Op[StoredCheckpoint | None]:
+            if held is not None and (yield from _is_committed_for(storage, checkpoint, held)):
+                loaded.is_committed = True
+                return checkpoint
+            count = sum(INDEX_GROUP if is_index(each) else 1 for each in checkpoint.ids())
             if count * SEGMENT_BYTES_MAX // 2 > self._segments_bytes_max:
-                # The client asks for them by their ids, and may keep them if the checkpoint counts.
-                known.counts = yield from _counts(table, group)
-                return group
-            return (yield from load(table, codec, group, known))
+                # The client asks for them by their ids, and may keep them if the checkpoint is committed.
+                loaded.is_committed = yield from _is_committed(storage, checkpoint)
+                return checkpoint
+            return (yield from load(storage, checkpoint, loaded))
 
         return load_what_fits
 
     async def get_segments(self, request: wire.GetSegments) -> Document:
         """Read segments by their ids, as many as fit."""
-        at = _namespace(request)
-        return await self._run(self._segments(at, request.ids))
+        partition = _namespace(request)
+        return await self._run(self._segments(partition, request.ids))
 
-    def _segments(self, at: Partition, ids: list[bytes]) -> Op[Document]:
+    def _segments(self, partition: Partition, ids: list[bytes]) -> Op[Document]:
         left, found, size = list(dict.fromkeys(ids)), list[Item](), 0
         while left and size < self._segments_bytes_max:
             some, left = left[:BATCH_GET_ITEMS_MAX], left[BATCH_GET_ITEMS_MAX:]
-            read = yield from segment_items(self._table, at.pk, some)
+            read = yield from segment_items(self._storage.table, partition.pk, some)
             found += read
             size += sum(len(items.binary(item, items.DATA)) for item in read)
         return {"segments": list(map(stored_segment_document, found)), "left": left}
 
     async def list(self, request: wire.List) -> AsyncIterator[Document]:
-        """List checkpoints, newest first; each comes with the segments that those before it did not need."""
+        """List checkpoints, newest first. Each comes with the segments that those before it did not need."""
         after, skipped = _position(request)
         config = _config(request)
         limit = None if request.limit is None else request.limit + skipped
-        listing = select(
-            self._table, self._sealed, config, request.filter, request.before, limit, _listed, after
-        )
+        listing = select(self._sealed, config, request.filter, request.before, limit, _listed, after)
         sent: dict[str, set[bytes]] = {}
         count, size = 0, 0
         last: tuple[str, str] | None = None
-        async for at, group, known in self._driver.stream(listing):
+        async for partition, checkpoint, loaded in self._runner.astream(listing):
             count += 1
             if count <= skipped:
                 continue
@@ -152,39 +165,37 @@ class Operations:
                 yield {"cursor": _cursor(config, last, count - 1)}
                 return
             if config is None:
-                sent = {at.pk: sent.get(at.pk, set())}
-            seen = sent.setdefault(at.pk, set())
-            document = checkpoint_document(at, group, known, seen, self._segments_bytes_max)
+                sent = {partition.pk: sent.get(partition.pk, set())}
+            seen = sent.setdefault(partition.pk, set())
+            document = checkpoint_document(partition, checkpoint, loaded, seen, self._segments_bytes_max)
             seen |= {each["id"] for each in document["segments"]}
-            size += sum(len(each["data"]) for each in document["segments"]) + group.sealed_bytes()
-            last = group.checkpoint_id, at.namespace
+            size += sum(len(each["data"]) for each in document["segments"]) + checkpoint.sealed_bytes()
+            last = checkpoint.checkpoint_id, partition.namespace
             yield document
         is_at_limit = request.limit is not None and count - skipped >= request.limit
         yield {"cursor": _cursor(config, last, count) if is_at_limit and last is not None else None}
 
     async def get_plain(self, request: wire.GetPlain) -> Document:
         """Read a checkpoint as plain JSON."""
-        at = _namespace(request)
-        found = await self._run(read_checkpoint(self._table, self._sealed, at, request.checkpoint_id))
+        partition = _namespace(request)
+        found = await self._run(read_checkpoint(self._sealed, partition, request.checkpoint_id))
         if found is None:
             return {"checkpoint": None}
-        return {"checkpoint": await self._plain(at, *found, self._room(), request.channels)}
+        return {"checkpoint": await self._plain(partition, *found, self._room(), request.channels)}
 
     async def list_plain(self, request: wire.ListPlain) -> Document:
         """List checkpoints as plain JSON, as many as there is room for."""
         configurable = {"thread_id": request.thread_id, "checkpoint_ns": request.checkpoint_ns}
         after = None if request.cursor is None else tuple(json.loads(request.cursor))
-        # One more says whether there is another page.
+        # One more shows whether there is another page.
         limit = request.limit + 1
-        listing = select(
-            self._table, self._sealed, {"configurable": configurable}, {}, None, limit, _listed, after
-        )
+        listing = select(self._sealed, {"configurable": configurable}, {}, None, limit, _listed, after)
         room, found = self._room(), list[Document]()
-        async for at, group, known in self._driver.stream(listing):
+        async for partition, checkpoint, loaded in self._runner.astream(listing):
             document = None
             if len(found) < request.limit:
-                document = await self._plain(at, group, known, room, request.channels)
-            # What is left out for want of room begins the next page, where it has all of it.
+                document = await self._plain(partition, checkpoint, loaded, room, request.channels)
+            # A checkpoint with values left out for lack of room begins the next page, where it has all the room.
             if document is None or (found and room.was_short):
                 last = found[-1]["checkpoint_id"], found[-1]["checkpoint_ns"]
                 return {"checkpoints": found, "cursor": json.dumps(last)}
@@ -195,147 +206,163 @@ class Operations:
         return Room(self._limits, self._segments_bytes_max)
 
     async def _plain(
-        self, at: Partition, group: Group, known: Segments, room: Room, channels: Sequence[str] | None
+        self,
+        partition: Partition,
+        stored: StoredCheckpoint,
+        loaded: LoadedSegments,
+        room: Room,
+        channels: Sequence[str] | None,
     ) -> Document:
-        """Open a checkpoint in a thread: what that costs, nothing that is stored tells before."""
-        checkpoint = PlainCheckpoint(at, group, known, room)
+        """Open a checkpoint in a thread, since nothing stored tells beforehand how much work that is."""
+        checkpoint = PlainCheckpoint(partition, stored, loaded, room)
         opening = work(partial(checkpoint.document, channels), self._segments_bytes_max)
         return await self._run(opening)
 
     async def delta_channel_history(self, request: wire.DeltaChannelHistory) -> Document:
-        """Read a checkpoint's ancestors, with the segments that their items' own content is in."""
+        """Read a checkpoint's ancestors, with the segments that hold their items' own content."""
         return await self._run(self._ancestors(_namespace(request), request))
 
-    def _ancestors(self, at: Partition, request: wire.DeltaChannelHistory) -> Op[Document]:
-        source = TableSource(self._table, self._sealed, at, below=request.after or request.checkpoint_id)
+    def _ancestors(self, partition: Partition, request: wire.DeltaChannelHistory) -> Op[Document]:
+        source = TableSource(self._sealed, partition, below=request.after or request.checkpoint_id)
         if request.after is None:
             start = yield from source.start(request.checkpoint_id)
         else:
-            start = yield from find(self._table, at, request.after, as_ancestor=True)
+            start = yield from find(self._storage, partition, request.after, as_ancestor=True)
         if start is None:
             return {"checkpoints": [], "ended": True}
         path = yield from source.back(start.head, "", request.count)
         documents = []
         for each in (start, *path):
-            group = yield from source.segments(each, each.ids(), indexes_only=True)
-            group = yield from source.segments(group, group.own_ids())
-            documents.append(checkpoint_document(at, group, source.known, (), self._segments_bytes_max))
+            checkpoint = yield from source.segments(each, each.ids(), indexes_only=True)
+            checkpoint = yield from source.segments(checkpoint, checkpoint.own_ids())
+            documents.append(
+                checkpoint_document(partition, checkpoint, source.known, (), self._segments_bytes_max)
+            )
         return {"checkpoints": documents, "ended": len(path) < request.count}
 
     # Writing
 
     async def put(self, request: wire.Put) -> Document:
         """Store a checkpoint."""
-        at = _namespace(request)
-        table = self._table_of(at, request.thread)
-        return await self._run(_listing_expiries(_put(table, at, request)))
+        partition = _namespace(request)
+        storage = self._storage_of(partition, request.thread)
+        return await self._run(_listing_expiries(_put(storage, partition, request)))
 
     async def put_writes(self, request: wire.PutWrites) -> Document:
         """Store parts of a task's writes."""
-        at = _namespace(request)
-        table = self._table_of(at, request.thread)
-        return await self._run(_listing_expiries(self._put_writes(table, at, request)))
+        partition = _namespace(request)
+        storage = self._storage_of(partition, request.thread)
+        return await self._run(_listing_expiries(self._put_writes(storage, partition, request)))
 
-    def _put_writes(self, table: Table, at: Partition, request: wire.PutWrites) -> Op[Document]:
-        needs = needs_of(at, request)
+    def _put_writes(
+        self, storage: LocalStorage, partition: Partition, request: wire.PutWrites
+    ) -> Op[Document]:
+        refs = segment_refs_of(partition, request)
         sk = items.writes_sk(request.checkpoint_id, request.task_id)
-        parts = parts_of(items.key(at.pk, sk), request.parts.model_dump())
-        writes = TaskWrites(at, sk, parts, needs, request.order, _old(request), request.replaces)
-        if request.thread is None:
-            yield from look_for_other_savers(table, at)
-        outcome = yield from commit_writes(table, self._sealed, writes, thread_of(request.thread))
-        return _outcome_document(table, request, outcome, writes)
+        parts = parts_of(items.key(partition.pk, sk), request.parts.model_dump())
+        writes = TaskWrites(partition, sk, parts, refs, request.order, _old(request), request.replaces)
+        outcome = yield from commit_writes(storage, writes, thread_of(request.thread))
+        return _outcome_document(storage, request, outcome, writes)
 
     async def put_segments(self, request: wire.PutSegments) -> Document:
-        """Store segments before what will name them."""
-        at = _namespace(request)
-        table = self._table_of(at, request.thread)
-        return await self._run(_put_segments(table, at, request))
+        """Store segments before the item that will name them."""
+        partition = _namespace(request)
+        storage = self._storage_of(partition, request.thread)
+        return await self._run(_put_segments(storage, partition, request))
 
     # Deleting and copying
 
     async def delete_thread(self, request: wire.DeleteThread) -> Document:
         """Delete a thread."""
-        return await self._done(delete_thread(self._table, request.thread_id))
+        return await self._done(delete_thread(self._storage, request.thread_id))
 
     async def delete_for_runs(self, request: wire.DeleteForRuns) -> Document:
         """Delete the checkpoints of runs."""
-        return await self._done(delete_for_runs(self._table, request.run_ids))
+        return await self._done(delete_for_runs(self._storage, request.run_ids))
 
     async def copy_thread(self, request: wire.CopyThread) -> Document:
         """Copy a thread that is not encrypted, or a part of it."""
         source, target = request.source_thread_id, request.target_thread_id
-        now = self._table.clock()
+        now = self._storage.clock()
         copy = copy_part(
-            self._table, self._codec, source, target, _progress(request, now), until=now + self._part_seconds
+            self._storage,
+            source,
+            target,
+            _progress(request, now),
+            until=now + self._part_seconds,
         )
-        stopped = await self._driver.run(copy)
+        stopped = await self._runner.arun(copy)
         return {"progress": None if stopped is None else asdict(stopped)}
 
     async def prune(self, request: wire.Prune) -> Document:
-        """Remove old checkpoints of as many threads as there is time for."""
-        return {"left": await self._driver.run(self._prune(request))}
+        """Prune as many threads as there is time for."""
+        return {"left": await self._runner.arun(self._prune(request))}
 
     def _prune(self, request: wire.Prune) -> Op[Sequence[str]]:
-        """Prune one thread after the other; return those that are left.
+        """Prune one thread after the other, and return those that are left.
 
-        A thread that cannot be pruned ends the request: it is the first of those that are left, or raises as the first.
+        A thread that cannot be pruned ends the request. If it is the first thread of the request, its error is raised;
+        otherwise it is the first of those that are left.
         """
-        until = self._table.clock() + self._part_seconds
+        until = self._storage.clock() + self._part_seconds
         left = wanted = checked_ids(request.thread_ids, "thread_ids")
         while True:
             try:
-                yield from prune(self._table, left[:1], request.strategy, request.keep_last)
+                yield from prune(self._storage, left[:1], request.strategy, request.keep_last)
             except OF_ONE_THREAD:
                 if left is wanted:
                     raise
                 return left
             left = left[1:]
-            if not left or self._table.clock() >= until:
+            if not left or self._storage.clock() >= until:
                 return left
 
     # Running
 
-    def _table_of(self, at: Partition, note: wire.ThreadNote | None) -> Table:
-        """The table, with what the client remembers."""
-        return replace(self._table, memory=memory_of(self._table.memory, at, note))
+    def _storage_of(self, partition: Partition, hint: wire.ThreadHint | None) -> LocalStorage:
+        """Return the storage with the client's thread hint in its cache."""
+        return replace(self._sealed, cache=cache_of(self._storage.cache, partition, hint))
 
     async def _run(self, operation: Op[T]) -> T:
-        return await self._driver.run(operation)
+        return await self._runner.arun(operation)
 
     async def _done(self, operation: Op[None]) -> Document:
-        await self._driver.run(operation)
+        await self._runner.arun(operation)
         return {}
 
 
 def _namespace(request: wire.Namespace) -> Partition:
-    return items.partition(request.thread_id, request.checkpoint_ns)
+    return items.partition_of(request.thread_id, request.checkpoint_ns)
 
 
 # Reading
 
 
-def _counts_for(table: Table, group: Group, held: wire.Held) -> Op[bool]:
-    """Whether a checkpoint counts, under the epoch under which its reader has another one, or just this."""
-    if not is_reusable(held.epoch, epoch_of(group.head, items.BODY)):
+def _is_committed_for(storage: LocalStorage, checkpoint: StoredCheckpoint, held: wire.Held) -> Op[bool]:
+    """Tell whether a checkpoint is committed, given the epoch of one that its reader holds, which may be this one."""
+    if not is_reusable(held.epoch, epoch_of(checkpoint.head, items.BODY)):
         return False
-    return group.checkpoint_id == held.checkpoint_id or (yield from _counts(table, group))
+    return checkpoint.checkpoint_id == held.checkpoint_id or (yield from _is_committed(storage, checkpoint))
 
 
-def _counts(table: Table, group: Group) -> Op[bool]:
-    """Whether a checkpoint's head has the thread's epoch."""
-    thread = yield from read_thread(table, items.parse_partition(items.partition_key(group.head)))
-    return thread is not None and is_reusable(epoch_of(group.head, items.BODY), thread.epoch)
+def _is_committed(storage: LocalStorage, checkpoint: StoredCheckpoint) -> Op[bool]:
+    """Tell whether a checkpoint's head has the thread's epoch."""
+    thread = yield from read_thread(storage, items.parse_partition(items.partition_key(checkpoint.head)))
+    return thread is not None and is_reusable(epoch_of(checkpoint.head, items.BODY), thread.epoch)
 
 
-def _load_nothing(_table: Table, _codec: Codec, group: Group, _known: Segments) -> Op[Group | None]:
-    """Leave the segments that a checkpoint names where they are."""
+def _load_nothing(
+    _storage: LocalStorage, checkpoint: StoredCheckpoint, _known: LoadedSegments
+) -> Op[StoredCheckpoint | None]:
+    """Load no segments."""
     yield from ()
-    return group
+    return checkpoint
 
 
-def _listed(at: Partition, _codec: Codec, group: Group, known: Segments) -> tuple[Partition, Group, Segments]:
-    return at, group, known
+def _listed(
+    partition: Partition, _codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+) -> tuple[Partition, StoredCheckpoint, LoadedSegments]:
+    return partition, checkpoint, loaded
 
 
 def _config(request: wire.List) -> RunnableConfig | None:
@@ -346,7 +373,7 @@ def _config(request: wire.List) -> RunnableConfig | None:
 
 
 def _position(request: wire.List) -> tuple[tuple[str, str] | None, int]:
-    """After which checkpoint of a thread a list goes on, or after how many of all threads."""
+    """Return the checkpoint after which a list of a thread continues, or how many of all threads to skip."""
     if request.cursor is None:
         return None, 0
     if request.thread_id is None:
@@ -360,7 +387,7 @@ def _cursor(config: RunnableConfig | None, last: tuple[str, str] | None, count: 
 
 
 def _progress(request: wire.CopyThread, now: float) -> Progress | None:
-    """How far a copy is. It cannot have begun later than now, which would let it live longer."""
+    """Return how far a copy is. It cannot have begun later than now, which would let it live longer."""
     if request.progress is None:
         return None
     progress = Progress(**request.progress.model_dump())
@@ -371,35 +398,33 @@ def _progress(request: wire.CopyThread, now: float) -> Progress | None:
 
 
 def _listing_expiries(operation: Op[Document]) -> Op[Document]:
-    """Ask the client for all expiries where some segment has to live longer: only the client knows which."""
+    """Ask the client for all expiries if a segment has to live longer: only the client knows which."""
     try:
         return (yield from operation)
     except UnlistedExpiryError:
         return {"wants_reused": True}
 
 
-def _put(table: Table, at: Partition, request: wire.Put) -> Op[Document]:
+def _put(storage: LocalStorage, partition: Partition, request: wire.Put) -> Op[Document]:
     """Store a checkpoint."""
-    started_at = table.clock() - request.uploading_seconds
-    head = _head(at, request)
-    if request.thread is None:
-        yield from look_for_other_savers(table, at)
-    committed = yield from commit(table, head, thread_of(request.thread), started_at)
+    started_at = storage.clock() - request.uploading_seconds
+    head = _head(partition, request)
+    committed = yield from commit(storage, head, thread_of(request.thread), started_at)
     return {
-        "under": note_of(table.memory, at, committed.under),
-        "thread": note_of(table.memory, at, committed.thread),
+        "under": hint_of(storage.cache, partition, committed.under),
+        "thread": hint_of(storage.cache, partition, committed.thread),
         "confirmed": committed.is_confirmed,
         "ends_at": committed.lifetime.ends_at,
         "history_expires_at": committed.lifetime.history_expires_at,
-        "segments": _expiries(head.needs, request.reused),
+        "segments": _expiries(head.refs, request.reused),
     }
 
 
-def _head(at: Partition, request: wire.Put) -> Head:
+def _head(partition: Partition, request: wire.Put) -> Head:
     given = request.parent_lifetime
     parent = None if given is None else Lifetime(given.ends_at, given.history_expires_at)
-    needs = needs_of(at, request)
-    key = items.key(at.pk, items.checkpoint_prefix(request.checkpoint_id))
+    refs = segment_refs_of(partition, request)
+    key = items.key(partition.pk, items.checkpoint_prefix(request.checkpoint_id))
     head = request.head
     parts = parts_of(key, {items.BODY: head.body, items.SEALED_METADATA: head.sealed_metadata})
     metadata: Item = {}
@@ -411,7 +436,7 @@ def _head(at: Partition, request: wire.Put) -> Head:
     if items.SEALED_METADATA in parts:
         metadata = {items.SEALED_METADATA: parts[items.SEALED_METADATA].attribute(items.sort_key(key))}
     item = items.head_item(
-        at,
+        partition,
         request.checkpoint_id,
         texts={
             items.PARENT: head.parent,
@@ -422,17 +447,17 @@ def _head(at: Partition, request: wire.Put) -> Head:
         metadata=metadata,
         body=parts[items.BODY],
     )
-    return Head(at, item, needs, request.has_delta_channels, parent)
+    return Head(partition, item, refs, request.has_delta_channels, parent)
 
 
 def _outcome_document(
-    table: Table, request: wire.PutWrites, outcome: Outcome, writes: TaskWrites
+    storage: LocalStorage, request: wire.PutWrites, outcome: Outcome, writes: TaskWrites
 ) -> Document:
     found = outcome.found
     return {
         "stored": outcome.stored,
-        "thread": note_of(table.memory, writes.at, outcome.thread),
-        "segments": _expiries(writes.needs, request.reused),
+        "thread": hint_of(storage.cache, writes.partition, outcome.thread),
+        "segments": _expiries(writes.refs, request.reused),
         "found": None
         if found is None
         else {
@@ -446,32 +471,33 @@ def _outcome_document(
     }
 
 
-def _last_note(table: Table, at: Partition) -> Document | None:
-    """Return what a request has found out of a thread."""
-    return note_of(table.memory, at, table.memory.thread(at.root))
+def _last_hint(storage: LocalStorage, partition: Partition) -> Document | None:
+    """Return the hint for the thread as this request last saw it."""
+    return hint_of(storage.cache, partition, storage.cache.thread(partition.root))
 
 
-def _expiries(needs: Needs, told: Iterable[wire.ReusedSegment]) -> list[Document]:
-    """When segments expire, as far as the client does not know it."""
+def _expiries(refs: SegmentRefs, told: Iterable[wire.ReusedSegment]) -> list[Document]:
+    """Return the expiries of segments that the client does not know."""
     known = {each.id: each.expires_at for each in told}
     return [
         {"id": each, "expires_at": chunk.expires_at}
-        for each, chunk in needs.chunks.items()
+        for each, chunk in refs.chunks.items()
         if each not in known or known[each] != chunk.expires_at
     ]
 
 
-def _put_segments(table: Table, at: Partition, request: wire.PutSegments) -> Op[Document]:
-    needs, thread = needs_of(at, request), thread_of(request.thread)
+def _put_segments(storage: LocalStorage, partition: Partition, request: wire.PutSegments) -> Op[Document]:
+    refs, thread = segment_refs_of(partition, request), thread_of(request.thread)
     if thread is None:
-        yield from look_for_other_savers(table, at)
-        thread = yield from ensure_epoch(table, at)
-    yield from store_needs(table, at, needs, thread, Expiry.after(thread.ttl_seconds, table.clock()), None)
-    return {"thread": note_of(table.memory, at, thread), "segments": _expiries(needs, ())}
+        thread = yield from ensure_epoch(storage, partition)
+    yield from store_segments(
+        storage, partition, refs, thread, Expiry.after(thread.ttl_seconds, storage.clock()), None
+    )
+    return {"thread": hint_of(storage.cache, partition, thread), "segments": _expiries(refs, ())}
 
 
 def _old(request: wire.PutWrites) -> Item:
-    """What the task had, as far as it matters, in the table's form."""
+    """Return the attributes of the task's old item that matter, in the table's form."""
     old = request.old
     if request.replaces and (old is None or old.expires_at is old.created_at is None):
         msg = "replaces goes with an old item; send its created_at and expires_at, or leave replaces out"

@@ -1,4 +1,4 @@
-"""Pace: the least rate at which a body has to come, and an answer has to be read."""
+"""Pace: the minimum rate at which a body has to arrive, and an answer has to be read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Pace:
-    """For how long one body, or one answer, may still keep the service waiting; each byte that moves earns more."""
+    """How long one body, or one answer, may still keep the service waiting. Each byte that moves earns more time."""
 
     def __init__(self, limits: Limits) -> None:
-        """Begin with all the time that there is."""
+        """Start with the whole allowance."""
         self._limits = limits
         self._seconds_left = limits.stall_seconds_max
 
@@ -25,17 +25,17 @@ class Pace:
         """Wait for the other side.
 
         Raises:
-            TimeoutError: It has been too slow for too long.
+            TimeoutError: The other side has been too slow for too long.
         """
         began = time.monotonic()
         try:
-            # Not `asyncio.wait_for`: before Python 3.12 that loses a cancellation which comes as the step ends.
+            # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that comes just as the step ends.
             with anyio.fail_after(self._seconds_left):
                 return await step
         finally:
             self._seconds_left = max(0.0, self._seconds_left - (time.monotonic() - began))
 
     def moved(self, count: int) -> None:
-        """Count bytes that came, or went."""
+        """Count bytes that were received or sent."""
         earned = self._seconds_left + count / self._limits.bytes_per_second_min
         self._seconds_left = min(self._limits.stall_seconds_max, earned)

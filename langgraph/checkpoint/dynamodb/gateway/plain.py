@@ -1,7 +1,7 @@
 """Checkpoints as plain JSON: what LangGraph's serializer wrote, read without making an object or running code.
 
-Whoever may write to a thread chooses what is read here. So whatever is opened, decoded and answered is counted first,
-and what does not fit is named instead of shown. What is encrypted stays closed: the service has no key.
+Whoever may write to a thread chooses what is read here. So everything that is opened, decoded and answered is counted
+first, and what does not fit is named instead of shown. Encrypted values stay closed: the service has no key.
 """
 
 from __future__ import annotations
@@ -21,34 +21,40 @@ from langgraph.checkpoint.dynamodb._format.content import (
     read_metadata,
     writes_of,
 )
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.looking import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupts_in
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, is_index
-from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments
-from langgraph.checkpoint.dynamodb.gateway.extents import check_json, count_msgpack
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
 
 Document: TypeAlias = dict[str, Any]
 _OrderedWrite: TypeAlias = tuple[tuple[str, str, int], Write, Item]
-# A value is counted as it is opened, joined, decoded and encoded, and its objects as they are copied out of each other.
+# A value is counted when it is opened, joined, decoded and encoded, and its objects when they are copied out of each
+# other.
 _COPIES_MAX = 16
 _TOO_LARGE = 413
 
 
 class Room:
-    """What one answer has room for: bytes of JSON, values, and bytes that are read on the way."""
+    """The budget of one answer: bytes of JSON, values, and bytes that are read on the way."""
 
     def __init__(self, limits: Limits, bytes_max: int) -> None:
-        """Take the limits of documents, and how many bytes of JSON all values may be."""
+        """Start with the limits of a document.
+
+        Args:
+            limits: How deep a document may be, and how many values it may have.
+            bytes_max: How many bytes of JSON all values may take.
+        """
         self._limits = limits
         self._bytes = bytes_max
         self._values = limits.values_max
         self._reading = _COPIES_MAX * bytes_max
         self._reading_min = 0
-        # Parsers do not hand on the errors of what they call, so that it is noted.
+        # Parsers do not pass on the errors of what they call, so it is noted here.
         self._is_over = False
         self.was_short = False
         """Whether anything did not fit."""
@@ -60,19 +66,19 @@ class Room:
             raise self._over()
 
     def read_msgpack(self, data: bytes) -> None:
-        """Count what is to be decoded: a byte of it can become a list of 56 bytes in memory."""
+        """Count msgpack before it is decoded: a byte of it can become a list of 56 bytes in memory."""
         self.read(data)
         with self._within_limits():
             self._values -= count_msgpack(data, self._limits.nesting_max, self._values)
 
     def read_json(self, data: bytes) -> None:
-        """Count JSON that is to be decoded."""
+        """Count JSON before it is decoded."""
         self.read(data)
         with self._within_limits():
             check_json(data, self._limits)
 
     def json(self, value: Any) -> Any:
-        """Return a value as JSON, which takes its room in the answer."""
+        """Return a value as JSON, and count its bytes in the answer."""
         found = as_json(value)
         encoded = JSON.encode(found)
         self.read_json(encoded)
@@ -81,13 +87,16 @@ class Room:
 
     @contextmanager
     def showing(self, stored_bytes: int) -> Iterator[None]:
-        """Show something that so many bytes are stored of, or say why not.
+        """Show a value in the block, or raise an error that says why not.
+
+        Args:
+            stored_bytes: How many bytes are stored of the value.
 
         Raises:
-            LeftOutError: It is not shown.
+            LeftOutError: The value is not shown.
         """
         self._is_over = False
-        # Nothing takes more than half of what is left, so that a value made to cost much hides no other.
+        # No value takes more than half of what is left, so that an expensive one hides no other.
         self._reading_min = self._reading // 2
         try:
             yield
@@ -111,27 +120,27 @@ class Room:
 
 
 class LeftOutError(Exception):
-    """Something is not shown.
+    """A value is not shown.
 
     Args:
         reason: Why: it is sealed, too large or unreadable.
-        stored_bytes: How much is stored of it.
+        stored_bytes: How many bytes are stored of it.
     """
 
     def __init__(self, reason: str, stored_bytes: int) -> None:
-        """Keep what is said instead."""
+        """Make the document that is shown instead."""
         super().__init__(reason)
         self.omission: Document = {"reason": reason, "bytes": stored_bytes}
 
     def document(self) -> Document:
-        """Return what is shown instead."""
+        """Return the document that is shown instead."""
         if self.omission["reason"] == "sealed":
             return {"sealed": True, "bytes": self.omission["bytes"]}
         return {"omitted": self.omission}
 
 
 class _Counted:
-    """Counts each object that a value holds before it is read; it keeps none."""
+    """A cache that keeps nothing. It counts each object in a value before the object is read."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -144,7 +153,7 @@ class _Counted:
 
 
 class _CountingSerializer(LookingSerializer):
-    """Reads values as data, as far as there is room."""
+    """Reads values as data, within the room."""
 
     def __init__(self, room: Room) -> None:
         super().__init__(_Counted(room))
@@ -154,7 +163,7 @@ class _CountingSerializer(LookingSerializer):
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, content = data
         if "+" in kind:
-            # So LangGraph's encrypting serializer names what it wrote. One within another serializer has no envelope.
+            # LangGraph's encrypting serializer names its output this way. Inside another serializer it has no envelope.
             msg = f"it is encrypted as {kind!r}"
             raise EncryptedError(msg)
         count = {"msgpack": self._room.read_msgpack, "json": self._room.read_json}
@@ -163,7 +172,7 @@ class _CountingSerializer(LookingSerializer):
 
 
 class _CountingCodec(Codec):
-    """Opens what is not encrypted, as far as there is room."""
+    """Opens what is not encrypted, within the room."""
 
     def __init__(self, room: Room) -> None:
         super().__init__(_CountingSerializer(room))
@@ -182,24 +191,26 @@ class _CountingCodec(Codec):
 
 
 class PlainCheckpoint:
-    """A checkpoint whose items and segments were read, and are still sealed."""
+    """A checkpoint whose items and segments were read and are still sealed."""
 
-    def __init__(self, at: Partition, group: Group, known: Segments, room: Room) -> None:
-        """Open nothing yet."""
-        self._at = at
-        self._head = group.head
-        self._tasks = group.writes
-        self._sealed = known.contents
-        # They are read without a key, and were.
-        self._indexes = {each: data for each, data in known.contents.items() if is_index(each)}
+    def __init__(
+        self, partition: Partition, checkpoint: StoredCheckpoint, loaded: LoadedSegments, room: Room
+    ) -> None:
+        """Store the parts. Nothing is opened yet."""
+        self._partition = partition
+        self._head = checkpoint.head
+        self._tasks = checkpoint.writes
+        self._sealed = loaded.contents
+        # Index segments need no key, so they are already open.
+        self._indexes = {each: data for each, data in loaded.contents.items() if is_index(each)}
         self._room = room
         self._codec = _CountingCodec(room)
 
     def document(self, channels: Collection[str] | None) -> Document:
         """Return the checkpoint as plain JSON, with the values of some channels, or of all."""
         return {
-            "thread_id": self._at.thread_id,
-            "checkpoint_ns": self._at.namespace,
+            "thread_id": self._partition.thread_id,
+            "checkpoint_ns": self._partition.namespace,
             "checkpoint_id": items.checkpoint_id_of(self._head),
             "parent_checkpoint_id": items.text(self._head, items.PARENT),
             **self._state(channels),
@@ -225,7 +236,7 @@ class PlainCheckpoint:
         except LeftOutError as error:
             return document | {"values": error.document()}
         sizes = {name: self._value_bytes(each) for name, each in body.values.items()}
-        # The small ones first, so that a large one takes no other's room.
+        # Small values first, so that a large one does not take their room.
         for name in sorted(names, key=sizes.__getitem__):
             if channels is None or name in channels:
                 try:
@@ -240,7 +251,7 @@ class PlainCheckpoint:
 
     def _value(self, stored: StoredValue) -> Any:
         contents = self._opened(stored.segments)
-        # A segment may be named very often.
+        # A value may name the same segment very often, so each time is counted.
         for each in stored.segments:
             self._room.read(contents[each])
         return self._room.json(self._codec.loads(stored.kind, stored.join(contents), self._head))
@@ -261,7 +272,7 @@ class PlainCheckpoint:
         interrupts = [self._interrupt(*each) for each in interrupts_in(writes_by_task)]
         return {
             "pending_writes": [*(each for each, _ in shown), *closed],
-            # What is closed may hold interrupts, and answers to those that are known.
+            # A closed write may hold interrupts, and answers to known ones.
             "interrupts": None if closed else interrupts,
         }
 
@@ -275,7 +286,7 @@ class PlainCheckpoint:
             return error
 
     def _write(self, write: Write, item: Item) -> tuple[Document, Any]:
-        """Return a write as it is shown, and its value; or the error that says why that is not shown."""
+        """Return a write's document and its value, or the error that says why the value is not shown."""
         document: Document = {"task_id": items.task_id_of(item), "channel": write.channel}
         try:
             with self._room.showing(len(write.data)):
@@ -297,16 +308,16 @@ class PlainCheckpoint:
             return document | error.document()
 
     def _opened(self, ids: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Open segments; those that hold the ids of others are open."""
+        """Open segments. Index segments are open already."""
         return self._indexes | {
             each: self._codec.open(
-                self._sealed[each], items.key(self._at.pk, items.segment_sk(each)), items.DATA
+                self._sealed[each], items.key(self._partition.pk, items.segment_sk(each)), items.DATA
             )
             for each in dict.fromkeys(expand(ids, self._indexes))
         }
 
     def _stored_bytes(self, item: Item, *names: str) -> int:
-        """How much is stored of some parts of an item, or of all, without what several of them share."""
+        """Return how many bytes are stored of some parts of an item, or of all. A shared segment is counted once."""
         parts = [part for name, part in items.parts_of(item) if not names or name in names]
         segments = {each for part in parts for each in expand(part.ids, self._indexes)}
         return sum(len(part.sealed) for part in parts) + self._segment_bytes(segments)

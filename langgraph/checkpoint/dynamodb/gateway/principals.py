@@ -1,4 +1,4 @@
-"""Principals: who makes a request, which threads are theirs, and what they may do with them."""
+"""Principals: who makes a request, which threads they own, and what they may do with them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 from langgraph.checkpoint.dynamodb.gateway.wire import List, Message
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
-# As infra/tenant.yaml has it: none of these means anything in a key or a policy, and the slash ends the prefix.
+# The same pattern as in infra/tenant.yaml: no character means anything in a key or a policy, and the slash ends the
+# prefix.
 TENANT_PATTERN = r"^[a-zA-Z0-9._-]{1,128}$"
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who makes a request.
+    """The caller of a request.
 
     Args:
-        name: What the log calls them, and whose requests are counted together.
-        tenant: The tenant whose threads are theirs: those whose ids begin with its name and a slash. None: all threads.
+        name: The name in the log. Requests with the same name are counted together.
+        tenant: The tenant that owns the threads whose ids begin with its name and a slash. None: all threads.
         rights: Any of `read`, `write` and `administer` (delete, prune, copy, list all); none contains another.
 
     Raises:
-        CheckpointerInputError: The tenant is no name of a tenant, or a right is unknown.
+        CheckpointerInputError: The tenant is not a valid tenant name, or a right is unknown.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Principal:
     rights: frozenset[Right] = frozenset(("read", "write"))
 
     def __post_init__(self) -> None:
-        """Refuse a tenant that would be another one's prefix, or all threads."""
+        """Refuse a tenant that would be another one's prefix, or match all threads."""
         if self.tenant is not None and not re.fullmatch(TENANT_PATTERN, self.tenant):
             msg = (
                 "tenant has to be letters, digits, dots, underscores and hyphens, without the slash after it"
@@ -47,22 +48,22 @@ class Principal:
             raise CheckpointerInputError(msg)
 
     def owns(self, thread_id: str) -> bool:
-        """Whether a thread is theirs."""
+        """Tell whether a thread is theirs."""
         return self.tenant is None or thread_id.startswith(f"{self.tenant}/")
 
 
 def check_right(principal: Principal, right: Right) -> None:
-    """Refuse what a principal has no right to.
+    """Raise if a principal lacks a right.
 
     Raises:
-        ProblemError: They have not.
+        ProblemError: The principal lacks it.
     """
     if right not in principal.rights:
         raise forbidden(f"this needs the right to {right}, which these credentials do not have")
 
 
 def check_threads(principal: Principal, endpoint: Endpoint, request: Message) -> None:
-    """Refuse a request that names a thread of another tenant, or all threads.
+    """Raise if a request names a thread of another tenant, or all threads.
 
     Raises:
         ProblemError: It does.
@@ -75,12 +76,12 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
 
 
 def names_runs_only(request: List) -> bool:
-    """Whether a list without a thread goes by a run's id, which the index answers."""
+    """Tell whether a list without a thread selects by run id, which the index answers."""
     return isinstance(request.filter.get("run_id"), str)
 
 
 def _check_list_without_thread(principal: Principal, request: List) -> None:
-    # By run id a tenant's principal is shown its own threads, in bodies.py; anything else is a scan of the table.
+    # By run id a tenant's principal sees only its own threads (see lists.py). Anything else is a scan of the table.
     if names_runs_only(request):
         return
     check_right(principal, "administer")

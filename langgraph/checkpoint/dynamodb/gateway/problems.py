@@ -1,7 +1,7 @@
-"""Problems: what a request that fails is answered, as RFC 9457 has it.
+"""Problems: the answers to failed requests, as RFC 9457 defines them.
 
-`type` names the class of errors.py that the client raises again; `detail` is that error's message, which names no
-state. What nobody has foreseen has no detail: the log has where it came from, under the request's id, and never a body.
+`type` names the class of errors.py that the client raises again. `detail` is that error's message, which names no
+state. Unforeseen errors have no detail: the log has their traceback, under the request's id, and never a body.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from langgraph.checkpoint.dynamodb.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
-# Long enough for what is throttled to pass, and short enough for a turn of a conversation.
+# Long enough for throttling to pass, and short enough for a turn of a conversation.
 RETRY_AFTER_SECONDS = 2
-# Where the gateway cannot use its table, the message names the account's roles: that is for the log.
+# If the gateway cannot use its table, the message names the account's roles: that is for the log only.
 _UNUSABLE = "the gateway cannot use its table; its log says why, under this request_id"
 
 _TITLES: dict[type[CheckpointerError], str] = {
@@ -41,7 +41,7 @@ _TITLES: dict[type[CheckpointerError], str] = {
     ThreadBusyError: "Somebody else has the thread",
     ThreadLockLostError: "The thread's lock was lost",
 }
-# What is wrong with a thread is no failure of the service: it answers for all others, so none of these is a 5xx.
+# A problem with one thread is no failure of the service, which serves all others. So none of these is a 5xx.
 _STATUSES: dict[type[CheckpointerError], HTTPStatus] = {
     CheckpointerInputError: HTTPStatus.BAD_REQUEST,
     CheckpointSerializationError: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -58,10 +58,10 @@ class ProblemError(Exception):
 
     Args:
         status: The status of the answer.
-        detail: What is wrong and what mends it, without anything of a thread's state.
+        detail: What is wrong and how to fix it, without anything of a thread's state.
         kind: The class of errors.py that the client raises.
         retry_seconds: After how many seconds trying again may help.
-        headers: Headers that the status asks for.
+        headers: Headers that the status requires.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ProblemError(Exception):
         retry_seconds: float | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Keep what the answer will say."""
+        """Store the contents of the answer."""
         super().__init__(detail)
         self.status = int(status)
         self.detail = detail
@@ -83,7 +83,7 @@ class ProblemError(Exception):
             self.headers["Retry-After"] = str(max(1, -int(-retry_seconds // 1)))
 
     def document(self, request_id: str) -> dict[str, Any]:
-        """The body of the answer."""
+        """Return the body of the answer."""
         document = {
             "type": TYPE_PREFIX + self.kind.__name__,
             "title": _TITLES[self.kind],
@@ -91,13 +91,13 @@ class ProblemError(Exception):
             "request_id": request_id,
         }
         if self.detail is not None:
-            # What a client sent may be quoted, and half a surrogate pair is no text in UTF-8.
+            # The detail may quote the client's text, and half a surrogate pair is not valid UTF-8.
             document["detail"] = self.detail.encode("utf-8", "replace").decode()
         return document
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """Return the problem that an error is answered by."""
+    """Return the problem that answers an error."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, CheckpointerConfigurationError):
@@ -119,12 +119,12 @@ def _unavailable(detail: str) -> ProblemError:
 
 
 def overloaded() -> ProblemError:
-    """The problem of a request that the process has no room for now."""
+    """Return the problem for a request that the process has no room for now."""
     return _unavailable("the gateway has as many requests as it can take; send it again")
 
 
 def unauthenticated() -> ProblemError:
-    """The problem of a request whose credentials are missing or not accepted; which of the two is for the log."""
+    """Return the problem for missing or refused credentials. Only the log says which of the two."""
     return ProblemError(
         401,
         "credentials are missing, expired or not accepted",
@@ -134,5 +134,5 @@ def unauthenticated() -> ProblemError:
 
 
 def forbidden(detail: str) -> ProblemError:
-    """The problem of a request that its principal may not make."""
+    """Return the problem for a request that its principal may not make."""
     return ProblemError(403, detail, CheckpointerConfigurationError)

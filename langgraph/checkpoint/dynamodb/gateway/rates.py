@@ -1,4 +1,4 @@
-"""Rates: how many requests each tenant makes, and each principal of it, by token buckets."""
+"""Rates: how many requests each tenant, and each of its principals, makes, by token buckets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import PART
 
-# Names may come from anybody's tokens, so they are forgotten, those first that asked for nothing for the longest.
+# Names may come from anybody's tokens, so buckets are dropped, the least recently used first.
 _BUCKETS_MAX = 10_000
 
 
@@ -39,7 +39,13 @@ class Rates:
     """A token bucket for each tenant, and a smaller one for each of its principals."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take how many requests a tenant may make per second, how many at once, and a clock in seconds."""
+        """Store the rate.
+
+        Args:
+            per_second: How many requests a tenant may make per second.
+            burst: How many requests a tenant may make at once.
+            clock: Returns the time in seconds.
+        """
         self._per_second = per_second
         self._burst = burst
         self._clock = clock
@@ -49,11 +55,11 @@ class Rates:
         """Count a request of a principal.
 
         Raises:
-            ProblemError: It is one too many, of the principal or of its tenant; a 429 that says when to come again.
+            ProblemError: The principal or its tenant is over its rate; a 429 that says when to come again.
         """
         own = self._bucket((who.tenant, who.name), "principal", PART)
         tenant = self._bucket((who.tenant,), "tenant", 1)
-        # What one principal is refused costs the others of its tenant nothing.
+        # A refused request of one principal costs the others of its tenant nothing.
         own.check()
         tenant.check()
         own.tokens -= 1

@@ -1,4 +1,4 @@
-"""Readiness: whether the table answers, as a load balancer asks every few seconds, of many services at once."""
+"""Readiness: whether the table answers. Load balancers ask every few seconds, often several at once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 logger = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 1
-# A load balancer waits no longer; the saver itself would try for a minute.
+# A load balancer waits no longer; the saver itself would retry for a minute.
 _ANSWER_SECONDS = 4
 
 
 class Readiness:
-    """Asks the table, once for all who want to know within a second."""
+    """Asks the table, once for all callers within a second."""
 
     def __init__(self, saver: DynamoDBSaver, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the saver, and a clock in seconds."""
+        """Store the saver.
+
+        Args:
+            saver: The saver whose table is asked.
+            clock: Returns the time in seconds.
+        """
         self._saver = saver
         self._clock = clock
         self._asking = asyncio.Lock()
@@ -33,7 +38,7 @@ class Readiness:
         self._is_ready = False
 
     async def check(self) -> None:
-        """Return where the table has answered.
+        """Return if the table has answered.
 
         Raises:
             ProblemError: It has not; a 503.
@@ -51,12 +56,12 @@ class Readiness:
         self._asked_at = self._clock()
 
     async def _ask(self) -> bool:
-        """Look for a checkpoint that nobody can have: one query that finds nothing."""
+        """Read a checkpoint that cannot exist: one query that finds nothing."""
         config: RunnableConfig = {"configurable": {"thread_id": f"gateway-ready-{uuid.uuid4().hex}"}}
         try:
             await asyncio.wait_for(self._saver.aget_tuple(config), _ANSWER_SECONDS)
         except Exception as error:  # noqa: BLE001 - whatever it is, the table cannot be used.
-            # Asking names no thread, so the message has nothing of anybody's.
+            # The query names nobody's thread, so the message reveals nothing.
             logger.warning("the table cannot be used: %s: %s", type(error).__name__, error)
             return False
         return True

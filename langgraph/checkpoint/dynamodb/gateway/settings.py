@@ -1,7 +1,7 @@
-"""The service's settings: who may ask for what, and how much, from a file or the environment.
+"""The service's settings: principals, limits and more, from a file or the environment.
 
-They stand in the file that also configures the checkpointer, under `gateway`; or in variables that begin with
-`LANGGRAPH_GATEWAY_`. What is said of a mistake never has a value.
+They are in the file that also configures the checkpointer, under `gateway`, or in variables that begin with
+`LANGGRAPH_GATEWAY_`. A message about a mistake never contains a value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_
 from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
 from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
-from langgraph.checkpoint.dynamodb.config.places import Environment
+from langgraph.checkpoint.dynamodb.config.source_locations import Environment
 from langgraph.checkpoint.dynamodb.config.sources import Subject, read
 from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.config.variables import Variables
@@ -44,7 +44,7 @@ _SUBJECT = Subject("gateway", ("tool", "langgraph-dynamodb-gateway"), GatewayEnv
 
 
 def _parsed(value: Any) -> Any:
-    """Make a mapping of a text: a secret is one variable, with JSON or YAML in it."""
+    """Parse a mapping from text: a secret is one variable, with JSON or YAML in it."""
     if not isinstance(value, str):
         return value
     try:
@@ -63,7 +63,7 @@ class _NamedOptions(Options):
     )
 
     def principal(self, name: str) -> Principal:
-        """The principal of that name."""
+        """Return the principal of that name."""
         return Principal(name, self.tenant, frozenset(self.rights))
 
 
@@ -88,7 +88,7 @@ class IamOptions(_NamedOptions):
 
 
 class PrincipalsOptions(Options):
-    """Who may ask, by each way of saying so."""
+    """The principals, by way of authentication."""
 
     bearer: dict[str, BearerOptions] = Field(
         default={}, description="Principals with random tokens, by their names."
@@ -105,7 +105,7 @@ class PrincipalsOptions(Options):
     )
 
     def authenticate(self) -> Authenticate | None:
-        """What tells principals; None where nobody is named."""
+        """Return a function that authenticates requests, or None if no principal is configured."""
         ways: list[Authenticate] = []
         if self.bearer:
             ways.append(
@@ -134,14 +134,15 @@ class GatewayOptions(Options):
     open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
     plain_json: bool = Field(
         default=False,
-        description="Whether to open what is not encrypted, and to serve it as plain JSON to whoever may read it.",
+        description="Whether to serve checkpoints that are not encrypted as plain JSON, to principals that may read"
+        " them.",
     )
 
     def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> FastAPI:
         """Make the service.
 
         Raises:
-            CheckpointerConfigurationError: Nobody is named, and it is not insecure; or both.
+            CheckpointerConfigurationError: No principal is configured and `insecure` is not set, or both are.
         """
         key = self.cursor_key
         return create_gateway(
@@ -163,7 +164,7 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
             None is the environment.
 
     Raises:
-        CheckpointerConfigurationError: The source cannot be read, or something in it cannot be used; all that is named.
+        CheckpointerConfigurationError: The source cannot be read, or has mistakes; the message names all of them.
     """
     section = read(source, _SUBJECT)
     variables = Variables(os.environ)
@@ -177,17 +178,17 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
 
 
 def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> FastAPI:
-    """Make the service of a configuration: of its checkpointer, which is of type `dynamodb`, and of its settings.
+    """Make the service from a configuration: its checkpointer, which is of type `dynamodb`, and its settings.
 
     Args:
         source: The path of a file with both, or None for the environment, as for `create_checkpointer`.
-        insecure: As for `create_gateway`.
+        insecure: Let anybody on this machine do anything, as for `create_gateway`.
 
     Returns:
         An ASGI application; `uvicorn --factory langgraph.checkpoint.dynamodb.gateway:configured_gateway` runs it.
 
     Raises:
-        CheckpointerConfigurationError: Something of the configuration cannot be used.
+        CheckpointerConfigurationError: Something in the configuration cannot be used.
     """
     config = CheckpointerConfig.load(source)
     if not isinstance(config.config, DynamoDBOptions):

@@ -1,8 +1,8 @@
-"""Shares: how much each tenant, and each principal of it, may have of what a process has only so much of.
+"""Shares: how much of a limited resource each tenant, and each of its principals, may have.
 
 A tenant may take more while it has less than three times what it leaves to the others, and so may a principal within
 its tenant. So one tenant alone gets three quarters of everything, and a second one three quarters of the rest: those
-who take all they can get leave something to whoever comes next.
+who take all they can still leave something to whoever comes next.
 """
 
 from __future__ import annotations
@@ -12,37 +12,41 @@ from collections import Counter
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
 PART = 3 / 4
-"""How much of all one tenant may have, and of that one principal."""
+"""The part of everything that one tenant may have, and of the tenant's part that one principal may have."""
 _TIMES_THE_REST = 3
 
 
 class Shares:
-    """Who has how much of it."""
+    """The resource, and how much of it each principal has."""
 
     def __init__(self, total: int) -> None:
-        """Take how much there is."""
+        """Start with all of it free.
+
+        Args:
+            total: How much there is.
+        """
         self._free = total
         self._held: Counter[tuple[str | None, ...]] = Counter()
 
     def may_take(self, who: Principal, amount: int = 1) -> bool:
-        """Whether a principal may have more."""
+        """Tell whether a principal may have more."""
         left_to_tenant = (_TIMES_THE_REST * self._free - self.of_tenant(who.tenant)) * (1 - PART)
         return amount <= self._free and self.of(who) < _TIMES_THE_REST * left_to_tenant
 
     def take(self, who: Principal, amount: int = 1) -> None:
-        """Give it to a principal."""
+        """Assign an amount to a principal."""
         self._add(who, amount)
 
     def give_back(self, who: Principal, amount: int = 1) -> None:
-        """Take it back from a principal."""
+        """Return an amount of a principal to the free part."""
         self._add(who, -amount)
 
     def of_tenant(self, tenant: str | None) -> int:
-        """How much a tenant has."""
+        """Return how much a tenant has."""
         return self._held[tenant,]
 
     def of(self, who: Principal) -> int:
-        """How much a principal has."""
+        """Return how much a principal has."""
         return self._held[who.tenant, who.name]
 
     def _add(self, who: Principal, amount: int) -> None:

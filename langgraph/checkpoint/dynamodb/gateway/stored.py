@@ -1,4 +1,4 @@
-"""What is stored, as it travels: items without their partition key, and segments as they are sealed."""
+"""Stored items and segments as they travel: items without their partition key, segments sealed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from langgraph.checkpoint.dynamodb._format.codec import check_sealed, parse_meta
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, is_index, reach
-from langgraph.checkpoint.dynamodb._operations.draft import Needs
-from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments
+from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerInputError,
@@ -24,54 +24,58 @@ from langgraph.checkpoint.dynamodb.gateway import wire
 
 
 def checkpoint_document(
-    at: Partition, group: Group, known: Segments, left_out: Iterable[bytes], bytes_max: int
+    partition: Partition,
+    checkpoint: StoredCheckpoint,
+    loaded: LoadedSegments,
+    left_out: Iterable[bytes],
+    bytes_max: int,
 ) -> dict[str, Any]:
-    """A checkpoint's items, and of its segments those that were read, are not left out, and fit.
+    """Return the document of a checkpoint: its items, and those of its loaded segments that fit.
 
     Args:
-        at: The namespace.
-        group: The items.
-        known: Segments that were read for it, as they are stored.
+        partition: The namespace.
+        checkpoint: The items.
+        loaded: Segments that were read for it, as they are stored.
         left_out: Segments that the client has already.
-        bytes_max: How much the segments may take up together.
+        bytes_max: How many bytes the segments may take together.
     """
-    needed = sorted(reach(group.ids(), known.contents) - set(left_out))
+    needed = sorted(reach(checkpoint.ids(), loaded.contents) - set(left_out))
     segments, size = [], 0
     for each in needed:
-        if each in known.contents:
-            segments.append(_segment_document(each, known))
+        if each in loaded.contents:
+            segments.append(_segment_document(each, loaded))
             size += len(segments[-1]["data"])
         if size > bytes_max:
             break
     return {
-        "thread_id": at.thread_id,
-        "checkpoint_ns": at.namespace,
-        "checkpoint_id": group.checkpoint_id,
-        "items": [item_document(each) for each in group.members],
+        "thread_id": partition.thread_id,
+        "checkpoint_ns": partition.namespace,
+        "checkpoint_id": checkpoint.checkpoint_id,
+        "items": [item_document(each) for each in checkpoint.members],
         "segments": segments,
         "complete": len(segments) == len(needed),
-        "counts": known.counts,
+        "committed": loaded.is_committed,
     }
 
 
 def item_document(item: Item) -> dict[str, Any]:
-    """An item in DynamoDB's own form, but for its partition key, which the client knows."""
+    """Return an item in DynamoDB's own form, without its partition key, which the client knows."""
     return {name: value for name, value in item.items() if name != PARTITION_KEY}
 
 
-def _segment_document(segment_id: bytes, known: Segments) -> dict[str, Any]:
-    data = sealed(segment_id, known.contents[segment_id])
-    chunk = known.chunks.get(segment_id)
+def _segment_document(segment_id: bytes, loaded: LoadedSegments) -> dict[str, Any]:
+    data = sealed(segment_id, loaded.contents[segment_id])
+    chunk = loaded.chunks.get(segment_id)
     return {"id": segment_id, "data": data, "expires_at": None if chunk is None else chunk.expires_at}
 
 
 def sealed(segment_id: bytes, content: bytes) -> bytes:
-    """A segment that was read, as it is stored; an index was opened, and sealing it again gives the same."""
+    """Return a segment as it is stored. An index segment was opened; sealing it again yields the same bytes."""
     return seal_plain(content, items.segment_sk(segment_id)) if is_index(segment_id) else content
 
 
 def stored_segment_document(item: Item) -> dict[str, Any]:
-    """A segment as it was read by itself."""
+    """Return the document of a segment that was read by itself."""
     return {
         "id": items.segment_id_of(item),
         "data": items.binary(item, items.DATA),
@@ -82,33 +86,33 @@ def stored_segment_document(item: Item) -> dict[str, Any]:
 # What is to be stored
 
 
-def needs_of(at: Partition, request: wire.NewSegments) -> Needs:
-    """Return segments that are to be stored, and what is known of those that are named again.
+def segment_refs_of(partition: Partition, request: wire.NewSegments) -> SegmentRefs:
+    """Return the segments that are to be stored, and what is known of those that are reused.
 
     Raises:
-        CheckpointerInputError: A segment is not what its client sealed, or there is no thread to store it under. Any
-            epoch might commit it then: carried out twice, with a deletion in between, the request would commit under
-            the new epoch what the deletion is about to remove.
+        CheckpointerInputError: A segment is not what its client sealed, or there is no thread to store it under.
+            Without one, any epoch might commit it: carried out twice, with a deletion in between, the request would
+            commit under the new epoch what the deletion is about to remove.
     """
     if request.segments and request.thread is None:
         msg = "segments need a thread; put-segments without segments answers which"
         raise CheckpointerInputError(msg)
-    needs = Needs()
+    refs = SegmentRefs()
     for each in request.segments:
-        item = items.segment_item(at, each.id, each.data)
+        item = items.segment_item(partition, each.id, each.data)
         with _as_sent():
             check_sealed(each.data, item)
-        needs.segments[each.id] = item
-        needs.chunks[each.id] = Chunk(b"", 0, b"", None)
+        refs.segments[each.id] = item
+        refs.chunks[each.id] = Chunk(b"", 0, b"", None)
     if isinstance(request, wire.Stored):
-        needs.others_until = request.reused_until
+        refs.others_until = request.reused_until
         for again in request.reused:
-            needs.chunks.setdefault(again.id, Chunk(b"", 0, b"", again.expires_at))
-    return needs
+            refs.chunks.setdefault(again.id, Chunk(b"", 0, b"", again.expires_at))
+    return refs
 
 
 def parts_of(key: Item, given: Mapping[str, bytes | None]) -> dict[str, Part]:
-    """The parts of an item that is to be stored.
+    """Return the parts of an item that is to be stored.
 
     Raises:
         CheckpointerInputError: One is not what its client sealed.
@@ -118,7 +122,7 @@ def parts_of(key: Item, given: Mapping[str, bytes | None]) -> dict[str, Part]:
 
 
 def check_metadata(key: Item, text: str) -> None:
-    """Refuse readable metadata that no reader could read.
+    """Refuse readable metadata that no reader could parse.
 
     Raises:
         CheckpointerInputError: The text is not that of a JSON object.
@@ -138,7 +142,7 @@ def _parsed(key: Item, given: Mapping[str, bytes | None]) -> Iterator[tuple[str,
 
 @contextmanager
 def _as_sent() -> Iterator[None]:
-    """Say of what is damaged that it came so, and not that it lies in the table."""
+    """Turn errors about damaged items into errors about the request: the item came that way and is not in the table."""
     try:
         yield
     except CheckpointCorruptionError as error:

@@ -1,9 +1,8 @@
-"""What travels between client and service: one schema, as JSON (bytes are base64 text) or as msgpack.
+"""The messages between client and service: one schema, as JSON (bytes are base64 text) or as msgpack.
 
-A client serializes, cuts, compresses, encrypts and seals, so what the service gets are parts of items, which it never
-opens, except for plain JSON. Whose keys they get, when they expire and in which order they are written, the service
-decides. What a saver's process would remember of a thread, the client does: it sends what an operation needs of that,
-and gets it back.
+A client serializes, cuts, compresses, encrypts and seals. So the service receives parts of items, which it never opens,
+except for plain JSON. The service decides their keys, their expiry and the order of writes. The client, not the
+service, caches what is known of a thread: it sends the hint that an operation needs, and receives the new one.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 
 VERSION = 1
-"""The version of the schema; `GET /about` tells it."""
+"""The version of the schema. `GET /about` tells it."""
 
 
 def _decoded(value: Any) -> Any:
-    """Bytes of a msgpack body, or of base64 text of a JSON body."""
+    """Return the bytes of a msgpack body, or decode the base64 text of a JSON body."""
     if not isinstance(value, str):
         return value
     try:
@@ -31,15 +30,15 @@ def _decoded(value: Any) -> Any:
         raise ValueError(msg) from None
 
 
-# Complete groups of four characters, of which the last may be filled up.
+# Complete groups of four characters; the last one may be padded.
 _BASE64 = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
 def _in_json(bytes_min: int = 0, bytes_max: int | None = None, pattern: str = _BASE64) -> WithJsonSchema:
-    """The schema of the base64 text of so many bytes.
+    """Return the schema of the base64 text of so many bytes.
 
-    Four characters stand for one to three bytes, so a smallest number of them is to be one more than three times a
-    whole number, and a largest one three times a whole number; or there is a pattern of its own.
+    Four characters stand for one to three bytes, so the smallest number of bytes must be one more than a multiple of
+    three, and the largest a multiple of three, unless the type has a pattern of its own.
     """
     schema: dict[str, Any] = {"type": "string", "contentEncoding": "base64", "pattern": pattern}
     if bytes_min:
@@ -53,18 +52,18 @@ Bytes: TypeAlias = Annotated[bytes, BeforeValidator(_decoded), _in_json()]
 
 
 def _whole(value: Any) -> Any:
-    """A whole number, which JSON, and so many a client, may write as 8.0."""
+    """Return a whole number, which JSON, and so many a client, may write as 8.0, as an int."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _WHOLE = BeforeValidator(_whole)
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-# From 0, or from 1.
+# From 0, and from 1.
 Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
 Seconds: TypeAlias = Number
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
-# DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below these.
+# DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below it.
 Group: TypeAlias = Annotated[Bytes, Field(max_length=80_001), _in_json(0, 80_001)]
 Body: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024 + 1), _in_json(0, 128 * 1024 + 1)]
 SegmentData: TypeAlias = Body
@@ -75,7 +74,7 @@ Epoch: TypeAlias = Annotated[Bytes, Field(min_length=1, max_length=66), _in_json
 
 
 class Message(BaseModel):
-    """Base class of all that travels: what is unknown is refused."""
+    """Base class of all messages. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -90,8 +89,8 @@ class Namespace(Message):
 # What is remembered
 
 
-class ThreadNote(Message):
-    """What is known of a thread: an answer's last one comes back with the next request about the thread."""
+class ThreadHint(Message):
+    """A hint on a thread. The client sends the hint of the last answer with its next request about the thread."""
 
     epoch: Epoch = Field(description="The epoch under which what is stored, and reused, is safe.")
     ttl_seconds: Seconds | None = Field(None, description="The thread's ttl; null: none.")
@@ -102,9 +101,9 @@ class ThreadNote(Message):
 
 
 class Held(Message):
-    """What a reader has of a namespace already: a checkpoint with all its segments."""
+    """A checkpoint that a reader already has, with all its segments."""
 
-    checkpoint_id: Text = Field(description="A checkpoint that the reader has seen to count.")
+    checkpoint_id: Text = Field(description="A checkpoint that was `committed` when the reader read it.")
     epoch: Epoch = Field(description="The epoch that its head had then.")
 
 
@@ -130,7 +129,7 @@ class ReusedSegment(Message):
 class NewSegments(Namespace):
     """New segments, and the thread that they are stored under."""
 
-    thread: ThreadNote | None = Field(
+    thread: ThreadHint | None = Field(
         None,
         description="The thread under whose epoch it is stored; null where that is not known, and with no segments.",
     )
@@ -138,7 +137,7 @@ class NewSegments(Namespace):
 
 
 class Stored(NewSegments):
-    """What every request has that stores something."""
+    """Common fields of the requests that store an item."""
 
     checkpoint_id: Text
     reused: list[ReusedSegment] = Field(
@@ -156,7 +155,7 @@ class Stored(NewSegments):
 
 
 class Lifetime(Message):
-    """How long a checkpoint is there, in epoch seconds; null is for ever."""
+    """How long a checkpoint lives, in epoch seconds. Null: forever."""
 
     ends_at: Seconds | None = None
     history_expires_at: Seconds | None = Field(
@@ -165,7 +164,7 @@ class Lifetime(Message):
 
 
 class Head(Message):
-    """A checkpoint's head: its parts as they are stored, and what is readable of it."""
+    """A checkpoint's head: its parts as they are stored, and its readable attributes."""
 
     body: Body
     metadata: str | None = Field(
@@ -200,7 +199,7 @@ class Attributes(Message):
 
 
 class OldWrites(Message):
-    """Of a task's item what tells whether it has changed since."""
+    """The attributes of a task's item that tell whether it has changed since."""
 
     writes: Bytes | None = None
     created_at: Seconds | None = None
@@ -226,7 +225,7 @@ class PutWrites(Stored):
 class PutSegments(NewSegments):
     """Send segments ahead of the request that will name them, so that no request is too large.
 
-    Without segments it answers which thread they would be stored under.
+    Without segments it returns the thread that they would be stored under.
     """
 
 
@@ -237,7 +236,7 @@ class GetTuple(Namespace):
     """Read a checkpoint, or the newest one of the namespace."""
 
     checkpoint_id: Text | None = None
-    thread: ThreadNote | None = None
+    thread: ThreadHint | None = None
     held: Held | None = None
     segments: Literal["fitting", "none", "checked"] = Field(
         "fitting",
@@ -247,7 +246,7 @@ class GetTuple(Namespace):
 
 
 class GetSegments(Namespace):
-    """Read segments; an answer has as many as fit."""
+    """Read segments. An answer has as many as fit."""
 
     ids: list[SegmentId]
 
@@ -312,9 +311,9 @@ class DeleteForRuns(Message):
 
 
 class CopyProgress(Message):
-    """How far a copy is: the next request has what the last answer said."""
+    """How far a copy is. The next request sends what the last answer returned."""
 
-    # What derives ids from it takes 64 bytes at most.
+    # The hash that derives ids from it takes at most 64 bytes.
     seed: Annotated[Bytes, Field(min_length=1, max_length=63), _in_json(1, 63)] = Field(
         description="What the ids of the copy's segments follow from."
     )
@@ -330,7 +329,7 @@ class CopyProgress(Message):
 
 
 class CopyThread(Message):
-    """Copy a thread, or go on with that: an answer has `progress` until the copy is whole."""
+    """Copy a thread, or continue a copy: an answer has `progress` until the copy is complete."""
 
     source_thread_id: Text
     target_thread_id: Text
@@ -338,7 +337,7 @@ class CopyThread(Message):
 
 
 class Prune(Message):
-    """Remove old checkpoints; an answer says which threads are left."""
+    """Remove old checkpoints. An answer says which threads are left."""
 
     thread_ids: list[Text]
     strategy: Literal["keep_latest", "keep_last", "delete", "delete_all"] = "keep_latest"

@@ -1,6 +1,6 @@
-"""The checkpointer of an agent without AWS access: it speaks HTTP to the gateway, which owns the table.
+"""The checkpointer for agents without AWS access: it speaks HTTP to the gateway, which owns the table.
 
-A room above the saver that loads neither boto3 nor anything else of AWS, and httpx only when the first request is made.
+A layer above the saver. It loads neither boto3 nor any other AWS library, and httpx only with the first request.
 """
 
 from langgraph.checkpoint.dynamodb.http.saver import HttpCheckpointSaver

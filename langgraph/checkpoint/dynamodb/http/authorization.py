@@ -1,7 +1,7 @@
-"""Who asks, as httpx wants to know it: a token, a signature of AWS, or whatever of httpx's own was given.
+"""The authorization of requests in httpx's form: a token, an AWS signature, or a given `httpx.Auth`.
 
-It is loaded with httpx, when the first request is made. What may block, a token's source or credentials of AWS, does so
-in a thread where there is an event loop.
+This module is loaded with httpx, for the first request. A token's source or AWS credentials may block: they do so in an
+OS thread if there is an event loop.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from langgraph.checkpoint.dynamodb.http.options import Auth, checked_token
 from langgraph.checkpoint.dynamodb.http.signing import SigV4
 
 Flow: TypeAlias = "Generator[httpx.Request | Callable[[], Any], Any, None]"
-"""Requests to be sent, each answered by its response, and functions that may block, answered by what they return."""
+"""A generator of requests and of functions that may block, which is sent their responses and results."""
 
 
 def authorization(auth: Auth) -> httpx.Auth | None:
-    """Make httpx's authorization of what the constructor was given, which has been checked."""
+    """Return the httpx authorization for the constructor's `auth`, which has been checked."""
     if auth is None or isinstance(auth, httpx.Auth):
         return auth
     return _Flowing(_Signature(auth).flow if isinstance(auth, SigV4) else _Bearer(auth).flow)
 
 
 class _Flowing(httpx.Auth):
-    """An authorization whose flow is written once, for blocking clients and for event loops."""
+    """An authorization with one flow for blocking clients and for event loops."""
 
     def __init__(self, flow: Callable[[httpx.Request], Flow]) -> None:
         self._flow = flow
@@ -52,7 +52,7 @@ def _next(flow: Flow, outcome: Any) -> httpx.Request | Callable[[], Any] | None:
 
 
 class _Bearer:
-    """A token, or what gives one: that is asked again once the gateway does not take the token any more."""
+    """A token, or a function that returns one, which is called again when the gateway rejects the token."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
         self._token = token if isinstance(token, str) else None
@@ -64,7 +64,7 @@ class _Bearer:
         request.headers["Authorization"] = f"Bearer {token}"
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED and self._is_given_anew:
-            # Of many requests with the old token, the first one that is refused asks for all.
+            # Of many requests with the old token, only the first one that is rejected calls the function.
             if self._token == token:
                 yield self._ask
             request.headers["Authorization"] = f"Bearer {self._token}"
@@ -76,7 +76,7 @@ class _Bearer:
 
 
 class _Signature:
-    """AWS's signature."""
+    """An AWS signature."""
 
     def __init__(self, signer: SigV4) -> None:
         self._signer = signer

@@ -1,7 +1,7 @@
-"""Connections to the gateway: one client of httpx for blocking calls, one for each event loop.
+"""Connections to the gateway: one httpx client for blocking calls and one for each event loop.
 
-They are made when first needed and closed with the transport, or with their loop. httpx is loaded then too, and its
-certificates are, in a thread where there is an event loop.
+They are made when first needed, and closed with the transport or with their loop. httpx and its certificates are loaded
+with the first one, in an OS thread if there is an event loop.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
 if TYPE_CHECKING:
     import httpx
 
-# A gateway's idle connections are closed by what is in front of it after a minute or so.
+# Proxies in front of a gateway close idle connections after about a minute.
 _IDLE_SECONDS_MAX = 30.0
 _CONNECT_SECONDS_MAX = 3.0
 
 Request: TypeAlias = Callable[[], dict[str, Any]]
-"""Gives the keyword arguments of httpx's `build_request` when its turn comes: it says until when it is waited for."""
+"""Returns the keyword arguments of httpx's `build_request`. Called when the request is sent: they have its deadline."""
 
 
 class Connections:
     """The clients of one transport."""
 
     def __init__(self, timeout: float, options: dict[str, Any], authorize: Callable[[], Any]) -> None:
-        """Take what clients are made with; nothing is opened yet.
+        """Take the arguments of clients. Nothing is opened yet.
 
         Args:
-            timeout: Seconds to wait for the next piece of an answer.
+            timeout: Seconds to wait for the next piece of a response.
             options: Keyword arguments of httpx's clients.
-            authorize: Makes httpx's authorization, once httpx may be loaded.
+            authorize: Returns the httpx authorization. Called when httpx may be loaded.
         """
         self._timeout = timeout
         self._options = options
@@ -47,7 +47,7 @@ class Connections:
         start_in_every_process(self)
 
     def start(self) -> None:
-        """Have nothing open; also after a fork, which copies neither threads nor what connections are for."""
+        """Start with nothing open; also after a fork, which copies neither OS threads nor usable connections."""
         self._lock = threading.Lock()
         self._arguments: dict[str, Any] | None = None
         self._is_async_prepared = False
@@ -58,7 +58,7 @@ class Connections:
     # Blocking
 
     def send(self, request: Request) -> httpx.Response:
-        """Send a request and wait for all of its answer."""
+        """Send a request and wait for its whole response."""
         while True:
             client = self._blocking_client()
             try:
@@ -69,7 +69,7 @@ class Connections:
                     raise
 
     def pool(self) -> Executor:
-        """The pool for requests that go out side by side."""
+        """Return the pool for parallel requests."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(
@@ -99,7 +99,7 @@ class Connections:
     # Async
 
     async def asend(self, request: Request) -> httpx.Response:
-        """Do as `send` does, on the running event loop."""
+        """Send a request on the running event loop and wait for its whole response."""
         while True:
             connections = await self._loop_connections()
             try:
@@ -129,19 +129,19 @@ class Connections:
 
     def _prepare(self) -> None:
         with without_forks():
-            # httpx loads both when it first connects.
+            # httpx imports both when it first connects.
             import anyio.lowlevel  # noqa: PLC0415
             import httpcore  # noqa: F401, PLC0415
 
-            # anyio's part for asyncio is loaded when it is first used. In the caller's context, where an event loop may
-            # be one of anyio's, it would refuse to run another.
+            # anyio imports its asyncio backend when it is first used. A fresh context is needed: in the caller's, which
+            # may belong to an event loop of anyio, it would refuse to run another one.
             Context().run(anyio.run, anyio.lowlevel.checkpoint)
         with self._lock, without_forks():
             self._prepared()
         self._is_async_prepared = True
 
     def _prepared(self) -> dict[str, Any]:
-        """The arguments of every client, the certificates among them; nothing takes longer."""
+        """Return the arguments of every client, with the certificates, whose loading takes longest."""
         if self._arguments is None:
             import httpx  # noqa: PLC0415 - importing the saver should cost little.
 
@@ -152,8 +152,8 @@ class Connections:
                 "timeout": httpx.Timeout(
                     self._timeout, connect=min(self._timeout, _CONNECT_SECONDS_MAX), pool=None
                 ),
-                # How many there are at a time is decided by threads, and by turns. They end when they have been idle,
-                # since a bound on idle ones counts all (1.0.9).
+                # OS threads and turns bound the number of connections. Idle ones expire: httpcore's bound on idle
+                # connections counts all connections (1.0.9).
                 "limits": httpx.Limits(
                     max_connections=None, max_keepalive_connections=None, keepalive_expiry=_IDLE_SECONDS_MAX
                 ),
@@ -169,7 +169,7 @@ class _LoopConnections:
         import httpx  # noqa: PLC0415 - it is loaded by now.
 
         self.client = httpx.AsyncClient(**arguments)
-        # httpx looks through all that wait each time that a connection is free.
+        # Take turns: httpx looks through all waiting requests each time that a connection is free.
         self._turns = asyncio.Semaphore(POOL_CONNECTIONS)
         self._end = LoopEnd.of(loop)
         self._end.open.add(self)
@@ -188,7 +188,7 @@ class _LoopConnections:
 
 
 class _Open:
-    """What is open in one process."""
+    """The open clients of one process."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -197,7 +197,7 @@ class _Open:
 
 
 def _let_go(opened: _Open) -> None:
-    """Close the connections of a transport that nobody has any more; those of a parent are its own to close."""
+    """Close the connections of a transport that was garbage-collected, unless they belong to a parent process."""
     if opened.process != os.getpid():
         return
     if opened.client is not None:

@@ -1,7 +1,7 @@
-"""The documents that travel, as msgpack: bodies, and streams of them. It knows neither HTTP nor what they say.
+"""The wire format: documents in msgpack, and streams of them. It knows neither HTTP nor the meaning of documents.
 
-In a stream each document has its length in front, in four bytes. The last one has a `cursor` and nothing else, or a
-`problem` where the service failed on the way; a stream without it is not complete.
+In a stream, each document is preceded by its length in four bytes. The last document has only a `cursor`, or a
+`problem` if the service failed on the way. A stream without it is incomplete.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _LENGTH_BYTES = 4
 
 
 class BadDocumentError(ValueError):
-    """What came is no document."""
+    """The received bytes are not a document."""
 
 
 class CutOffError(BadDocumentError):
-    """What came is not all of an answer."""
+    """The received bytes are only a part of the response."""
 
 
 def packed(document: Any) -> bytes:
@@ -31,7 +31,7 @@ def packed(document: Any) -> bytes:
 
 
 def can_be_packed(document: Any) -> bool:
-    """Whether there is an encoding of a document: of sets and numbers of more than 64 bits there is none."""
+    """Tell whether a document can be encoded. Sets and numbers of more than 64 bits cannot."""
     try:
         packed(document)
     except ormsgpack.MsgpackEncodeError:
@@ -40,7 +40,7 @@ def can_be_packed(document: Any) -> bool:
 
 
 def parsed(data: bytes) -> Any:
-    """Decode a document in JSON, as which the gateway tells of itself."""
+    """Decode a document in JSON, the format in which the gateway describes itself."""
     try:
         return json.loads(data)
     except ValueError as error:
@@ -56,11 +56,11 @@ def unpacked(data: bytes) -> Any:
 
 
 def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
-    """Decode the documents of a stream; what comes behind the last one is of no use.
+    """Decode the documents of a stream, ignoring anything behind the last one.
 
     Raises:
         CutOffError: The stream ends before its last document.
-        BadDocumentError: It is no stream of documents.
+        BadDocumentError: The bytes are not a stream of documents.
     """
     documents: list[dict[str, Any]] = []
     start = 0

@@ -1,6 +1,6 @@
-"""One request and what comes of it: what is sent, what its answer means, and when it is sent again.
+"""One request and its response: the headers and body, the meaning of the response, and when to send it again.
 
-It decides and waits for nothing: the transport performs, blocking or on an event loop.
+It does no I/O and does not wait: the transport does, blocking or on an event loop.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _ABOUT = "about"
 _LIST = "list"
 _JSON = "application/json"
 _DECODERS = {_JSON: parsed, MEDIA_TYPE: unpacked, STREAM_MEDIA_TYPE: unpacked_stream}
-# What is stored is compressed already, or encrypted.
+# Responses need no compression: stored data is compressed or encrypted already.
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 
 
 class Exchange:
-    """A call of an endpoint."""
+    """One call of an endpoint, with all its attempts."""
 
     def __init__(self, url: str, call: Call, retry_seconds: float, clock: ServiceClock) -> None:
-        """Take the gateway's address and clock, the call, and how long attempts begin."""
+        """Take the gateway's address and clock, the call, and for how many seconds to start attempts."""
         self._url = url
         self._clock = clock
         self._retry_seconds = retry_seconds
         self._attempts: Attempts | None = None
         is_about = call.method == _ABOUT
         self._media_type = {_ABOUT: _JSON, _LIST: STREAM_MEDIA_TYPE}.get(call.method, MEDIA_TYPE)
-        # One id for all attempts, by which they are found in the logs of what is on the way.
+        # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         if not is_about:
@@ -65,8 +65,8 @@ class Exchange:
             }
 
     def request(self) -> dict[str, Any]:
-        """Return the keyword arguments of httpx's `build_request`, for an attempt that begins now."""
-        # Whoever has waited for a turn for long may be turned away, and tries again for as long as others.
+        """Return the keyword arguments of httpx's `build_request`, for an attempt that starts now."""
+        # Attempts start here, not in the constructor: a request that waited long for its turn gets as many retries.
         self._attempts = self._attempts or self._first_attempt()
         return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
 
@@ -74,7 +74,7 @@ class Exchange:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
     def document(self, response: httpx.Response) -> Any:
-        """Return the document of an answer, or those of a list; or raise what the answer stands for."""
+        """Return the document of a response, or those of a list; raise the exception for an error response."""
         self._check(response)
         documents = _DECODERS[self._media_type](response.content)
         if self._media_type == STREAM_MEDIA_TYPE and "problem" in documents[-1]:
@@ -82,7 +82,7 @@ class Exchange:
         return documents
 
     def _check(self, response: httpx.Response) -> None:
-        """Raise what an answer without documents stands for."""
+        """Raise the exception for a response without documents."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url)
@@ -95,7 +95,7 @@ class Exchange:
             raise CheckpointerConfigurationError(msg)
 
     def seconds_to_next(self, error: Exception) -> float:
-        """Return how long to wait after an attempt that failed, or raise what the caller gets."""
+        """Return how many seconds to wait after a failed attempt, or raise the caller's exception."""
         after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
         attempts = self._attempts or self._first_attempt()
         wait = attempts.seconds_to_next(error, after_seconds)
@@ -105,7 +105,7 @@ class Exchange:
         return wait
 
     def _told(self, error: Exception) -> Exception:
-        """The exception that the caller gets for one of ours, or of httpx."""
+        """Return the exception that the caller gets for one of ours or of httpx."""
         import httpx  # noqa: PLC0415 - it is loaded by now.
 
         if isinstance(error, TurnedAwayError):
@@ -126,7 +126,7 @@ class Exchange:
 
 
 def _is_transient(error: Exception) -> bool:
-    """Whether the same request may succeed a moment later."""
+    """Tell whether the same request may succeed later."""
     import httpx  # noqa: PLC0415 - it is loaded by now.
 
     if isinstance(error, (TurnedAwayError, CutOffError)):

@@ -1,4 +1,4 @@
-"""What the client does of the saver's operations: it composes and opens, and the service does the rest."""
+"""The saver's operations through the gateway: the client composes and opens, and the service does the rest."""
 
 from __future__ import annotations
 
@@ -32,23 +32,25 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
 )
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
 from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history
+from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
-from langgraph.checkpoint.dynamodb._operations.reads import Group, Segments, config_of
-from langgraph.checkpoint.dynamodb._operations.unserved import Unserved
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, config_of
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.http.access import (
+from langgraph.checkpoint.dynamodb.http.backend import (
     About,
-    GatewayAccess,
     Newest,
+    RemoteBackend,
     ask,
-    group_of,
+    checkpoint_of,
     place_of,
 )
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed
@@ -60,10 +62,10 @@ WIRE_VERSION = 1
 # The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
-# Checkpoints of a list share segments, so these are kept, of so many namespaces and up to so many bytes of each.
+# Checkpoints of a list share segments, so segments are kept for this many namespaces, up to this many bytes each.
 _NAMESPACES_KEPT = 16
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
-# Ancestors that are asked for at first; later pages grow.
+# The number of ancestors in the first page; later pages grow.
 _ANCESTORS_FIRST = 8
 _ANCESTORS_MAX = 512
 # How many threads one request names; their ids may be long.
@@ -72,23 +74,26 @@ _PRUNED_AT_ONCE = 1000
 
 @dataclass
 class Gateway:
-    """One service, with what its client remembers and composes with."""
+    """One service, with the client's cache and options for composing."""
 
-    table: Table
-    # The keyword arguments of a codec, but for the table that what it encrypts is bound to.
+    cache: Cache
     codec_options: Mapping[str, Any]
+    """The keyword arguments of a codec, except for `bound_to`."""
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    """The keyword arguments of a storage, except for codec and cache."""
     bound_to: str | None = None
     prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
     about: About | None = None
     newest: Newest = field(default_factory=Newest)
 
-    def codec(self, serde: SerializerProtocol) -> Codec:
-        """What values are serialized with. What is encrypted is bound to the table, once its name is known."""
+    def storage(self, serde: SerializerProtocol) -> Storage:
+        """Return the storage for operations. Encrypted data is bound to the table, once its name is known."""
         table_name = self.bound_to or ("" if self.about is None else self.about.table_name)
-        return Codec(serde, bound_to=table_name, **self.codec_options)
+        codec = Codec(serde, bound_to=table_name, **self.codec_options)
+        return Storage(codec=codec, cache=self.cache, **self.storage_options)
 
-    def access(self, serde: SerializerProtocol) -> Op[GatewayAccess]:
-        """Access for one call; the first one of a process asks the service what it is."""
+    def backend(self, serde: SerializerProtocol) -> Op[RemoteBackend]:
+        """Return the backend for one call. The first call of a process asks the service for its description."""
         if self.about is None:
             answer = yield from ask("about", {})
             if answer["wire_version"] != WIRE_VERSION:
@@ -101,48 +106,225 @@ class Gateway:
             self.about = About(
                 answer["table_name"].rpartition("/")[2], limits["body_bytes_max"], limits["items_max"]
             )
-        return GatewayAccess(self.table, self.codec(serde), self.about, self.newest)
+        return RemoteBackend(self.storage(serde), self.about, self.newest)
+
+
+@dataclass(frozen=True)
+class RemoteOperations:
+    """The operations of a saver through the gateway."""
+
+    gateway: Gateway
+    serde: SerializerProtocol
+
+    def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+        """Read the checkpoint that a config names, or the newest of its namespace."""
+        partition, checkpoint_id = target(self.gateway.prefix.inside(config)), checkpoint_id_in(config)
+        backend = yield from self.gateway.backend(self.serde)
+        read = yield from backend.read(partition, checkpoint_id)
+        if read is None:
+            return None
+        found, entry = yield from work(
+            partial(decode, partition, backend.storage.codec, *read), read_bytes(*read)
+        )
+        self.gateway.cache.remember_checkpoint(partition.pk, read[0].checkpoint_id, entry)
+        return self.gateway.prefix.shown(found)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        metadata_filter: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Stream[CheckpointTuple]:
+        """List the checkpoints that match, newest first. Invalid arguments raise here, before the first step."""
+        matching = checked_filter(metadata_filter)
+        # Values that cannot be sent, such as a set, are compared only here. All others are compared here, too.
+        asked = {name: value for name, value in matching.items() if can_be_packed({name: value})}
+        wanted: dict[str, Any] = {"filter": asked, "before": checked_before(before)}
+        checked_limit(limit)
+        if config is not None:
+            partition, checkpoint_id = target(self.gateway.prefix.inside(config)), checkpoint_id_in(config)
+            namespace = None if config["configurable"].get("checkpoint_ns") is None else partition.namespace
+            wanted |= {
+                "thread_id": partition.thread_id,
+                "checkpoint_ns": namespace,
+                "checkpoint_id": checkpoint_id,
+            }
+        # A list of all threads is one page. With a limit it would end too early if checkpoints are left out here.
+        page_limit = limit if config is not None or not (matching or self.gateway.prefix) else None
+        listed = self._listed(wanted, page_limit, decode_tuple)
+        return _matching(listed, matching, self.gateway.prefix, limit)
+
+    def _listed(
+        self,
+        wanted: Mapping[str, Any],
+        limit: int | None,
+        decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
+    ) -> Stream[T]:
+        """List checkpoints page by page, as `decode` returns them."""
+        backend = yield from self.gateway.backend(self.serde)
+        pages, segments = _Pages(wanted, limit), dict[str, LoadedSegments]()
+        while not pages.done:
+            for document in (yield from pages.next()):
+                partition = items.partition_of(document["thread_id"], document["checkpoint_ns"])
+                if partition.pk not in segments and len(segments) > _NAMESPACES_KEPT:
+                    segments.clear()
+                loaded = segments.setdefault(partition.pk, LoadedSegments(partition.pk))
+                checkpoint = checkpoint_of(partition, document)
+                yield from backend.decode_segments(partition, loaded, document)
+                if (yield from backend.fill(partition, loaded, checkpoint.ids())):
+                    read = yield from backend.read(partition, checkpoint.checkpoint_id, "checked")
+                    if read is None:
+                        # It was deleted meanwhile.
+                        continue
+                    checkpoint, loaded = read
+                sealed_bytes = sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids())
+                yield Emit(
+                    (
+                        yield from work(
+                            partial(decode, partition, backend.storage.codec, checkpoint, loaded),
+                            sealed_bytes,
+                        )
+                    )
+                )
+                if sum(map(len, loaded.contents.values())) > _SEGMENT_BYTES_KEPT:
+                    segments.clear()
+
+    def get_delta_channel_history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> Op[Mapping[str, DeltaChannelHistory]]:
+        """Collect each channel's nearest stored value and the writes since."""
+        partition, checkpoint_id = target(self.gateway.prefix.inside(config)), checkpoint_id_in(config)
+        backend = yield from self.gateway.backend(self.serde)
+        source = _GatewaySource(backend, partition)
+        return (yield from collect_history(source, backend.storage.codec, partition, checkpoint_id, channels))
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Op[RunnableConfig]:
+        """Store a checkpoint."""
+        inside = self.gateway.prefix.inside(config)
+        stored = yield from self._put(inside, checkpoint, metadata, new_versions)
+        return self.gateway.prefix.outside(stored)
+
+    def _put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Op[RunnableConfig]:
+        storage = self.gateway.storage(self.serde)
+        request = put.snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
+        if self.gateway.about is None:
+            # Serialize before the first request: LangGraph may change a value while we wait.
+            yield from work(partial(request.dumps_all, storage.codec), rough_bytes(request.values))
+        backend = yield from self.gateway.backend(self.serde)
+        return (yield from put.store(backend, request))
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> Op[None]:
+        """Store a task's writes."""
+        inside = self.gateway.prefix.inside(config)
+        taken = yield from put_writes.snapshot_arguments(
+            self.gateway.storage(self.serde).codec, inside, writes, task_id, task_path
+        )
+        if taken is not None:
+            backend = yield from self.gateway.backend(self.serde)
+            yield from put_writes.store(backend, *taken)
+
+    def put_with_writes(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        pending_writes: Iterable[HeldWrites],
+    ) -> Op[RunnableConfig]:
+        """Store a checkpoint, and before it those writes whose checkpoint exists."""
+        inside = self.gateway.prefix.inside
+        held = [
+            (inside(each_config), writes, task_id, path)
+            for each_config, writes, task_id, path in pending_writes
+        ]
+        taken = yield from put_with_writes.snapshot_arguments(
+            self.gateway.storage(self.serde), inside(config), checkpoint, metadata, new_versions, held
+        )
+        backend = yield from self.gateway.backend(self.serde)
+        return self.gateway.prefix.outside((yield from put_with_writes.store(backend, *taken)))
+
+    def delete_thread(self, thread_id: str) -> Op[None]:
+        """Delete a thread."""
+        checked = self.gateway.prefix.added(thread_id, "thread_id")
+        yield from self._deleting(ask("delete-thread", {"thread_id": checked}), [checked])
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> Op[None]:
+        """Delete the checkpoints of runs."""
+        yield from self._deleting(ask("delete-for-runs", {"run_ids": checked_ids(run_ids, "run_ids")}))
+
+    def prune(self, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
+        """Remove old checkpoints."""
+        checked_count(strategy, keep_last)
+        checked = [self.gateway.prefix.added(each, "an id") for each in checked_ids(thread_ids, "thread_ids")]
+        yield from self._deleting(_prune(checked, {"strategy": strategy, "keep_last": keep_last}), checked)
+
+    def _deleting(self, deletion: Op[Any], thread_ids: Sequence[str] | None = None) -> Op[None]:
+        """Run a deletion and drop the cache of the threads, or of all: even if it fails, some items may be deleted."""
+        try:
+            yield from deletion
+        finally:
+            for root in (
+                [""] if thread_ids is None else [items.partition_of(each).root for each in thread_ids]
+            ):
+                self.gateway.cache.forget_all(root)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Op[None]:
+        """Copy a thread: by the service if nothing is encrypted, otherwise by reading and storing it."""
+        source = self.gateway.prefix.added(source_thread_id, "source_thread_id")
+        to = self.gateway.prefix.added(target_thread_id, "target_thread_id")
+        if source == to:
+            msg = f"source and target are both thread {source!r}; give another id for the copy"
+            raise CheckpointerInputError(msg)
+        if not self.gateway.storage(self.serde).codec.encrypts:
+            yield from _copy_parts({"source_thread_id": source, "target_thread_id": to})
+            return
+        listing = self._listed({"thread_id": source}, None, _decode_with_writes)
+        found = yield from collected(listing)
+        if not found:
+            msg = f"thread {source!r} has no checkpoint to copy; check its id"
+            raise CheckpointNotFoundError(msg)
+        # The newest comes first, and the root's come last: a reader of an incomplete copy must not take an older state
+        # for the latest.
+        for partition, checkpoint, writes in sorted(found, key=lambda each: not each[0].namespace):
+            yield from self._copy(items.partition_of(to, partition.namespace), checkpoint, writes)
+
+    def _copy(
+        self,
+        to: Partition,
+        found: CheckpointTuple,
+        writes: Mapping[str, Serialized],
+    ) -> Op[None]:
+        """Store a checkpoint's writes, and then the checkpoint, in another thread."""
+        backend = yield from self.gateway.backend(self.serde)
+        checkpoint, parent = found.checkpoint, found.parent_config
+        there = (yield from backend.read(to, checkpoint["id"], "none")) if writes else None
+        old = {} if there is None else {items.task_id_of(item): item for item in there[0].writes}
+        for task_id, serialized in writes.items():
+            yield from put_writes.store(backend, to, checkpoint["id"], task_id, serialized, old.get(task_id))
+        config = config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
+        yield from self._put(config, checkpoint, found.metadata, checkpoint["channel_versions"])
 
 
 # Reading
-
-
-def get_tuple(
-    gateway: Gateway, serde: SerializerProtocol, config: RunnableConfig
-) -> Op[CheckpointTuple | None]:
-    """Read the checkpoint that a config names, or the newest of its namespace."""
-    at, checkpoint_id = target(gateway.prefix.inside(config)), checkpoint_id_in(config)
-    access = yield from gateway.access(serde)
-    read = yield from access.read(at, checkpoint_id)
-    if read is None:
-        return None
-    found, entry = yield from work(partial(decode, at, access.codec, *read), read_bytes(*read))
-    gateway.table.memory.remember_checkpoint(at.pk, read[0].checkpoint_id, entry)
-    return gateway.prefix.shown(found)
-
-
-def list_checkpoints(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    config: RunnableConfig | None,
-    metadata_filter: Mapping[str, Any] | None,
-    before: RunnableConfig | None,
-    limit: int | None,
-) -> Stream[CheckpointTuple]:
-    """List the checkpoints that match, newest first. What cannot be listed is refused at once."""
-    matching = checked_filter(metadata_filter)
-    # What cannot travel, such as a set, is looked for here alone, as everything is in what comes.
-    asked = {name: value for name, value in matching.items() if can_be_packed({name: value})}
-    wanted: dict[str, Any] = {"filter": asked, "before": checked_before(before)}
-    checked_limit(limit)
-    if config is not None:
-        at, checkpoint_id = target(gateway.prefix.inside(config)), checkpoint_id_in(config)
-        namespace = None if config["configurable"].get("checkpoint_ns") is None else at.namespace
-        wanted |= {"thread_id": at.thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
-    # Of all threads there is one page, which ends too early where some of it is left out here.
-    page_limit = limit if config is not None or not (matching or gateway.prefix) else None
-    listed = _listed(gateway, serde, wanted, page_limit, decode_tuple)
-    return _matching(listed, matching, gateway.prefix, limit)
 
 
 def _matching(
@@ -151,7 +333,7 @@ def _matching(
     prefix: ThreadPrefix,
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
-    """Leave out what does not match: the service knows no prefix, and cannot look into metadata that are sealed."""
+    """Leave out checkpoints that do not match: the service knows no prefix, and cannot open sealed metadata."""
     left = limit
     outcomes: Any = None
     while left is None or left > 0:
@@ -171,51 +353,21 @@ def _matching(
             yield Emit(prefix.shown(step.value))
 
 
-def _listed(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    wanted: Mapping[str, Any],
-    limit: int | None,
-    decode: Callable[[Partition, Codec, Group, Segments], T],
-) -> Stream[T]:
-    """Give what `decode` makes of the checkpoints of a list, page by page."""
-    access = yield from gateway.access(serde)
-    pages, segments = _Pages(wanted, limit), dict[str, Segments]()
-    while not pages.done:
-        for document in (yield from pages.next()):
-            at = items.partition(document["thread_id"], document["checkpoint_ns"])
-            if at.pk not in segments and len(segments) > _NAMESPACES_KEPT:
-                segments.clear()
-            known = segments.setdefault(at.pk, Segments())
-            group = group_of(at, document)
-            yield from access.take(at, known, document)
-            if (yield from access.fill(at, known, group.ids())):
-                read = yield from access.read(at, group.checkpoint_id, "checked")
-                if read is None:
-                    # It was deleted meanwhile.
-                    continue
-                group, known = read
-            sealed_bytes = sum(len(known.contents.get(each, b"")) for each in group.ids())
-            yield Emit((yield from work(partial(decode, at, access.codec, group, known), sealed_bytes)))
-            if sum(map(len, known.contents.values())) > _SEGMENT_BYTES_KEPT:
-                segments.clear()
-
-
 class _Pages:
     """The pages of a list.
 
-    A service with another key refuses the cursor. The list then begins anew as near to its place as `before` can name,
-    which is above all checkpoints with the last id, and skips what it gave.
+    A service with another key refuses the cursor. The list then starts again as near to its place as `before` allows,
+    which is above all checkpoints with the last id, and skips those that it has returned.
     """
 
     def __init__(self, wanted: Mapping[str, Any], limit: int | None) -> None:
-        """Take what every page is asked for with, and how many checkpoints the list is to have."""
+        """Take the arguments of every page, and the maximum number of checkpoints in the list."""
         self.done = False
         self._wanted = wanted
         self._limit = limit
         self._count = limit or _PAGE_FIRST
         self._cursor: str | None = None
-        # The id and the namespace of the checkpoint that came last, and how many came with its id.
+        # The id and the namespace of the last checkpoint, and how many checkpoints with its id were returned.
         self._last: tuple[str, str] | None = None
         self._same_id = 0
         self._above: str | None = wanted.get("before")
@@ -225,19 +377,18 @@ class _Pages:
         """Ask for a page and return its checkpoints.
 
         Raises:
-            CheckpointerInputError: The list cannot be asked for like this; or cursors are refused again and again, and
-                it does not get on.
+            CheckpointerInputError: The list's arguments are refused, or cursors are refused again without progress.
         """
         try:
             documents = yield from self._page()
         except CheckpointerInputError:
-            # The first page was not refused, so it is the cursor that is.
+            # The first page was not refused, so the service refuses the cursor.
             if self._cursor is None or self._refused_at == self._last:
                 raise
             self._refused_at = self._last
             self._cursor, self._wanted = None, {**self._wanted, "before": self._above}
             documents = [each for each in (yield from self._page()) if not self._has_given(each)]
-        # Of all threads there is one page: where another one began would move with whatever is stored meanwhile.
+        # A list of all threads is one page: the start of another one would move with checkpoints stored meanwhile.
         self.done = self._cursor is None or "thread_id" not in self._wanted
         for document in documents:
             self._note(document)
@@ -260,206 +411,83 @@ class _Pages:
         )
 
     def _note(self, document: Mapping[str, Any]) -> None:
-        """Remember where the list is."""
+        """Note a returned checkpoint as the list's place."""
         last, self._last = self._last, (document["checkpoint_id"], document["checkpoint_ns"])
         if last is not None and last[0] != self._last[0]:
             self._above, self._same_id = last[0], 0
         self._same_id += 1
 
 
-def get_delta_channel_history(
-    gateway: Gateway, serde: SerializerProtocol, config: RunnableConfig, channels: Sequence[str]
-) -> Op[Mapping[str, DeltaChannelHistory]]:
-    """Collect, for each channel, the writes since its nearest stored value, and that value."""
-    at, checkpoint_id = target(gateway.prefix.inside(config)), checkpoint_id_in(config)
-    access = yield from gateway.access(serde)
-    source = _GatewaySource(access, at)
-    return (yield from collect_history(source, access.codec, at, checkpoint_id, channels))
-
-
 class _GatewaySource:
-    """The ancestors of a checkpoint, as the gateway gives them page by page."""
+    """The ancestors of a checkpoint, read page by page from the gateway."""
 
-    def __init__(self, access: GatewayAccess, at: Partition) -> None:
-        self.known = Segments()
-        self.read: dict[str, Group] = {}
-        self._access = access
-        self._at = at
+    def __init__(self, backend: RemoteBackend, partition: Partition) -> None:
+        self.known = LoadedSegments(partition.pk)
+        self.read: dict[str, StoredCheckpoint] = {}
+        self._backend = backend
+        self._partition = partition
         self._last: str | None = None
         self._ended = False
         self._count = _ANCESTORS_FIRST
 
-    def start(self, checkpoint_id: str | None) -> Op[Group | None]:
-        """The checkpoint that the way starts from, or the newest."""
+    def start(self, checkpoint_id: str | None) -> Op[StoredCheckpoint | None]:
+        """Return the checkpoint whose ancestors are wanted, or the newest one."""
         yield from self._page({"checkpoint_id": checkpoint_id})
         return next(iter(self.read.values()), None)
 
-    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[Group | None]:
-        """The next ancestor."""
+    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
+        """Return the items of the next ancestor."""
         del at_least
         while checkpoint_id not in self.read and not self._ended:
             yield from self._page({"after": self._last})
         return self.read.get(checkpoint_id)
 
-    def segments(self, group: Group, ids: Iterable[bytes], *, indexes_only: bool = False) -> Op[Group]:
+    def segments(
+        self, checkpoint: StoredCheckpoint, ids: Iterable[bytes], *, indexes_only: bool = False
+    ) -> Op[StoredCheckpoint]:
         """Read segments that did not come with the items.
 
         Raises:
-            CheckpointNotFoundError: They have gone meanwhile.
+            CheckpointNotFoundError: The segments were deleted meanwhile.
         """
-        # Index segments, and what the items' own content is in, come with them.
-        if not indexes_only and (yield from self._access.fill(self._at, self.known, ids)):
-            msg = f"checkpoint {group.checkpoint_id!r} of thread {self._at.thread_id!r} was deleted while it was read"
+        # Index segments, and the segments of the items' own content, come with the items.
+        if not indexes_only and (yield from self._backend.fill(self._partition, self.known, ids)):
+            msg = (
+                f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
+                " was read"
+            )
             raise CheckpointNotFoundError(msg)
-        return group
+        return checkpoint
 
     def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
-        document = {**place_of(self._at), **wanted, "count": self._count}
+        document = {**place_of(self._partition), **wanted, "count": self._count}
         answer = yield from ask("delta-channel-history", document)
         self._count = min(4 * self._count, _ANCESTORS_MAX)
         self._ended = answer["ended"]
         for document in answer["checkpoints"]:
             self._last = document["checkpoint_id"]
-            self.read.setdefault(document["checkpoint_id"], group_of(self._at, document))
-            yield from self._access.take(self._at, self.known, document)
-
-
-# Writing
-
-
-def store(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    config: RunnableConfig,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-    new_versions: ChannelVersions,
-) -> Op[RunnableConfig]:
-    """Store a checkpoint."""
-    inside = gateway.prefix.inside(config)
-    stored = yield from _store(gateway, serde, inside, checkpoint, metadata, new_versions)
-    return gateway.prefix.outside(stored)
-
-
-def _store(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    config: RunnableConfig,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-    new_versions: ChannelVersions,
-) -> Op[RunnableConfig]:
-    codec = gateway.codec(serde)
-    request = put.take(gateway.table, codec, config, checkpoint, metadata, new_versions)
-    if gateway.about is None:
-        # Requests come before the head is composed.
-        yield from work(partial(request.dumps_all, codec), rough_bytes(request.values))
-    access = yield from gateway.access(serde)
-    return (yield from put.store(access, request))
-
-
-def store_writes(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    config: RunnableConfig,
-    writes: Sequence[tuple[str, Any]],
-    task_id: str,
-    task_path: str,
-) -> Op[None]:
-    """Store a task's writes."""
-    inside = gateway.prefix.inside(config)
-    taken = yield from put_writes.take(gateway.codec(serde), inside, writes, task_id, task_path)
-    if taken is not None:
-        access = yield from gateway.access(serde)
-        yield from put_writes.store(access, *taken)
-
-
-def store_with_writes(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    config: RunnableConfig,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-    new_versions: ChannelVersions,
-    pending_writes: Iterable[HeldWrites],
-) -> Op[RunnableConfig]:
-    """Store a checkpoint, and before it the writes that a reader will find."""
-    codec, inside = gateway.codec(serde), gateway.prefix.inside
-    held = [(inside(at), writes, task_id, path) for at, writes, task_id, path in pending_writes]
-    taken = yield from put_with_writes.take(
-        gateway.table, codec, inside(config), checkpoint, metadata, new_versions, held
-    )
-    access = yield from gateway.access(serde)
-    return gateway.prefix.outside((yield from put_with_writes.store(access, *taken)))
+            self.read.setdefault(document["checkpoint_id"], checkpoint_of(self._partition, document))
+            yield from self._backend.decode_segments(self._partition, self.known, document)
 
 
 # Deleting and copying
 
 
-def delete_thread(gateway: Gateway, thread_id: str) -> Op[None]:
-    """Delete a thread."""
-    checked = gateway.prefix.added(thread_id, "thread_id")
-    yield from _deleting(gateway, ask("delete-thread", {"thread_id": checked}), [checked])
-
-
-def delete_for_runs(gateway: Gateway, run_ids: Sequence[str]) -> Op[None]:
-    """Delete the checkpoints of runs."""
-    yield from _deleting(gateway, ask("delete-for-runs", {"run_ids": checked_ids(run_ids, "run_ids")}))
-
-
-def prune(gateway: Gateway, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
-    """Remove old checkpoints."""
-    checked_count(strategy, keep_last)
-    checked = [gateway.prefix.added(each, "an id") for each in checked_ids(thread_ids, "thread_ids")]
-    yield from _deleting(gateway, _prune(checked, {"strategy": strategy, "keep_last": keep_last}), checked)
-
-
 def _prune(thread_ids: Sequence[str], how: Mapping[str, Any]) -> Op[None]:
-    """Prune as many threads with each request as the service has time for; go on behind one that cannot be pruned."""
-    unserved, left = Unserved(), list(thread_ids)
+    """Prune as many threads with each request as the service has time for; continue after one that fails."""
+    collector, left = ErrorCollector(), list(thread_ids)
     while left:
         some, left = left[:_PRUNED_AT_ONCE], left[_PRUNED_AT_ONCE:]
-        # The one that cannot be is the first of its request.
+        # A thread that cannot be pruned is the first of its request: the service returns the others as left.
         others = some[1:]
-        with unserved.left_out(f"thread {some[0]!r}"):
+        with collector.capture(f"thread {some[0]!r}"):
             others = (yield from ask("prune", {"thread_ids": some, **how}))["left"]
         left = [*others, *left]
-    unserved.raise_first()
-
-
-def _deleting(gateway: Gateway, deletion: Op[Any], thread_ids: Sequence[str] | None = None) -> Op[None]:
-    """Delete, and forget what was known of the threads, or of all: whatever came of it, some of that has gone."""
-    try:
-        yield from deletion
-    finally:
-        for root in [""] if thread_ids is None else [items.partition(each).root for each in thread_ids]:
-            gateway.table.memory.forget_all(root)
-
-
-def copy_thread(
-    gateway: Gateway, serde: SerializerProtocol, source_thread_id: str, target_thread_id: str
-) -> Op[None]:
-    """Copy a thread: by the service where nothing is encrypted, or else by reading and storing it."""
-    source = gateway.prefix.added(source_thread_id, "source_thread_id")
-    to = gateway.prefix.added(target_thread_id, "target_thread_id")
-    if source == to:
-        msg = f"source and target are both thread {source!r}; give another id for the copy"
-        raise CheckpointerInputError(msg)
-    if not gateway.codec(serde).encrypts:
-        yield from _copy_parts({"source_thread_id": source, "target_thread_id": to})
-        return
-    listing = _listed(gateway, serde, {"thread_id": source}, None, _decode_with_writes)
-    found = yield from collected(listing)
-    if not found:
-        msg = f"thread {source!r} has no checkpoint to copy; check its id"
-        raise CheckpointNotFoundError(msg)
-    # The newest first, and the root's last: who finds a part of the copy is not to take an older state for the latest.
-    for at, checkpoint, writes in sorted(found, key=lambda each: not each[0].namespace):
-        yield from _copy(gateway, serde, items.partition(to, at.namespace), checkpoint, writes)
+    collector.raise_first()
 
 
 def _copy_parts(document: Mapping[str, Any]) -> Op[None]:
-    """Let the service copy a thread, part by part: each request goes on where the last one stopped."""
+    """Let the service copy a thread in parts: each request continues where the last one stopped."""
     progress = None
     while True:
         progress = (yield from ask("copy-thread", {**document, "progress": progress}))["progress"]
@@ -468,34 +496,16 @@ def _copy_parts(document: Mapping[str, Any]) -> Op[None]:
 
 
 def _decode_with_writes(
-    at: Partition, codec: Codec, group: Group, known: Segments
-) -> tuple[Partition, CheckpointTuple, Mapping[str, put_writes.Serialized]]:
-    """A checkpoint, and its tasks' writes as they are stored."""
-    tasks: dict[str, put_writes.Serialized] = {}
-    for item in group.writes:
-        regular = {each.index: each for each in read_writes(codec, item, items.WRITES, known.contents)}
+    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+) -> tuple[Partition, CheckpointTuple, Mapping[str, Serialized]]:
+    """Decode a checkpoint, and its tasks' writes in their serialized form."""
+    tasks: dict[str, Serialized] = {}
+    for item in checkpoint.writes:
+        regular = {each.index: each for each in read_writes(codec, item, items.WRITES, loaded.contents)}
         special = {
             each.index: each
             for name in items.SPECIAL_WRITES.values()
-            for each in read_writes(codec, item, name, known.contents)
+            for each in read_writes(codec, item, name, loaded.contents)
         }
         tasks[items.task_id_of(item)] = (regular, special)
-    return at, decode_tuple(at, codec, group, known), tasks
-
-
-def _copy(
-    gateway: Gateway,
-    serde: SerializerProtocol,
-    to: Partition,
-    found: CheckpointTuple,
-    writes: Mapping[str, put_writes.Serialized],
-) -> Op[None]:
-    """Store a checkpoint's writes, and then the checkpoint, in another thread."""
-    access = yield from gateway.access(serde)
-    checkpoint, parent = found.checkpoint, found.parent_config
-    there = (yield from access.read(to, checkpoint["id"], "none")) if writes else None
-    old = {} if there is None else {items.task_id_of(item): item for item in there[0].writes}
-    for task_id, serialized in writes.items():
-        yield from put_writes.store(access, to, checkpoint["id"], task_id, serialized, old.get(task_id))
-    config = config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
-    yield from _store(gateway, serde, config, checkpoint, found.metadata, checkpoint["channel_versions"])
+    return partition, decode_tuple(partition, codec, checkpoint, loaded), tasks

@@ -1,4 +1,4 @@
-"""The client's options: each is checked before anything is opened, and what to give instead is said, but no secret."""
+"""Checks of the client's options, before anything is opened. Messages say what to pass instead, and show no secret."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import httpx
 
 Auth: TypeAlias = "str | Callable[[], str] | SigV4 | httpx.Auth | None"
-"""A bearer token, a function that gives one, AWS's signature, or an authorization of httpx."""
+"""A bearer token, a function that returns one, an AWS signature, or an httpx authorization."""
 
-# What httpx's clients may be told besides; the rest is decided here.
+# The keyword arguments of httpx's clients that callers may set.
 _CLIENT_OPTIONS = ("headers", "http2", "proxy", "trust_env", "verify")
 
 
 def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
-    """Return the gateway's address without a slash at its end; refuse what is none, or would show a secret."""
+    """Return the gateway's address without a trailing slash; raise if it is not one, or would expose a secret."""
     parts = _parts(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise CheckpointerInputError(
             'url is no address of a gateway; give one such as "https://gateway.example"'
         )
     if parts.username is not None or parts.query or parts.fragment:
-        msg = "url has a user, a password, a query or a fragment in it; give the address alone, and who asks as auth="
+        msg = "url has a user, a password, a query or a fragment in it; remove them, and pass credentials as auth="
         raise CheckpointerInputError(msg)
     if has_auth and parts.scheme == "http" and not allow_http and not _is_here(parts.hostname):
         msg = (
@@ -45,7 +45,7 @@ def _parts(value: Any) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(value)
-        # It is read when it is asked for.
+        # The port is parsed only when it is accessed.
         _ = parts.port
     except ValueError:
         return None
@@ -62,7 +62,7 @@ def _is_here(host: str) -> bool:
 
 
 def check_auth(value: Any) -> None:
-    """Refuse what says nothing of who asks."""
+    """Raise if a value is not a kind of authorization."""
     if isinstance(value, str):
         checked_token(value)
         return
@@ -75,7 +75,7 @@ def check_auth(value: Any) -> None:
 
 
 def checked_token(value: Any) -> str:
-    """Return a token; refuse what cannot stand in a header, without showing it."""
+    """Return a token; raise if it cannot be part of a header, without showing it."""
     if not isinstance(value, str) or not value or not all("!" <= each <= "~" for each in value):
         msg = (
             "the token of auth= is none: it has to be a text of ASCII characters without spaces or line breaks;"
@@ -86,14 +86,14 @@ def checked_token(value: Any) -> str:
 
 
 def checked_client_options(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what httpx's clients are told besides; refuse what is not known, or decided elsewhere."""
+    """Return keyword arguments for httpx's clients; raise if one is unknown or cannot be set here."""
     options = dict(value or {})
     for name in options:
         if name not in _CLIENT_OPTIONS:
             msg = f"client_options has {name!r}; there may be {', '.join(_CLIENT_OPTIONS)}"
             raise CheckpointerInputError(msg)
     for name, text in dict(options.get("headers") or {}).items():
-        # httpx would show it in its own error.
+        # httpx would show the header's value in its own error.
         if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
             msg = f"client_options has a header {name!r} with what cannot stand in one; give printable ASCII characters"
             raise CheckpointerInputError(msg)

@@ -1,7 +1,7 @@
-"""The prefix of thread ids: what the table puts in front of the ids that the agent knows.
+"""The prefix of thread ids in the table, which the ids that the agent uses do not have.
 
-A tenant of the gateway has the threads whose ids begin with its name and a slash. With the prefix set, a program that
-knows nothing of tenants runs as it is.
+A tenant of the gateway owns the threads whose ids begin with its name and a slash. With the prefix set, a program that
+knows nothing of tenants runs unchanged.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _THREAD_ID = "thread_id"
 
 
 class ThreadPrefix:
-    """Puts a prefix in front of thread ids on the way to the gateway, and takes it away on the way back."""
+    """Adds a prefix to thread ids in requests to the gateway, and removes it from those in responses."""
 
     def __init__(self, prefix: Any = "") -> None:
-        """Take the prefix, slash included; none leaves ids as they are.
+        """Take the prefix, slash included. An empty one leaves ids as they are.
 
         Raises:
-            CheckpointerInputError: It is no text.
+            CheckpointerInputError: The prefix is not text.
         """
         if not isinstance(prefix, str):
             msg = f'thread_prefix is {prefix!r}; give text such as "acme/", or "" for none'
@@ -33,15 +33,15 @@ class ThreadPrefix:
         self._prefix: str = prefix
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Tell whether the prefix is not empty."""
         return bool(self._prefix)
 
     def added(self, thread_id: Any, name: str) -> str:
-        """The id of a thread as the table has it."""
+        """Return a thread's id with the prefix, as the table has it."""
         return self._prefix + checked_id(thread_id, name)
 
     def inside(self, config: Any) -> Any:
-        """A config as the table has it. One that names no thread is left for the operation to refuse."""
+        """Return a config with the prefix, as the table has it. The operation refuses a config without a thread."""
         configurable = config.get("configurable") if isinstance(config, Mapping) else None
         if not self._prefix or not isinstance(configurable, Mapping) or configurable.get(_THREAD_ID) is None:
             return config
@@ -49,18 +49,18 @@ class ThreadPrefix:
         return {**config, "configurable": {**configurable, _THREAD_ID: thread_id}}
 
     def outside(self, config: RunnableConfig) -> RunnableConfig:
-        """A config as the agent knows it."""
+        """Return a config without the prefix, as the agent knows it."""
         configurable = config["configurable"]
         thread_id = configurable[_THREAD_ID].removeprefix(self._prefix)
         return {**config, "configurable": {**configurable, _THREAD_ID: thread_id}}
 
     def has(self, found: CheckpointTuple) -> bool:
-        """Whether a checkpoint's thread is one of those that the agent knows."""
+        """Tell whether a checkpoint's thread id has the prefix."""
         thread_id: str = found.config["configurable"][_THREAD_ID]
         return thread_id.startswith(self._prefix)
 
     def shown(self, found: CheckpointTuple) -> CheckpointTuple:
-        """A checkpoint as the agent knows it."""
+        """Return a checkpoint without the prefix, as the agent knows it."""
         parent = found.parent_config
         return found._replace(
             config=self.outside(found.config), parent_config=None if parent is None else self.outside(parent)

@@ -1,7 +1,7 @@
-"""What an answer means that is not what was asked for: which exception the agent gets, and what it says.
+"""Error responses: the exception that the agent gets for each, and its message.
 
-The gateway describes what went wrong by RFC 9457, with a type that ends in the name of a class of `errors.py`. What is
-in front of it, such as a load balancer, answers in its own words, of which the status is all that is used.
+The gateway describes errors by RFC 9457, with a type that ends in the name of a class of `errors.py`. A proxy in front
+of it, such as a load balancer, responds in its own format, of which only the status is used.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 REQUEST_ID = "X-Request-Id"
 
-# What the gateway, or what is in front of it, cannot serve for the moment.
+# Statuses of a gateway, or of a proxy in front of it, that cannot serve a request at the moment.
 _PASSING = frozenset({429, 502, 503, 504})
 _WORDS_MAX = 1000
 
 
 class TurnedAwayError(Exception):
-    """A request is not served for the moment."""
+    """The gateway does not serve a request at the moment."""
 
     def __init__(self, failure: CheckpointerError, after_seconds: float) -> None:
-        """Take what it is if it does not pass, and how long the gateway asks to wait."""
+        """Take the error to raise if retries do not help, and how long the gateway asks to wait, in seconds."""
         super().__init__(str(failure))
         self.failure = failure
         self.after_seconds = after_seconds
 
 
 def failure_of(response: httpx.Response, url: str) -> Exception:
-    """Return the exception that an answer stands for which is no success; it has been read.
+    """Return the exception for an error response.
 
     Args:
-        response: The answer.
-        url: The gateway's.
+        response: The response, which has been read.
+        url: The gateway's address.
     """
     failure = _failure(response, url)
     if response.status_code in _PASSING:
@@ -50,7 +50,7 @@ def failure_of(response: httpx.Response, url: str) -> Exception:
 
 
 def failure_in(problem: Mapping[str, Any], url: str) -> Exception:
-    """Return the exception that a problem at the end of a stream stands for."""
+    """Return the exception for a problem at the end of a stream."""
     failure = _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
     return TurnedAwayError(failure, 0.0) if problem.get("status") in _PASSING else failure
 
@@ -59,7 +59,7 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
     problem, status = _problem(response), response.status_code
     says = f"{status} {_words(problem) or _phrase(status)}"
     if status == HTTPStatus.UNAUTHORIZED:
-        msg = f"the gateway at {url} does not know who asks ({says}); pass auth=, or a token that has not expired"
+        msg = f"the gateway at {url} refused the credentials ({says}); pass auth=, or a token that has not expired"
         return CheckpointerConfigurationError(msg)
     if status == HTTPStatus.FORBIDDEN:
         msg = f"the gateway at {url} does not allow this ({says}); check auth=, or ask its operator for the right"
@@ -87,7 +87,7 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
 
 
 def _problem(response: httpx.Response) -> Mapping[str, Any]:
-    """The problem body; empty where there is none."""
+    """Return the problem in a response's body; empty if there is none."""
     if "problem+json" not in response.headers.get("Content-Type", ""):
         return {}
     try:
@@ -98,7 +98,7 @@ def _problem(response: httpx.Response) -> Mapping[str, Any]:
 
 
 def _named(problem: Mapping[str, Any]) -> CheckpointerError | None:
-    """The exception that a problem's type names, with its message; without one, it is any failure."""
+    """Return the exception that a problem's type names, with its message; `None` if it names none of ours."""
     name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, CheckpointerError) and "detail" in problem:
@@ -118,7 +118,7 @@ def _phrase(status: int) -> str:
 
 
 def _after_seconds(response: httpx.Response) -> float:
-    """How long to wait before the next attempt, by the header: seconds, or a date."""
+    """Return how many seconds to wait before the next attempt, by the header, which has seconds or a date."""
     text = response.headers.get("Retry-After", "")
     if text.isdecimal():
         return float(text)

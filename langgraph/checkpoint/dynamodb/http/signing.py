@@ -1,6 +1,6 @@
-"""AWS's signature of requests, version 4, for a gateway behind a function URL or an API that asks for IAM.
+"""AWS Signature Version 4 for requests to a gateway behind a function URL, or behind an API with IAM authorization.
 
-botocore signs. It is loaded with the first request, so that an agent without AWS access needs none of it.
+botocore signs. It is loaded with the first request, so that an agent without AWS access does not need it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class SigV4:
 
     Args:
         service: `lambda` for a function URL, `execute-api` for API Gateway.
-        region_name: The region of either; that of boto3's configuration where it is not given.
+        region_name: The region of either; by default that of boto3's configuration.
 
     Raises:
-        CheckpointerInputError: The service is another one.
+        CheckpointerInputError: The service is neither of these.
     """
 
     def __init__(self, service: Literal["lambda", "execute-api"], region_name: str | None = None) -> None:
-        """Keep both; credentials are looked for with the first request."""
+        """Take the service and the region. Credentials are looked up with the first request."""
         if service not in _SERVICES:
             raise CheckpointerInputError(f"service is {service!r}; give one of {', '.join(_SERVICES)}")
         self._service = service
@@ -41,11 +41,11 @@ class SigV4:
         start_in_every_process(self)
 
     def start(self) -> None:
-        """Have no credentials yet; also after a fork, which may have come while a thread was renewing them."""
+        """Start without credentials; also after a fork, which may have come while an OS thread was renewing them."""
         self._found: tuple[Any, str] | None = None
 
     def headers(self, method: str, url: str, content: bytes) -> dict[str, str]:
-        """Return the headers that sign a request. May block, where credentials have to be asked for.
+        """Return the headers that sign a request. Blocks while credentials are being looked up.
 
         Raises:
             CheckpointerConfigurationError: There are no credentials, or no region.

@@ -1,7 +1,7 @@
-"""The client's side of HTTP: documents go to endpoints of the gateway, and come back. It knows nothing of checkpoints.
+"""The transport to the gateway: it sends documents to endpoints over HTTP. It knows nothing of checkpoints.
 
 The drivers run operations over it as they do over boto3: an operation's `Call` names an endpoint and has its document.
-Operations are idempotent, so a request may be sent again whose answer was lost.
+Operations are idempotent, so a request whose response was lost may be sent again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb.http.options import (
 if TYPE_CHECKING:
     import httpx
 
-# A function URL answers within a minute or so, API Gateway within half of one.
+# API Gateway responds within about 30 seconds or not at all, a function URL within about a minute.
 TIMEOUT_SECONDS = 30.0
 
 
@@ -37,12 +37,12 @@ class Transport:
 
     Args:
         url: The gateway's address, such as `https://gateway.example`; endpoints are below it.
-        auth: Who asks: a bearer token, a function that gives one and is asked again when the gateway does not take it
-            any more, `SigV4(...)`, or an `httpx.Auth`.
-        timeout: Seconds to wait for the next piece of an answer.
-        retry_seconds: For how long a request is sent again that gets no answer, or 429, 502, 503 or 504; 0 sends each
-            once.
-        allow_http: Whether `auth` may go over http:// to another machine, which everybody on the way can read.
+        auth: A bearer token; a function that returns one, and is called again when the gateway rejects the token;
+            `SigV4(...)`; or an `httpx.Auth`.
+        timeout: Seconds to wait for the next piece of a response.
+        retry_seconds: For how many seconds a request is sent again that gets no response, or 429, 502, 503 or 504; 0
+            sends each once.
+        allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
 
     Raises:
@@ -59,7 +59,7 @@ class Transport:
         allow_http: bool = False,
         client_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Check the options; nothing is opened before the first request."""
+        """Check the options. Nothing is opened before the first request."""
         check_flag("allow_http", allow_http)
         check_auth(auth)
         self._url = checked_url(url, has_auth=auth is not None, allow_http=allow_http)
@@ -79,18 +79,18 @@ class Transport:
     # Blocking
 
     def send(self, call: Call) -> Any:
-        """Call an endpoint and wait for its answer.
+        """Call an endpoint and wait for its response.
 
         Args:
-            call: The endpoint's name, and the document that it is sent.
+            call: The endpoint's name, and the document to send.
 
         Returns:
-            The document that it answers, or the documents of a list.
+            The document of the response, or the documents of a list.
 
         Raises:
-            CheckpointerConfigurationError: The gateway does not know who asks, or does not allow it; or what answers is
-                none.
-            CheckpointerError: There was no answer, or one that says what is wrong, by its own class.
+            CheckpointerConfigurationError: The gateway does not accept the caller's identity, or does not allow the
+                call; or the response is not from a gateway.
+            CheckpointerError: There was no response, or one that describes an error, raised as its own class.
         """
         exchange = self._exchange(call)
         while True:
@@ -101,17 +101,29 @@ class Transport:
             time.sleep(wait)
 
     def pool(self) -> Executor:
-        """The pool for requests that go out side by side."""
+        """Return the pool for parallel requests."""
         return self._connections.pool()
 
     def close(self) -> None:
-        """Close the blocking client. The transport may be used again, with a new one."""
+        """Close the blocking client. The transport can be used again: it then makes a new client."""
         self._connections.close()
 
     # Async
 
     async def asend(self, call: Call) -> Any:
-        """Do as `send` does, on the running event loop."""
+        """Call an endpoint on the running event loop and wait for its response.
+
+        Args:
+            call: The endpoint's name, and the document to send.
+
+        Returns:
+            The document of the response, or the documents of a list.
+
+        Raises:
+            CheckpointerConfigurationError: The gateway does not accept the caller's identity, or does not allow the
+                call; or the response is not from a gateway.
+            CheckpointerError: There was no response, or one that describes an error, raised as its own class.
+        """
         exchange = self._exchange(call)
         while True:
             try:
@@ -121,9 +133,8 @@ class Transport:
             await asyncio.sleep(wait)
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop, and the blocking client."""
+        """Close the connections of the running event loop."""
         await self._connections.aclose()
-        self._connections.close()
 
     def _exchange(self, call: Call) -> Exchange:
         return Exchange(self._url, call, self._retry_seconds, self._clock)

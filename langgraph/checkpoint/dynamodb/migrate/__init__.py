@@ -1,8 +1,8 @@
-"""Moving threads to DynamoDB from LangGraph's other savers, and back; and threads as files.
+"""Migration of threads to DynamoDB from LangGraph's other savers, and back; and threads as files.
 
-A room above the saver, which nobody loads who does not move threads. `open_place` gives the stores, `migrate` moves;
-`export_thread` writes a file, and `FileStore` is a file to move a thread from. `Restoration` takes one thread out of a
-restored table, and `TtlChange` gives a thread another ttl.
+A package above the saver. Only code that moves threads imports it. `open_place` opens a store, and `migrate` moves
+threads. `export_thread` writes a file, and `FileStore` is a file as a source. `Restoration` takes one thread from a
+restored table, and `TtlChange` changes the ttl of a thread.
 
 Example:
     ```python
@@ -17,9 +17,9 @@ Example:
 """
 
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
+from langgraph.checkpoint.dynamodb.migrate.endpoints import PLACES, open_place, store_of
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
-from langgraph.checkpoint.dynamodb.migrate.place import PLACES, open_place, store_of
 from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
-from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 
 _CHECKPOINTS = "CHECKPOINT_"
@@ -26,7 +26,7 @@ class AmazonStore(SaverStore):
     knows_places = True
 
     def __init__(self, saver: AmazonSaver) -> None:
-        """Take the saver; what it retrieves is counted from now on."""
+        """Store the saver. From now on, the bytes that it retrieves are counted."""
         super().__init__(saver)
         self._bytes = Counter[str]()
         self._reading = threading.local()
@@ -41,15 +41,15 @@ class AmazonStore(SaverStore):
         return data
 
     def keep_values(self) -> None:
-        """From now on, give and take values with the objects in them as they are stored."""
+        """Return and accept values with the objects in them as they are stored, from now on."""
         super().keep_values()
-        # It has handed its serializer on when it was made.
+        # The saver passed its serializer on when it was made.
         self.mover.repo = copy.copy(self.saver.repo)
         self.mover.repo.serializer = copy.copy(self.saver.serializer)
         self.mover.repo.serializer.serde = self.mover.serde
 
     def thread_ids(self) -> Iterator[str]:
-        """The ids of all threads, by a scan of the table."""
+        """Yield the ids of all threads, by a scan of the table."""
         seen = set[str]()
         pages = self.saver.client.get_paginator("scan").paginate(
             TableName=self.saver.table_name,
@@ -65,32 +65,34 @@ class AmazonStore(SaverStore):
                 yield thread_id
 
     def refs(self, thread_id: str) -> list[Ref]:
-        """A thread's checkpoints in every namespace, the oldest first."""
+        """Return a thread's checkpoints in all namespaces, oldest first."""
         found = self._query(_CHECKPOINTS + thread_id, "id", "ns")
         return sorted(Ref(item["id"]["S"], item["ns"]["S"]) for item in found)
 
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Checkpoints of a thread as they are read one after the other; None for one that is not there any more."""
+        """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
         for ref in refs:
             self._reading.thread_id = thread_id
             [record] = super().records(thread_id, [ref])
             self._reading.thread_id = None
             yield record
 
-    def stored_places(self, config: RunnableConfig) -> Sequence[tuple[Place, str]] | None:
-        """The places and channels of a checkpoint's writes, in the order in which the saver returns them."""
-        at = config["configurable"]
-        pk = f"{_WRITES}{at['thread_id']}#{at['checkpoint_ns']}#{at['checkpoint_id']}"
+    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+        """Return the places and channels of a checkpoint's writes, in the order in which the saver returns them."""
+        configurable = config["configurable"]
+        pk = f"{_WRITES}{configurable['thread_id']}#{configurable['checkpoint_ns']}#{configurable['checkpoint_id']}"
         return [
             (
-                Place(item.get("task_path", {"S": ""})["S"], item["task_id"]["S"], int(item["idx"]["N"])),
+                WritePosition(
+                    item.get("task_path", {"S": ""})["S"], item["task_id"]["S"], int(item["idx"]["N"])
+                ),
                 item["channel"]["S"],
             )
             for item in self._query(pk, "task_path", "task_id", "idx", "channel")
         ]
 
     def stored_bytes(self, thread_id: str) -> int | None:
-        """How much of the thread has been read: each checkpoint and each write is stored as a whole."""
+        """Return how many bytes of the thread were read. Each checkpoint and each write is stored as a whole."""
         return self._bytes.pop(thread_id, None)
 
     def _query(self, pk: str, *attributes: str) -> list[dict[str, Any]]:
@@ -106,5 +108,5 @@ class AmazonStore(SaverStore):
 
 
 def open_amazon(table_name: str, options: Mapping[str, Any]) -> AmazonStore:
-    """Open a table with the options of langgraph-checkpoint-aws's saver; no request is made."""
+    """Open a table with the options of langgraph-checkpoint-aws's saver. No request is made."""
     return AmazonStore(AmazonSaver(table_name, **options))

@@ -1,4 +1,4 @@
-"""A bound on the write capacity that a migration takes, so that agents on the same table have theirs."""
+"""A limit on the write capacity of a migration, so that agents on the same table keep theirs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 
 class Budget:
-    """Write units per second, on average over what one checkpoint takes; unlimited where there is no rate."""
+    """A limit of write units per second, on average over one checkpoint. Without a rate there is no limit."""
 
     def __init__(
         self,
@@ -21,8 +21,12 @@ class Budget:
     ) -> None:
         """Start with nothing spent.
 
+        Args:
+            units_per_second: The rate, or None for no limit.
+            clock: Returns the time in seconds.
+
         Raises:
-            CheckpointerInputError: The rate is no number above 0.
+            CheckpointerInputError: The rate is not a number above 0.
         """
         if units_per_second is not None and not 0 < units_per_second < math.inf:
             msg = f"{units_per_second!r} write units per second is no rate; give a number above 0, or None"
@@ -31,19 +35,19 @@ class Budget:
         self._rate = units_per_second
         self._clock = clock
         self._lock = threading.Lock()
-        # When all that was spent so far is paid for.
+        # When everything spent so far is within the rate.
         self._paid_at = 0.0
 
     def seconds_to_wait(self) -> float:
-        """How long it takes until what was spent is paid for.
+        """Return how many seconds to wait until everything spent is within the rate.
 
-        To be waited for before a checkpoint, not in the midst of one: a put that stands still is begun anew.
+        Wait before a checkpoint, and not during one: a put that stands still is started again.
         """
         with self._lock:
             return max(0.0, self._paid_at - self._clock())
 
     def spend(self, units: float) -> None:
-        """Note what a request has taken."""
+        """Count the units that a request consumed."""
         with self._lock:
             self.spent += units
             if self._rate is not None:

@@ -1,7 +1,7 @@
-"""A thread as a file of JSON lines, and such a file as a place that a thread is moved from.
+"""A thread as a file of JSON lines, and such a file as a source to move a thread from.
 
-`docs/thread-file.md` has the format. Values are as the serializer gave them. Equal pieces of them are in the file once,
-so it grows with what a conversation adds, and not with its length times its state.
+`docs/thread-file.md` has the format. Values are as the serializer returned them. Equal pieces are in the file once, so
+it grows with what a conversation adds, and not with its length times its state.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointFormatError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.migrate.kept import KINDS
-from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref, Write
+from langgraph.checkpoint.dynamodb.migrate.passthrough import KINDS
+from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, Write, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 
 FORMAT = "langgraph-thread"
 VERSION = 1
 _DIGEST_BYTES = 32
 _PIECE_DIGITS = 32
-# How many pieces of a value stand ready for the next checkpoint, which has most of them.
+# How many pieces stay cached for the next checkpoint, which has most of them.
 _PIECES_KEPT = 4096
 
 _Line: TypeAlias = dict[str, Any]
@@ -42,7 +42,7 @@ _Line: TypeAlias = dict[str, Any]
 
 @dataclass
 class Exported:
-    """What an export wrote."""
+    """The result of an export."""
 
     thread_id: str
     checkpoints: int = 0
@@ -51,20 +51,20 @@ class Exported:
 
 
 def export_thread(source: SaverStore, thread_id: str, file: BinaryIO) -> Exported:
-    """Write a thread to a file, as it is read. What is encrypted at the source is not encrypted in the file.
+    """Write a thread to a file. Values that are encrypted at the source are not encrypted in the file.
 
     Args:
-        source: Where the thread is.
+        source: The store that has the thread.
         thread_id: The thread.
-        file: Where to write; it need not be one that can be gone back in.
+        file: The file to write to. It need not be seekable.
 
     Returns:
-        What was written.
+        The numbers of what was written.
 
     Raises:
         CheckpointNotFoundError: The source has no such thread; nothing was written.
     """
-    if source.can_keep():
+    if source.can_pass_through():
         source.keep_values()
     refs = source.refs(thread_id)
     if not refs:
@@ -79,7 +79,7 @@ def export_thread(source: SaverStore, thread_id: str, file: BinaryIO) -> Exporte
 
 
 class _Writer:
-    """The lines of a file, and what of them is written already."""
+    """Writes the lines of a file, and each piece once."""
 
     def __init__(self, source: SaverStore, file: BinaryIO, exported: Exported) -> None:
         self._source = source
@@ -119,7 +119,7 @@ class _Writer:
         self._exported.writes += len(record.writes)
 
     def _value(self, value: Any) -> _Line:
-        """A value by its type, its pieces and what is behind them; pieces that are new have lines before its own."""
+        """Return a value as its type, its pieces and its tail. New pieces are written in lines of their own first."""
         kind, data = self._source.dumps(value)
         pieces, tail = split(bytes(data), 0, ())
         names = [each.digest.hex()[:_PIECE_DIGITS] for each in pieces]
@@ -144,7 +144,7 @@ def _text(data: bytes) -> str:
 
 @dataclass
 class _Index:
-    """Where in a file everything is."""
+    """The offsets of everything in a file."""
 
     thread_id: str = ""
     checkpoints: dict[Ref, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class _Index:
 
 
 class FileStore:
-    """A file that a thread was exported to, as a place that it is moved from; it is checked to its end first."""
+    """An exported file as a source to move a thread from. It is checked to its end first."""
 
     knows_places = True
 
@@ -161,12 +161,12 @@ class FileStore:
         """Read the file once.
 
         Args:
-            file: The file, which can be gone back in.
-            target: Where the thread is to be; its serializer reads the values.
-            thread_id: The id to give the thread; its own where None is given.
+            file: The file, which must be seekable.
+            target: The store to move the thread to; its serializer reads the values.
+            thread_id: The id to give the thread, or None for its own.
 
         Raises:
-            CheckpointerInputError: It is no such file.
+            CheckpointerInputError: It is not an exported file.
             CheckpointFormatError: It was written by a newer release.
             CheckpointCorruptionError: It is cut short, or was changed.
             CheckpointerConfigurationError: The target's serializer is not the one that the values were written with.
@@ -177,36 +177,36 @@ class FileStore:
         self._thread_id = self._index.thread_id if thread_id is None else thread_id
         self._piece = lru_cache(_PIECES_KEPT)(self._read_piece)
         foreign = self._index.kinds - set(KINDS)
-        if foreign and target.can_keep():
+        if foreign and target.can_pass_through():
             msg = (
                 f"the thread was exported with a serializer of its own, of type {min(foreign)!r}; give the saver the"
                 " same one"
             )
             raise CheckpointerConfigurationError(msg)
 
-    def can_keep(self) -> bool:
-        """Values are in the file as they were stored."""
+    def can_pass_through(self) -> bool:
+        """Return True: values are in the file as they were stored."""
         return True
 
     def keep_values(self) -> None:
-        """The target's serializer decides how they are read."""
+        """Do nothing: the target's serializer decides how values are read."""
 
     def thread_ids(self) -> Iterator[str]:
-        """The id that the thread is to have."""
+        """Yield the id that the thread will have."""
         yield self._thread_id
 
     def refs(self, thread_id: str) -> list[Ref]:
-        """The thread's checkpoints, the oldest first."""
+        """Return the thread's checkpoints, oldest first."""
         return sorted(self._index.checkpoints) if thread_id == self._thread_id else []
 
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Checkpoints as they are read, one after the other."""
+        """Read checkpoints one after the other."""
         del thread_id
         for ref in refs:
             yield self._record(self._line(self._index.checkpoints[ref]))
 
     def stored_bytes(self, thread_id: str) -> int | None:
-        """How long the file is."""
+        """Return the length of the file."""
         del thread_id
         return self._file.seek(0, 2)
 
@@ -215,7 +215,7 @@ class FileStore:
         checkpoint: Any = {**self._value(line["body"]), "channel_values": values}
         writes = [
             Write(
-                Place(each["path"], each["task"], each["position"]),
+                WritePosition(each["path"], each["task"], each["position"]),
                 each["channel"],
                 self._value(each["value"]),
             )
@@ -237,7 +237,7 @@ class FileStore:
 
 
 def _indexed(file: BinaryIO) -> _Index:
-    """Read a file to its end, and note where everything is."""
+    """Read a file to its end, and record the offsets of everything in it."""
     file.seek(0)
     index, digest, offset = _Index(), blake2b(digest_size=_DIGEST_BYTES), 0
     for number, data in enumerate(file, 1):
@@ -262,7 +262,7 @@ def _indexed(file: BinaryIO) -> _Index:
 
 
 def _begun(line: _Line) -> str:
-    """The thread's id, in the first line."""
+    """Return the thread's id from the first line."""
     if line["format"] != FORMAT:
         raise ValueError(line["format"])
     if line["version"] > VERSION:
@@ -281,7 +281,7 @@ def _check_end(line: _Line, index: _Index, digest: str, file: BinaryIO) -> None:
 
 
 def _note(index: _Index, line: _Line, offset: int) -> None:
-    """Note where a line is, if it has what it has to."""
+    """Record a line's offset, if the line is complete."""
     if "piece" in line:
         _check_data(line)
         index.pieces[line["piece"]] = offset
@@ -298,7 +298,7 @@ def _note(index: _Index, line: _Line, offset: int) -> None:
         if not index.pieces.keys() >= set(value.get("pieces", ())):
             raise KeyError(*value["pieces"])
     for each in writes:
-        Place(str(each["path"]), str(each["task"]), int(each["position"]))
+        WritePosition(str(each["path"]), str(each["task"]), int(each["position"]))
     index.checkpoints[Ref(line["checkpoint"], line["namespace"])] = offset
     line["parent"]
 

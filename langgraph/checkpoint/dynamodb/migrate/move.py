@@ -1,8 +1,8 @@
-"""Moving threads from one store to another, several at a time; safe to break off, and to begin again, at any point.
+"""Moving threads from one store to another, several at a time. A move can be interrupted and repeated at any point.
 
-A thread is moved checkpoint by checkpoint, the oldest first, each before its writes. So what a broken-off move has left
-is the beginning of the thread, of which only the last checkpoint may lack writes. Agents that go on at the source may
-write to any checkpoint, so what the target has already is compared before a thread is called moved or complete.
+A thread is moved checkpoint by checkpoint, oldest first, each before its writes. So an interrupted move leaves the
+beginning of the thread, and only its last checkpoint may lack writes. Agents that continue at the source may write to
+any checkpoint, so the checkpoints in the target are compared before a thread is reported as moved or complete.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparis
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
-# How often a thread whose conversation goes on is looked at again for what has come meanwhile.
+# How often a thread is read again for checkpoints that arrived during the move.
 _PASSES_MAX = 5
-# So many threads in a row do not fail for reasons of their own.
+# This many threads in a row do not fail for reasons of their own.
 _FAILURES_MAX = 20
-# How many checkpoints stand ready as the parents of later ones.
+# How many checkpoints are cached as the parents of later ones.
 _PARENTS_KEPT = 64
 _DIFFERENCES_SHOWN = 3
 
 
 class Status(str, Enum):
-    """What became of a thread."""
+    """The outcome for a thread."""
 
     MOVED = "moved"
-    """Everything that the source has of it is in the target now."""
+    """Everything that the source has of it is now in the target."""
     COMPLETE = "complete"
     """Everything was in the target already."""
     AHEAD = "ahead"
-    """The conversation has gone on in the target; nothing was changed."""
+    """The conversation continued in the target; nothing was changed."""
     GOING_ON = "going on"
-    """It was moved, but its conversation goes on at the source: to be moved again when that stands still."""
+    """It was moved, but its conversation continues at the source. Move it again when that has stopped."""
     ABSENT = "absent"
     """The source has no such thread."""
     FAILED = "failed"
-    """It was not moved to its end, or is not equal; the report says why."""
+    """It was not moved completely, or is not equal; the report says why."""
 
 
 @dataclass
 class ThreadReport:
-    """What became of one thread, and what it took."""
+    """The outcome for one thread, with its numbers."""
 
     thread_id: str
     status: Status = Status.FAILED
@@ -55,13 +55,13 @@ class ThreadReport:
     writes: int = 0
     """How many pending writes were stored with them."""
     verified: int | None = None
-    """How many checkpoints were read back on both sides and compared; None where none were."""
+    """How many checkpoints were read back on both sides and compared. None if none were."""
     source_bytes: int | None = None
-    """What the thread takes up in the source; None where that is not known."""
+    """The size of the thread in the source. None if that is not known."""
     target_bytes: int | None = None
-    """What it takes up in the target; None where that is not known."""
+    """The size of the thread in the target. None if that is not known."""
     problems: list[str] = field(default_factory=list)
-    """Why it failed: an error, or what is not equal."""
+    """Why it failed: an error, or the differences."""
 
 
 def migrate(
@@ -73,27 +73,27 @@ def migrate(
     verify: bool = False,
     measure: bool = True,
 ) -> Iterator[ThreadReport]:
-    """Move threads; a thread that cannot be moved does not keep others from being moved.
+    """Move threads. A thread that cannot be moved does not stop the others.
 
     Args:
-        source: Where the threads are. It is only read.
-        target: Where they are to be. What it has of a thread already is not stored again.
-        thread_ids: Which threads; one that comes twice is moved once.
+        source: The store that has the threads. It is only read.
+        target: The store to move them to. Checkpoints that it has already are not stored again.
+        thread_ids: The threads. One that comes twice is moved once.
         parallel: How many threads are moved at a time.
         verify: Whether to read each thread back on both sides afterwards and compare.
-        measure: Whether to find out what each thread takes up on both sides, for which this package's tables are read.
+        measure: Whether to find out each thread's size on both sides, for which tables of this package are read.
 
     Yields:
         A report for each thread, as they end.
 
     Raises:
         CheckpointerInputError: `parallel` is not a whole number above 0.
-        Exception: What the last of very many threads that failed in a row failed with: it is not a thread's own matter.
+        CheckpointerError: Very many threads in a row failed, which is no matter of single threads.
     """
     if type(parallel) is not int or parallel < 1:
         msg = f"parallel is {parallel!r}; give the number of threads to move at a time, 1 or more"
         raise CheckpointerInputError(msg)
-    if source.can_keep() and target.can_keep():
+    if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
     run = _Run(source, target, verify=verify, measure=measure)
@@ -112,7 +112,7 @@ class _Run:
         self._failures = 0
 
     def all(self, thread_ids: Iterable[str], parallel: int) -> Iterator[ThreadReport]:
-        """Move threads as their ids come, and hand on each report as its thread ends."""
+        """Move threads as their ids arrive, and yield each report as its thread ends."""
         waiting = set[Future[ThreadReport]]()
         with ThreadPoolExecutor(parallel, thread_name_prefix="migrate") as pool:
             try:
@@ -125,7 +125,7 @@ class _Run:
                     ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from self._reports(ended)
             finally:
-                # Interrupted: what is under way ends with the checkpoint that it is at.
+                # Interrupted: each thread under way ends with its current checkpoint.
                 self._stopped.set()
                 for future in waiting:
                     future.cancel()
@@ -145,7 +145,7 @@ class _Run:
             move = _Move(self._source, self._target, report, self._stopped)
             report.status = move.run()
             if report.status not in (Status.MOVED, Status.COMPLETE):
-                # Of what is not there, or goes on in one of them, the two sides need not have the same.
+                # If the thread is absent, or continues on one side, the two sides need not be equal.
                 return report
             if self._measure:
                 report.source_bytes = self._source.stored_bytes(thread_id)
@@ -179,12 +179,12 @@ class _Move:
         self._stopped = stopped
         places = source.knows_places and target.knows_places
         self._comparison = Comparison(target.dumps, target.same, places)
-        # What was deleted meanwhile, or never was a checkpoint to anybody who read it.
+        # Checkpoints that were deleted meanwhile, or were never committed, so nobody could read them.
         self._unread = set[Ref]()
         self._pairs = dict[Ref, Pair | None]()
 
     def run(self) -> Status:
-        """Move what the target lacks, until it lacks nothing; say what became of the thread."""
+        """Move what the target lacks, until it lacks nothing. Return the outcome."""
         for number in range(_PASSES_MAX):
             wanted = set(self._source.refs(self._thread_id)) - self._unread
             there = set(self._target.refs(self._thread_id))
@@ -193,7 +193,8 @@ class _Move:
                 return Status.ABSENT
             if there - wanted:
                 return self._gone_on(sorted(there - wanted), missing)
-            # What an earlier pass has put was read from the source by this run; only the newest is likely to change.
+            # This run stored the others in an earlier pass, as it read them from the source. Only the newest is likely
+            # to change.
             lacking, ahead = self._compared(_newest(there) if number else sorted(there))
             if ahead:
                 return self._gone_on(ahead, lacking + missing)
@@ -208,7 +209,7 @@ class _Move:
         return Status.GOING_ON
 
     def _gone_on(self, extra: list[Ref], missing: list[Ref]) -> Status:
-        """What becomes of a thread of which the target has what the source has not."""
+        """Return the outcome for a thread of which the target has something that the source has not."""
         if not missing:
             return Status.AHEAD
         self._report.problems.append(
@@ -219,7 +220,7 @@ class _Move:
         return Status.FAILED
 
     def _compared(self, refs: list[Ref]) -> tuple[list[Ref], list[Ref]]:
-        """Compare checkpoints; return those that are not equal in the target, and those that have writes of its own."""
+        """Compare checkpoints. Return those that differ in the target, and those with writes only in the target."""
         lacking, ahead = list[Ref](), list[Ref]()
         for ref, record, other in self._both(refs):
             if self._stopped.is_set():
@@ -235,7 +236,7 @@ class _Move:
         return lacking, ahead
 
     def _mend(self, lacking: list[Ref]) -> None:
-        """Store checkpoints of the target again, or only their writes, and make sure that they are equal then."""
+        """Store checkpoints of the target again, or only their writes, and check that they are equal then."""
         for ref in lacking:
             if self._stopped.wait(self._target.seconds_to_wait()):
                 return
@@ -280,7 +281,7 @@ class _Move:
             self._report.writes += len(record.writes)
 
     def _for_target(self, record: Record) -> Record:
-        """The record with versions that the target's saver can count on from."""
+        """Return the record with versions that the target's saver can continue from."""
         kind = kind_of_versions(self._target.next_version, record.checkpoint)
         if kind is None:
             return record
@@ -290,7 +291,7 @@ class _Move:
         return new
 
     def _pair(self, ref: Ref) -> Pair | None:
-        """A checkpoint as both sides have it; None where one of them has not."""
+        """Return a checkpoint as both sides have it, or None if one of them lacks it."""
         if ref not in self._pairs:
             [one] = self._source.records(self._thread_id, [ref])
             [other] = self._target.records(self._thread_id, [ref])
@@ -321,6 +322,6 @@ class _Move:
 
 
 def _newest(there: Iterable[Ref]) -> list[Ref]:
-    """The newest checkpoint of each namespace, to which a conversation that goes on writes."""
+    """Return the newest checkpoint of each namespace. A conversation that continues writes to these."""
     newest = {ref.namespace: ref for ref in sorted(there)}
     return sorted(newest.values())

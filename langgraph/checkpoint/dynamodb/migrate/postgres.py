@@ -13,13 +13,13 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from langgraph.checkpoint.dynamodb.config.postgres import connection_options, is_connection_string
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref
+from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 
 _PAGE_THREADS = 1000
 _CONNECT_SECONDS = 10.0
 
-# Pages, since the ids of millions of threads do not fit into an answer; by the primary key.
+# In pages by primary key, since the ids of millions of threads do not fit into one answer.
 _THREADS = "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id > %s ORDER BY thread_id LIMIT %s"
 _CHECKPOINTS = "SELECT checkpoint_id, checkpoint_ns FROM checkpoints WHERE thread_id = %s"
 _PLACES = """
@@ -42,30 +42,34 @@ class PostgresStore(SaverStore):
     knows_places = True
 
     def thread_ids(self) -> Iterator[str]:
-        """The ids of all threads, in order."""
+        """Yield the ids of all threads, in order."""
         last = ""
         while page := self._rows(_THREADS, last, _PAGE_THREADS):
             yield from (row["thread_id"] for row in page)
             last = page[-1]["thread_id"]
 
     def refs(self, thread_id: str) -> list[Ref]:
-        """A thread's checkpoints in every namespace, the oldest first."""
+        """Return a thread's checkpoints in all namespaces, oldest first."""
         rows = self._rows(_CHECKPOINTS, thread_id)
         return sorted(Ref(row["checkpoint_id"], row["checkpoint_ns"]) for row in rows)
 
-    def stored_places(self, config: RunnableConfig) -> Sequence[tuple[Place, str]] | None:
-        """The places and channels of a checkpoint's writes, in order."""
-        at = config["configurable"]
-        rows = self._rows(_PLACES, at["thread_id"], at["checkpoint_ns"], at["checkpoint_id"])
-        return sorted((Place(row["task_path"], row["task_id"], row["idx"]), row["channel"]) for row in rows)
+    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+        """Return the places and channels of a checkpoint's writes, in order."""
+        configurable = config["configurable"]
+        rows = self._rows(
+            _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
+        )
+        return sorted(
+            (WritePosition(row["task_path"], row["task_id"], row["idx"]), row["channel"]) for row in rows
+        )
 
     def stored_bytes(self, thread_id: str) -> int | None:
-        """How much the thread's checkpoints, metadata and values take up, without keys and indexes."""
+        """Return the size of the thread's checkpoints, metadata and values, without keys and indexes."""
         return int(self._rows(_SIZE, thread_id, thread_id, thread_id)[0]["size"])
 
     def _rows(self, statement: Any, *arguments: Any) -> list[dict[str, Any]]:
         try:
-            with self.saver._cursor() as cursor:
+            with self.saver._cursor() as cursor:  # noqa: SLF001 - the saver has no public way to its connection.
                 return cursor.execute(statement, arguments).fetchall()
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
             msg = (
@@ -76,16 +80,16 @@ class PostgresStore(SaverStore):
             raise CheckpointerConfigurationError(msg) from None
 
     def close(self) -> None:
-        """Close the connections that `open_postgres` has opened."""
+        """Close the connections that `open_postgres` opened."""
         if isinstance(self.saver.conn, ConnectionPool):
             self.saver.conn.close()
 
 
 def open_postgres(connection_string: str, *, connections: int, as_target: bool) -> PostgresStore:
-    """Connect to a database; as a target, its tables are made if need be.
+    """Connect to a database. For a target, make its tables if they are missing.
 
     Raises:
-        CheckpointerConfigurationError: There is no connection, or the string is none. It is never shown.
+        CheckpointerConfigurationError: There is no connection, or the string is invalid. It is never shown.
     """
     if not is_connection_string(connection_string):
         msg = (
@@ -108,7 +112,7 @@ def open_postgres(connection_string: str, *, connections: int, as_target: bool) 
 
 
 def _why_not(connection_string: str) -> str:
-    """What a connection fails with, which a pool keeps to itself."""
+    """Return the error of a connection, which a pool does not report."""
     try:
         psycopg.connect(connection_string, connect_timeout=int(_CONNECT_SECONDS)).close()
     except psycopg.OperationalError as error:

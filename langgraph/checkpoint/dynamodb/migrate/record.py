@@ -1,4 +1,4 @@
-"""A checkpoint as it is moved: all that a saver keeps of it, with the places of its writes; and how two compare."""
+"""Records: a checkpoint as it is moved, with its metadata and its writes in their places; and their comparison."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Dumps: TypeAlias = Callable[[Any], tuple[str, bytes]]
 
 
 class Ref(NamedTuple):
-    """Which checkpoint of a thread; sorted, the older ones come first."""
+    """The id and namespace of a checkpoint in a thread. Older ones sort first."""
 
     checkpoint_id: str
     namespace: str
 
 
-class Place(NamedTuple):
-    """Where a write stands among those of its checkpoint: sorted, in the order in which a run applies them."""
+class WritePosition(NamedTuple):
+    """The place of a write among those of its checkpoint. They sort in the order in which a run applies them."""
 
     task_path: str
     task_id: str
@@ -39,9 +39,9 @@ class Place(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A pending write with its place, which `put_writes` is given and `get_tuple` does not return."""
+    """A pending write with its place, which `put_writes` takes and `get_tuple` does not return."""
 
-    place: Place
+    place: WritePosition
     channel: str
     value: Any
 
@@ -58,12 +58,12 @@ class Record:
 
     @property
     def ref(self) -> Ref:
-        """Which checkpoint it is."""
+        """The checkpoint's id and namespace."""
         return Ref(self.checkpoint["id"], self.namespace)
 
 
-def record_of(found: CheckpointTuple, places: Sequence[Place]) -> Record:
-    """The record of what a saver has returned, given the places of its pending writes."""
+def record_of(found: CheckpointTuple, places: Sequence[WritePosition]) -> Record:
+    """Return the record of a checkpoint that a saver returned, given the places of its pending writes."""
     parent = found.parent_config
     return Record(
         found.config["configurable"].get("checkpoint_ns", ""),
@@ -77,10 +77,10 @@ def record_of(found: CheckpointTuple, places: Sequence[Place]) -> Record:
     )
 
 
-def guessed_places(writes: Sequence[PendingWrite]) -> list[Place]:
-    """Places that keep writes in the order that they are in, for savers of which nothing more can be learned.
+def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
+    """Return places that keep writes in their order, for savers that offer nothing better.
 
-    Paths of tasks are made up only where the tasks' ids alone would put them in another order.
+    Task paths are made up only if the tasks' ids alone would change the order.
     """
     counts = dict[str, int]()
     indexes = []
@@ -90,20 +90,21 @@ def guessed_places(writes: Sequence[PendingWrite]) -> list[Place]:
         else:
             indexes.append(counts.setdefault(task_id, 0))
             counts[task_id] += 1
-    places = [Place("", task_id, index) for (task_id, *_), index in zip(writes, indexes, strict=True)]
+    places = [WritePosition("", task_id, index) for (task_id, *_), index in zip(writes, indexes, strict=True)]
     if sorted(places) == places:
         return places
     ranks = {task_id: rank for rank, task_id in enumerate(dict.fromkeys(task_id for task_id, *_ in writes))}
-    # Those that LangGraph gives begin with a tilde, behind all digits.
+    # LangGraph's own paths begin with a tilde, which sorts after all digits.
     return [place._replace(task_path=f"{ranks[place.task_id]:08}") for place in places]
 
 
 def calls_of(
     writes: Sequence[Write],
 ) -> Iterator[tuple[str, str, list[tuple[str, Any]]]]:
-    """The calls of `put_writes` that give writes their places: task, its path, and what it wrote.
+    """Yield the calls of `put_writes` that put writes in their places: task, path, and the task's writes.
 
-    A write's position is that in its call, so where a call had special writes among others it has to have them again.
+    A write's position is its position in the call. So if a call had special writes among others, they have to be
+    repeated.
     """
     tasks = dict[tuple[str, str], list[Write]]()
     for write in sorted(writes, key=lambda each: each.place):
@@ -122,7 +123,7 @@ def calls_of(
 
 
 def own_writes(one: Record, other: Record) -> bool:
-    """Whether a record has writes that another one of its checkpoint lacks, by their tasks and channels."""
+    """Tell whether a record has writes that another record of the checkpoint lacks, by their tasks and channels."""
     counts, others = (
         Counter((each.place.task_id, each.channel) for each in record.writes) for record in (one, other)
     )
@@ -131,16 +132,16 @@ def own_writes(one: Record, other: Record) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How records of the same checkpoint are compared: serialized, by what the target's saver makes of values."""
+    """A comparison of records of the same checkpoint, by their values as the target's saver serializes them."""
 
     dumps: Dumps
     same: Callable[[Any, Any], bool]
-    """Whether two values are equal."""
+    """Tells whether two values are equal."""
     places: bool
-    """Whether the places of writes are known of both, and not only their order."""
+    """Whether both sides know the places of writes, and not only their order."""
 
     def differences(self, one: Record, other: Record) -> list[str]:
-        """What is not equal, in words."""
+        """Return the differences, in words."""
         found = []
         if one.parent_id != other.parent_id:
             found.append(f"the parent is {one.parent_id!r} and {other.parent_id!r}")
@@ -159,7 +160,7 @@ class Comparison:
         return found
 
     def same_writes(self, one: Record, other: Record) -> bool:
-        """Whether both have the same writes in the same places, or at least in the same order."""
+        """Tell whether both have the same writes in the same places, or at least in the same order."""
         writes, others = (sorted(record.writes, key=lambda each: each.place) for record in (one, other))
         return len(writes) == len(others) and all(map(self._same_write, writes, others))
 
@@ -168,7 +169,7 @@ class Comparison:
         return (here, one.channel) == (there, other.channel) and self.same(one.value, other.value)
 
     def _in_order(self, value: Any) -> Any:
-        """A value whose keys have no order, which some databases do not keep."""
+        """Return a value in which the order of keys does not matter, since some databases do not keep it."""
         if isinstance(value, Mapping):
             return sorted((self.dumps(name), self._in_order(each)) for name, each in value.items())
         if isinstance(value, (list, tuple)):
@@ -177,7 +178,7 @@ class Comparison:
 
 
 def _metadata(record: Record) -> CheckpointMetadata:
-    # Savers leave out null characters, as LangGraph asks them to.
+    # Savers remove null characters, as LangGraph asks them to.
     return get_checkpoint_metadata({}, record.metadata)
 
 

@@ -1,14 +1,14 @@
-"""One thread out of a restored table into the table in use: whole, and never mixed with what is there of it.
+"""Restoration of one thread from a restored table: complete, and never mixed with the thread in use.
 
-What the table has of the thread is kept under another id before it goes. No step needs to know how far an earlier
-attempt came, for each looks at what the two threads and the kept one hold, and an attempt that died left one of:
+The thread in use is copied to another id before it is deleted. No step needs to know how far an earlier attempt came:
+each looks at what the two threads and the kept copy hold. An attempt that died left one of these:
 
-    the thread as it was         and none, a part or all of it as the kept one
-    less of it, or nothing       and all of it as the kept one
+    the thread as it was         and none, a part or all of it as the kept copy
+    less of it, or nothing       and all of it as the kept copy
     a part of the restored one   which holds nothing that the restored table has not
 
-So what is in the restored table already need not be kept, what the kept thread has already is not copied again, and
-whatever remains may go before the restored thread is copied, its newest checkpoint first.
+So checkpoints that are in the restored table need not be kept, and those that the kept copy has are not copied again.
+Whatever remains may be deleted before the restored thread is copied, its newest checkpoint first.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _NOT_KEPT = (
 
 @dataclass(frozen=True)
 class Prospect:
-    """What a restoration would do."""
+    """The plan of a restoration."""
 
     checkpoints: int
     """How many checkpoints the restored table has of the thread."""
     present: int
-    """How many the table in use has under the id that it is restored to."""
+    """How many checkpoints the table in use has under the id that it is restored to."""
     is_restored: bool
     """Whether both are the same already."""
     kept_as: str | None
-    """Under which id what the table in use has is kept; None where the restored table has all of it."""
+    """The id under which the thread in use is kept. None if the restored table has all of it."""
 
 
 class Restoration:
@@ -55,19 +55,18 @@ class Restoration:
         as_id: str | None = None,
         keep_as: str | None = None,
     ) -> None:
-        """Say what is to be restored; nothing is requested yet.
+        """Define the restoration. No request is made yet.
 
         Args:
             target: The table in use.
             restored_table: Name or ARN of the table that was restored from it, in the same account and region.
             thread_id: The thread.
-            as_id: Another id for the restored thread, which then leaves the one in use alone; None restores it in
-                its place.
-            keep_as: The id under which what the table in use has of the thread is kept; None makes one of the
-                thread's and the restored table's.
+            as_id: Another id for the restored thread, which leaves the one in use alone; None restores it in its place.
+            keep_as: The id under which the thread in use is kept; None derives one from the names of the thread and of
+                the restored table.
 
         Raises:
-            CheckpointerInputError: The names do not go together.
+            CheckpointerInputError: The names contradict each other.
         """
         if restored_table == target.table_name:
             msg = f"{restored_table!r} is the table in use; give the one that was restored from it"
@@ -89,12 +88,12 @@ class Restoration:
         self._kept = StoredThread(target, kept_id, "Keep what is there under another id")
 
     def look(self) -> Prospect:
-        """Say what `run` would do, by reading all threads and changing none.
+        """Return what `run` would do. This reads all threads and changes none.
 
         Raises:
             CheckpointNotFoundError: The restored table has no such thread.
             CheckpointCorruptionError: One of the threads is damaged; the message says which.
-            CheckpointerInputError: The id to restore it as, or to keep it as, is another conversation's.
+            CheckpointerInputError: The id to restore it as, or to keep it as, belongs to another conversation.
         """
         wanted, present = self._source.refs(), self._target.refs()
         if not wanted:
@@ -115,16 +114,16 @@ class Restoration:
         return Prospect(len(wanted), len(present), is_restored, kept_as)
 
     def run(self) -> Prospect:
-        """Restore the thread, or go on with what an earlier attempt has left.
+        """Restore the thread, or continue what an earlier attempt began.
 
-        Its lock is held meanwhile, so runners that take it wait or are refused. Stop those that do not.
+        Its lock is held meanwhile, so runners that take the lock wait or are refused. Stop those that do not.
 
         Returns:
-            What there was to do, and under which id what the table in use had is kept, by an earlier attempt as well.
+            What there was to do, with the id under which the thread in use is kept, even by an earlier attempt.
 
         Raises:
-            ThreadBusyError: A runner has the thread, or went on with it meanwhile without the lock.
-            CheckpointerError: What `look` raises.
+            ThreadBusyError: A runner has the thread, or continued it meanwhile without the lock.
+            CheckpointerError: Any error of `look`.
         """
         with self._target.locked():
             prospect = self.look()
@@ -140,7 +139,7 @@ class Restoration:
         return replace(prospect, kept_as=self._kept.thread_id if has_kept else None)
 
     def _keep(self) -> None:
-        """Copy what the table in use has of the thread, unless it was copied already."""
+        """Copy the thread in use, unless it was copied already."""
         if self._holds(self._kept, self._target):
             return
         self._target.copy_to(self._kept)

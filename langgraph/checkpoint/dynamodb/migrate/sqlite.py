@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.migrate.record import Place, Ref
+from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
@@ -35,21 +35,23 @@ class SqliteStore(SaverStore):
     knows_places = True
 
     def thread_ids(self) -> Iterator[str]:
-        """The ids of all threads, in order."""
+        """Yield the ids of all threads, in order."""
         return (thread_id for (thread_id,) in self._rows(_THREADS))
 
     def refs(self, thread_id: str) -> list[Ref]:
-        """A thread's checkpoints in every namespace, the oldest first."""
+        """Return a thread's checkpoints in all namespaces, oldest first."""
         return sorted(Ref(*row) for row in self._rows(_CHECKPOINTS, thread_id))
 
-    def stored_places(self, config: RunnableConfig) -> Sequence[tuple[Place, str]] | None:
-        """The places and channels of a checkpoint's writes, in order."""
-        at = config["configurable"]
-        rows = self._rows(_PLACES, at["thread_id"], at["checkpoint_ns"], at["checkpoint_id"])
-        return sorted((Place(*place), channel) for *place, channel in rows)
+    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+        """Return the places and channels of a checkpoint's writes, in order."""
+        configurable = config["configurable"]
+        rows = self._rows(
+            _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
+        )
+        return sorted((WritePosition(*place), channel) for *place, channel in rows)
 
     def stored_bytes(self, thread_id: str) -> int | None:
-        """How much the thread's checkpoints, metadata and writes take up, without keys."""
+        """Return the size of the thread's checkpoints, metadata and writes, without keys."""
         return int(self._rows(_SIZE, thread_id, thread_id)[0][0])
 
     def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
@@ -62,10 +64,10 @@ class SqliteStore(SaverStore):
 
 
 def open_sqlite(path: str, *, as_target: bool) -> SqliteStore:
-    """Open a database file; as a target it is made if need be.
+    """Open a database file. For a target, make it if it is missing.
 
     Raises:
-        CheckpointerConfigurationError: There is no such file, or it is no database with checkpoints.
+        CheckpointerConfigurationError: There is no such file, or it is not a database with checkpoints.
     """
     if not as_target:
         _check_source(path)
@@ -78,7 +80,11 @@ def open_sqlite(path: str, *, as_target: bool) -> SqliteStore:
 
 
 def _check_source(path: str) -> None:
-    """Make sure that there are checkpoints to move: to open a database makes one."""
+    """Raise if there are no checkpoints to move: merely opening a database would make one.
+
+    Raises:
+        CheckpointerConfigurationError: There is no such file, or it is not a database with checkpoints.
+    """
     if not Path(path).is_file():
         msg = f"there is no SQLite database {path}; check its path"
         raise CheckpointerConfigurationError(msg)

@@ -1,4 +1,4 @@
-"""A thread of a table as what is moved within tables works with it: locked, read checkpoint by checkpoint, compared."""
+"""A thread of a table for moves within tables: it can be locked, read, compared, copied and deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
-# A process that died keeps the thread for so long; the next attempt waits for it.
+# The lock of a process that died lasts this long. The next attempt waits for it.
 LOCK_TTL_SECONDS = 20.0
 LOCK_WAIT_SECONDS = 30.0
 
@@ -24,14 +24,14 @@ class StoredThread:
     store: TableStore
     thread_id: str
     if_damaged: str
-    """What to do where it cannot be read."""
+    """The remedy if it cannot be read."""
 
     def __str__(self) -> str:
         """Name it in an error."""
         return f"thread {self.thread_id!r} of table {self.store.table_name}"
 
     def locked(self) -> ThreadLock:
-        """Return its lock, to be entered. Runners that take it wait meanwhile, or are refused."""
+        """Return its lock, to be entered. Runners that take the lock wait meanwhile, or are refused."""
         return self.store.saver.thread_lock(self.thread_id, ttl=LOCK_TTL_SECONDS, wait=LOCK_WAIT_SECONDS)
 
     def item(self) -> Thread | None:
@@ -39,16 +39,16 @@ class StoredThread:
         return self.store.thread(self.thread_id)
 
     def write_units(self) -> int:
-        """Measure what it takes to write all of it, or to delete it."""
+        """Return how many write units it takes to write all of it, or to delete it."""
         return self.store.write_units(self.thread_id)
 
     def refs(self) -> set[Ref]:
-        """Read which checkpoints it has."""
+        """Read the refs of its checkpoints."""
         with self._named():
             return set(self.store.refs(self.thread_id))
 
     def holds(self, part: StoredThread, comparison: Comparison) -> bool:
-        """Compare: tell whether it has every checkpoint of another thread, equal, with its writes."""
+        """Tell whether it has every checkpoint of another thread, equal, with its writes."""
         refs = sorted(part.refs())
         return all(
             record is None or (other is not None and not comparison.differences(record, other))
@@ -56,7 +56,7 @@ class StoredThread:
         )
 
     def copy_to(self, target: StoredThread) -> None:
-        """Copy all of it to another thread, beside what that one has."""
+        """Copy all of it to another thread, and leave in place what the other one has."""
         target.store.copy(self.store, self.thread_id, target.thread_id)
 
     def delete(self) -> None:
@@ -64,13 +64,13 @@ class StoredThread:
         self.store.saver.delete_thread(self.thread_id)
 
     def _records(self, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Read some of its checkpoints; `None` for those that were never committed."""
+        """Read some of its checkpoints. Yield None for those that were never committed."""
         with self._named():
             yield from self.store.records(self.thread_id, refs)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Say of what is damaged which thread it is in."""
+        """Add the thread's name to errors about damage."""
         try:
             yield
         except (CheckpointCorruptionError, CheckpointFormatError) as error:
@@ -79,8 +79,8 @@ class StoredThread:
 
 
 def beside_each_other(*stores: TableStore) -> Comparison:
-    """Let stores of tables with one serializer take values as they are stored; return how their records compare."""
-    if all(each.can_keep() for each in stores):
+    """Make stores of tables with one serializer keep values as stored. Return a comparison of their records."""
+    if all(each.can_pass_through() for each in stores):
         for each in stores:
             each.keep_values()
     return Comparison(stores[0].dumps, stores[0].same, places=True)

@@ -1,8 +1,7 @@
-"""The store of this package's own saver: exact places of writes, measured capacity, and few reads of what is shared."""
+"""The store of this package's own saver: exact places of writes, measured capacity, few reads of shared segments."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,35 +16,35 @@ from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
-from langgraph.checkpoint.dynamodb._operations.access import DirectAccess
-from langgraph.checkpoint.dynamodb._operations.accounts import account_of
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
+from langgraph.checkpoint.dynamodb._operations.overview import measure_thread, overview, scan_threads
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
-    Group,
-    History,
-    Segments,
+    LoadedSegments,
+    NamespaceReader,
+    StoredCheckpoint,
     config_of,
     find,
     load,
 )
-from langgraph.checkpoint.dynamodb._operations.survey import measure_thread, overview, scan_threads
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread, thread_key
+from langgraph.checkpoint.dynamodb._operations.usage import account_of
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.memory import Memory
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
-from langgraph.checkpoint.dynamodb.migrate.record import Place, Record, Ref, record_of
+from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, record_of
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_item"})
-# Segments are shared by the checkpoints of a namespace, so they are kept, up to this many bytes of them.
+# The checkpoints of a namespace share segments, so up to this many bytes of them are kept.
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
 
@@ -60,13 +59,13 @@ class TableStore(SaverStore):
         """Take the saver, and what its writes are paid from."""
         super().__init__(saver)
         self.budget = Budget() if budget is None else budget
-        self._driver = BlockingDriver(self._send, saver._clients.pool)
+        self._driver = BlockingDriver(self._send, saver.clients.pool)
 
     def _send(self, call: Call) -> Any:
-        """Make a request; what it takes to write is measured."""
+        """Make a request. The capacity of writes is measured."""
         if call.method not in _WRITING:
-            return self.saver._clients.send(call)
-        response = self.saver._clients.send(
+            return self.saver.clients.send(call)
+        response = self.saver.clients.send(
             Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
         )
         consumed = response.get("ConsumedCapacity") or []
@@ -75,96 +74,88 @@ class TableStore(SaverStore):
         return response
 
     @property
-    def _table(self) -> Table:
-        return self.saver._table
-
-    @property
-    def _codec(self) -> Codec:
-        return self.mover._codec
+    def _storage(self) -> LocalStorage:
+        return self.mover.storage
 
     @property
     def table_name(self) -> str:
         """The table's name, or its ARN."""
-        return self._table.name
+        return self._storage.table.name
 
     def beside(self, table_name: str) -> TableStore:
-        """The store of another table in the same place, with what was encrypted for this one: a copy of it."""
-        return self._with(name=table_name)
+        """Return the store of another table in the same place: a copy of this one, encrypted for this one's name."""
+        return self._with(table=replace(self._storage.table, name=table_name))
 
     def with_ttl(self, ttl_seconds: int | None) -> TableStore:
-        """Return a store of the same table that gives the threads that it creates another ttl."""
+        """Return a store of the same table that creates threads with another ttl."""
         return self._with(ttl_seconds=ttl_seconds)
 
     def _with(self, **options: Any) -> TableStore:
-        saver = copy.copy(self.saver)
-        saver._table = replace(self._table, memory=Memory(0), **options)
-        return TableStore(saver)
+        return TableStore(self.saver.with_storage(cache=Cache(0), **options))
 
     # Reading
 
     def thread_ids(self) -> Iterator[str]:
-        """The ids of all threads, by a scan of the table."""
-        for page in self._driver.stream(scan_threads(self._table)):
+        """Yield the ids of all threads, by a scan of the table."""
+        for page in self._driver.stream(scan_threads(self._storage)):
             yield from page.thread_ids
 
     def refs(self, thread_id: str) -> list[Ref]:
-        """A thread's checkpoints in every namespace, the oldest first; with those that later ones are rebuilt from."""
-        return sorted(self._driver.run(_refs(self._table, thread_id)))
+        """Return a thread's checkpoints in all namespaces, oldest first, and those that later ones are rebuilt from."""
+        return sorted(self._driver.run(_refs(self._storage, thread_id)))
 
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Checkpoints of a thread as they are read one after the other; None for one that is not there any more."""
-        known = dict[str, Segments]()
+        """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
+        loaded = dict[str, LoadedSegments]()
         for ref in refs:
-            at = items.partition(thread_id, ref.namespace)
-            segments = known.setdefault(ref.namespace, Segments())
-            yield self._driver.run(_record(self._table, self._codec, at, ref.checkpoint_id, segments))
+            partition = items.partition_of(thread_id, ref.namespace)
+            segments = loaded.setdefault(ref.namespace, LoadedSegments(partition.pk))
+            yield self._driver.run(_record(self._storage, partition, ref.checkpoint_id, segments))
             if (
-                sum(len(data) for each in known.values() for data in each.contents.values())
+                sum(len(data) for each in loaded.values() for data in each.contents.values())
                 > _SEGMENT_BYTES_KEPT
             ):
-                known.clear()
+                loaded.clear()
 
     def stored_bytes(self, thread_id: str) -> int | None:
-        """How much a thread's items take up, by DynamoDB's rules; to know it, they are read."""
-        return self._driver.run(overview(self._table, thread_id)).bytes
+        """Return the size of a thread's items, by DynamoDB's rules. All of them are read for it."""
+        return self._driver.run(overview(self._storage, thread_id)).bytes
 
     def write_units(self, thread_id: str) -> int:
-        """Measure what it takes to write a thread's items, or to delete them."""
-        account = account_of(self._driver.run(measure_thread(self._table, thread_id)))
+        """Return how many write units it takes to write a thread's items, or to delete them."""
+        account = account_of(self._driver.run(measure_thread(self._storage, thread_id)))
         return sum(step.write_units for step in account.steps)
 
     def thread(self, thread_id: str) -> Thread | None:
         """Read a thread's own item, strongly consistent."""
-        return self._driver.run(read_thread(self._table, items.partition(thread_id)))
+        return self._driver.run(read_thread(self._storage, items.partition_of(thread_id)))
 
     # Writing
 
     def seconds_to_wait(self) -> float:
-        """How long to wait before the next checkpoint, so as to stay within the capacity."""
+        """Return how many seconds to wait before the next checkpoint, to stay within the capacity."""
         return self.budget.seconds_to_wait()
 
     def put(self, thread_id: str, record: Record) -> None:
         """Store a checkpoint, and then its writes."""
-        at = items.partition(thread_id, record.namespace)
-        parent = config_of(at, record.parent_id or "")
+        partition = items.partition_of(thread_id, record.namespace)
+        parent = config_of(partition, record.parent_id or "")
         versions = record.checkpoint["channel_versions"]
-        self._driver.run(put(self._table, self._codec, parent, record.checkpoint, record.metadata, versions))
+        self._driver.run(put(self._storage, parent, record.checkpoint, record.metadata, versions))
         self.put_writes(thread_id, record)
 
     def copy(self, source: TableStore, source_thread_id: str, thread_id: str) -> None:
-        """Copy a thread as it is stored, from this table or one that is beside it."""
-        operation = copy_thread(
-            self._table, self._codec, source_thread_id, thread_id, source_table=source._table
-        )
+        """Copy a thread as it is stored, from this table or one beside it."""
+        operation = copy_thread(self._storage, source_thread_id, thread_id, source_storage=source._storage)
         self._driver.run(operation)
 
     def create_copy(self, thread_id: str) -> bytes:
-        """Create a thread that is to become a copy; return its epoch.
+        """Create a thread that is to become a copy, and return its epoch.
 
         Raises:
             ThreadBusyError: There is such a thread already.
         """
-        epoch = self._table.rng.randbytes(8)
+        epoch = self._storage.rng.randbytes(8)
         found = self._change_thread(thread_id, protocol.create_copy(epoch))
         # The request may have been sent again after its answer was lost.
         if found is not None and not (found and Thread.parse(found).confirms(epoch)):
@@ -183,22 +174,26 @@ class TableStore(SaverStore):
             raise ThreadBusyError(msg)
 
     def revoke_copy(self, thread_id: str) -> None:
-        """Let a copy not stand for its original any more, so that the copy may be deleted."""
+        """Stop a copy from standing for its original, so that the copy may be deleted."""
         self._change_thread(thread_id, protocol.revoke_copy())
 
     def _change_thread(self, thread_id: str, change: Change) -> Item | None:
-        return self._driver.run(self._table.try_update(thread_key(items.partition(thread_id)), change))
+        return self._driver.run(
+            self._storage.table.try_update(thread_key(items.partition_of(thread_id)), change)
+        )
 
     def put_writes(self, thread_id: str, record: Record) -> None:
-        """Store the writes of a checkpoint that is there already, in just their places."""
-        at = items.partition(thread_id, record.namespace)
-        for task_id, serialized in _serialized(self._codec, record).items():
-            access = DirectAccess(self._table, self._codec)
-            self._driver.run(put_writes.store(access, at, record.checkpoint["id"], task_id, serialized))
+        """Store the writes of a checkpoint that is already stored, in exactly their places."""
+        partition = items.partition_of(thread_id, record.namespace)
+        for task_id, serialized in _serialized(self._storage.codec, record).items():
+            backend = LocalBackend(self._storage)
+            self._driver.run(
+                put_writes.store(backend, partition, record.checkpoint["id"], task_id, serialized)
+            )
 
 
 def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized]:
-    """A record's writes by their tasks, as `put_writes` stores them."""
+    """Return a record's writes by their tasks, as `put_writes` stores them."""
     tasks = dict[str, put_writes.Serialized]()
     for (task_path, task_id, index), channel, value in record.writes:
         kind, data = codec.dumps(value, f"the write to channel {channel!r}")
@@ -207,39 +202,46 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
     return tasks
 
 
-def _refs(table: Table, thread_id: str) -> Op[list[Ref]]:
+def _refs(storage: LocalStorage, thread_id: str) -> Op[list[Ref]]:
     found = list[Ref]()
-    for at in (yield from namespaces(table, items.partition(thread_id))):
-        history = History(table, at, first_page=None, as_ancestors=True)
+    for partition in (yield from namespaces(storage, items.partition_of(thread_id))):
+        history = NamespaceReader(storage, partition, first_page=None, as_ancestors=True)
         while not history.done:
-            found += [Ref(group.checkpoint_id, at.namespace) for group in (yield from history.page())]
+            found += [
+                Ref(checkpoint.checkpoint_id, partition.namespace)
+                for checkpoint in (yield from history.page())
+            ]
     return found
 
 
 def _record(
-    table: Table, codec: Codec, at: Partition, checkpoint_id: str, known: Segments
+    storage: LocalStorage, partition: Partition, checkpoint_id: str, loaded: LoadedSegments
 ) -> Op[Record | None]:
     for _ in range(ATTEMPTS_MAX):
-        group = yield from find(table, at, checkpoint_id, as_ancestor=True)
-        if group is None:
+        checkpoint = yield from find(storage, partition, checkpoint_id, as_ancestor=True)
+        if checkpoint is None:
             return None
         try:
-            loaded = yield from load(table, codec, group, known)
+            whole = yield from load(storage, checkpoint, loaded)
         except ChangedMeanwhileError:
             continue
-        if loaded is None:
+        if whole is None:
             return None
-        return (yield from work(partial(_decoded, at, codec, loaded, known), loaded.sealed_bytes()))
+        return (
+            yield from work(partial(_decoded, partition, storage.codec, whole, loaded), whole.sealed_bytes())
+        )
     msg = (
         f"checkpoint {checkpoint_id!r} was replaced or deleted while it was being read, {ATTEMPTS_MAX} times"
     )
     raise CheckpointNotFoundError(msg)
 
 
-def _decoded(at: Partition, codec: Codec, group: Group, known: Segments) -> Record:
+def _decoded(
+    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+) -> Record:
     places = [
-        Place(write.task_path, items.task_id_of(item), write.index)
-        for item, name in product(group.writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
-        for write in read_writes(codec, item, name, known.contents)
+        WritePosition(write.task_path, items.task_id_of(item), write.index)
+        for item, name in product(checkpoint.writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
+        for write in read_writes(codec, item, name, loaded.contents)
     ]
-    return record_of(decode_tuple(at, codec, group, known), sorted(places))
+    return record_of(decode_tuple(partition, codec, checkpoint, loaded), sorted(places))

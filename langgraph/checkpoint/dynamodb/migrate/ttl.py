@@ -1,6 +1,6 @@
 """Another ttl for a thread that exists: it is copied, deleted, and copied back under the new ttl.
 
-A thread has the ttl that its first put gave it, and everything in it follows. So a thread with another ttl is a new
+A thread has the ttl of its first put, and everything in it follows that. So a thread with another ttl is a new
 thread, and a copy holds its checkpoints while there is none under its id. The copy's own thread item says which of the
 two is the thread, so an attempt that died leaves nothing to guess:
 
@@ -35,7 +35,7 @@ _IF_DAMAGED = "Restore it from a point in time, or delete it"
 
 
 class _Stage(Enum):
-    """What is next."""
+    """The next step."""
 
     COPY = "copy"
     SWAP = "swap"
@@ -45,55 +45,55 @@ class _Stage(Enum):
 
 @dataclass(frozen=True)
 class TtlProspect:
-    """What a change of a thread's ttl would do."""
+    """The plan of a change of a thread's ttl."""
 
     checkpoints: int
-    """How many checkpoints there are of the thread, or of its copy where that stands for it."""
+    """How many checkpoints the thread has, or its copy if that stands for it."""
     kept_as: str
     """The id of the copy."""
     is_done: bool
     """Whether the thread has the ttl already, and nothing is left of an earlier attempt."""
     write_units: int
-    """About how many write units it takes."""
+    """Approximately how many write units it takes."""
 
 
 class TtlChange:
     """The change of one thread's ttl."""
 
     def __init__(self, store: TableStore, thread_id: str, ttl_seconds: int | None) -> None:
-        """Say what is to be changed; nothing is requested yet.
+        """Define the change. No request is made yet.
 
         Args:
             store: The table.
             thread_id: The thread.
-            ttl_seconds: The ttl that it is to have, counted from the change; `None` is for ever.
+            ttl_seconds: The new ttl, counted from the change; `None` is forever.
         """
-        lasting, expiring = store.with_ttl(None), store.with_ttl(ttl_seconds)
-        self._comparison = beside_each_other(lasting, expiring)
+        without_ttl, with_ttl = store.with_ttl(None), store.with_ttl(ttl_seconds)
+        self._comparison = beside_each_other(without_ttl, with_ttl)
         self._ttl_seconds = ttl_seconds
-        self._thread = StoredThread(expiring, thread_id, _IF_DAMAGED)
-        self._copy = StoredThread(lasting, f"{thread_id}{_SUFFIX}", _IF_DAMAGED)
+        self._thread = StoredThread(with_ttl, thread_id, _IF_DAMAGED)
+        self._copy = StoredThread(without_ttl, f"{thread_id}{_SUFFIX}", _IF_DAMAGED)
 
     def look(self) -> TtlProspect:
-        """Say what `run` would do, by reading the thread and its copy and changing neither.
+        """Return what `run` would do. This reads the thread and its copy, and changes neither.
 
         Raises:
             CheckpointNotFoundError: There is no such thread, or it has expired.
             CheckpointCorruptionError: The thread or its copy is damaged; the message says which.
-            CheckpointerInputError: The thread is such a copy itself, or the copy's id is another conversation's.
-            ThreadBusyError: The thread went on while it had been copied only, or copied back only in part.
+            CheckpointerInputError: The thread is such a copy itself, or the copy's id belongs to another conversation.
+            ThreadBusyError: The thread continued when it was only copied, or only partly copied back.
         """
         return self._prospect(self._stage())
 
     def run(self) -> None:
-        """Change the ttl, or go on with what an earlier attempt has left.
+        """Change the ttl, or continue what an earlier attempt began.
 
-        The thread's lock is held meanwhile, so runners that take it wait or are refused. Stop those that do not.
+        The thread's lock is held meanwhile, so runners that take the lock wait or are refused. Stop those that do not.
 
         Raises:
-            ThreadBusyError: A runner has the thread, or went on with it meanwhile without the lock.
+            ThreadBusyError: A runner has the thread, or continued it meanwhile without the lock.
             ThreadLockLostError: This process stood still for so long that a runner may have the thread.
-            CheckpointerError: What `look` raises.
+            CheckpointerError: Any error of `look`.
         """
         with self._thread.locked() as lock:
             try:
@@ -101,7 +101,7 @@ class TtlChange:
                 if stage is _Stage.COPY:
                     self._copy_thread()
             except CheckpointNotFoundError:
-                # It has expired while it was copied, by this attempt or an earlier one.
+                # The thread expired while it was copied, by this attempt or an earlier one.
                 if self._is_copying():
                     self._clean_up()
                 raise
@@ -144,7 +144,7 @@ class TtlChange:
         if is_all_copied:
             return _Stage.SWAP
         if is_all_there:
-            # It went on before anything of it was deleted, so the copy is out of date.
+            # The thread continued before anything of it was deleted, so the copy is out of date.
             return _Stage.COPY
         msg = (
             f"{self._thread} went on while set-ttl was interrupted; what it had before is thread"
@@ -176,15 +176,15 @@ class TtlChange:
             return copy
         thread = self._thread.write_units()
         if stage is _Stage.SWAP:
-            # What is left of the thread is deleted, the copy copied back, and deleted.
+            # The rest of the thread is deleted, the copy is copied back, and then deleted.
             return thread + 2 * copy
-        # What an earlier attempt has left of a copy is deleted first; then comes all of it.
+        # The rest of an earlier attempt's copy is deleted first; then come all steps.
         return copy + 4 * thread
 
     # The steps
 
     def _copy_thread(self) -> None:
-        """Make the copy, and let it stand for the thread once it holds all of that."""
+        """Make the copy, and let it stand for the thread once it holds everything."""
         if self._copy.item() is not None:
             self._clean_up()
         store, copy_id = self._copy.store, self._copy.thread_id
@@ -196,7 +196,7 @@ class TtlChange:
         store.complete_copy(copy_id, epoch)
 
     def _swap(self, lock: ThreadLock) -> None:
-        """Put the copy in the place of the thread."""
+        """Replace the thread by the copy."""
         # A process that stood still for longer than the lock lasts must not delete what another runner has stored.
         lock.check()
         self._thread.delete()
@@ -210,7 +210,7 @@ class TtlChange:
             raise ThreadBusyError(self._went_on())
 
     def _clean_up(self) -> None:
-        """Delete the copy, which stands for nothing from then on."""
+        """Delete the copy, after revoking it so that it no longer stands for the thread."""
         self._copy.store.revoke_copy(self._copy.thread_id)
         self._copy.delete()
 

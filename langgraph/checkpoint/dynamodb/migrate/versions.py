@@ -1,9 +1,9 @@
-"""Channel versions of another kind than the target's saver counts in.
+"""Translation of channel versions to the kind that the target's saver uses.
 
-This package's saver and langgraph-checkpoint-aws count in whole numbers, LangGraph's own savers in padded strings that
-end in something random. A saver cannot count on from versions of the other kind, and those that keep values by channel
-and version would mix two forks' values of one number. So each whole number becomes a string that says which checkpoint
-brought it, and each string its number.
+This package's saver and langgraph-checkpoint-aws count in whole numbers; LangGraph's own savers use padded strings with
+a random end. A saver cannot continue from versions of the other kind, and savers that store values by channel and
+version would mix the values of two forks under one number. So each whole number becomes a string that names the
+checkpoint that introduced it, and each string becomes its number.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from langgraph.checkpoint.base import Checkpoint
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
 
 Pair: TypeAlias = tuple[Checkpoint, Checkpoint]
-"""A checkpoint as the source has it, and as the target does."""
+"""A checkpoint as the source has it, and as the target has it."""
 
 
 def kind_of_versions(next_version: Callable[[Any], Any], checkpoint: Checkpoint) -> type | None:
-    """What a saver needs a checkpoint's versions to be; None where it can count on from them as they are."""
+    """Return the type of versions that a saver needs, or None if it can continue from those of the checkpoint."""
     version = next(iter(checkpoint["channel_versions"].values()), None)
     if version is None:
         return None
@@ -33,21 +33,21 @@ def kind_of_versions(next_version: Callable[[Any], Any], checkpoint: Checkpoint)
 
 
 def translated(record: Record, kind: type, parent: Pair | None) -> Record:
-    """A record with versions of another kind.
+    """Return a record with versions of another kind.
 
     Args:
         record: The record as the source has it.
-        kind: What the versions are to be, `str` or `int`.
-        parent: Its parent, where there is one: what the two share has to stay equal.
+        kind: The type of the new versions, `str` or `int`.
+        parent: Its parent, if there is one: versions that the two share must stay equal.
     """
     own, checkpoint = record.checkpoint["channel_versions"], record.checkpoint
     unique = _digits(record.ref)
 
     def to(version: Any, *known: tuple[Any, Any]) -> Any:
-        """The version itself, or what an equal one has become."""
+        """Return the translation of a version, or of an equal one that is known."""
         if kind is int:
             return int(str(version).split(".")[0])
-        # Seen by a node in a checkpoint that is not there any more: of its number, it sorts behind all others.
+        # A node saw it in a checkpoint that is gone. It sorts after all others of its number.
         return next((new for old, new in known if old == version), f"{int(version):032}.{0:016}")
 
     before, after = _versions(parent)
@@ -85,6 +85,6 @@ def _seen(parent: Pair | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _digits(ref: Ref) -> str:
-    """Sixteen characters, of the form of a random number, that are the same whenever the checkpoint is moved."""
+    """Return sixteen characters, in the form of a random number, that depend on the checkpoint alone."""
     digest = blake2b("\0".join(ref).encode(errors="surrogatepass"), digest_size=8).digest()
     return f"0.{int.from_bytes(digest, 'big') % 10**14:014}"

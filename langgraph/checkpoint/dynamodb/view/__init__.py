@@ -1,6 +1,6 @@
-"""A page that shows what a thread was, step by step: `langgraph-dynamodb view`. Needs the extra `view`.
+"""A page that shows a thread step by step: `langgraph-dynamodb view`. Needs the extra `view`.
 
-`documents` says what the page is told, and by which requests. What is stored is read once, without importing or running
+`documents` has the contract between the page and its server. Stored data is read once, without importing or running
 anything that it names, and nothing is ever changed.
 """
 

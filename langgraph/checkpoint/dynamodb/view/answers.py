@@ -1,4 +1,4 @@
-"""The requests of the page, and what answers each: names and parameters in, documents out."""
+"""The requests of the page, and their answers: names and parameters in, documents out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
-from langgraph.checkpoint.dynamodb._operations.survey import (
+from langgraph.checkpoint.dynamodb._operations.overview import (
     ScannedPage,
     extent,
     scan_threads,
@@ -24,9 +24,9 @@ from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
-from langgraph.checkpoint.dynamodb.view.record import Record, Session
 from langgraph.checkpoint.dynamodb.view.search import search
 from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
+from langgraph.checkpoint.dynamodb.view.thread_view import Session, ThreadView
 from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 
@@ -34,14 +34,14 @@ Parameters = Mapping[str, str]
 
 
 class Answers:
-    """Answers the page's requests out of one session."""
+    """Answers the page's requests from one session."""
 
     def __init__(self, session: Session, thread_id: str | None = None) -> None:
-        """Take the session, and the thread that the page begins with."""
+        """Store the session, and the thread that the page begins with."""
         self._session = session
         self._thread_id = thread_id
         self._scans = Scans(session)
-        self.table_name = session.table.name
+        self.table_name = session.storage.table.name
         self._of: dict[tuple[str, str], Callable[[Parameters], Any]] = {
             ("GET", "start"): self._start,
             ("GET", "threads"): self._threads,
@@ -52,11 +52,11 @@ class Answers:
         }
 
     def answer(self, method: str, name: str, parameters: Parameters) -> Any:
-        """The document that answers a request.
+        """Return the document that answers a request.
 
         Args:
-            method: GET, or POST for what begins something that costs.
-            name: What is asked for.
+            method: GET, or POST for a request that begins something that costs.
+            name: The document's name.
             parameters: The parameters by their names.
 
         Raises:
@@ -77,11 +77,11 @@ class Answers:
         )
 
     def _threads(self, parameters: Parameters) -> documents.Threads:
-        found = self._session.run(threads_of_run(self._session.table, _text(parameters, "run")))
+        found = self._session.run(threads_of_run(self._session.storage, _text(parameters, "run")))
         return documents.Threads(threads=found)
 
     def _extent(self, _: Parameters) -> documents.Extent:
-        found = self._session.run(extent(self._session.table))
+        found = self._session.run(extent(self._session.storage))
         if found is None:
             detail = (
                 "The size of the table is not known without dynamodb:DescribeTable. A scan reads the whole table,"
@@ -104,7 +104,7 @@ class Answers:
         with self._session.opened(thread_id) as record:
             return self._session.run(thread_document(record))
 
-    def _in_thread(self, answer: Callable[[Record, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
+    def _in_thread(self, answer: Callable[[ThreadView, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:
             with self._session.opened(_text(parameters, "thread")) as record:
                 return self._session.run(answer(record, parameters))
@@ -113,10 +113,10 @@ class Answers:
 
 
 class Scans:
-    """The scan that is under way: one at a time, page by page as the page asks."""
+    """The current scan. There is one at a time, and the page requests it round by round."""
 
     def __init__(self, session: Session) -> None:
-        """Begin none."""
+        """Start without a scan."""
         self._session = session
         self._lock = Lock()
         self._scan = ""
@@ -124,12 +124,12 @@ class Scans:
         self._items = 0
 
     def go_on(self, parameters: Parameters) -> documents.Scanned:
-        """Begin a scan, or read the next round of the one that is named."""
+        """Begin a scan, or read the next round of the named one."""
         with self._lock:
             scan = parameters.get("scan")
             if scan is None:
                 self._scan, self._items = token_hex(8), 0
-                self._pages = self._session.stream(scan_threads(self._session.table))
+                self._pages = self._session.stream(scan_threads(self._session.storage))
             elif scan != self._scan:
                 msg = f"there is no scan {scan!r} any more; begin another one"
                 raise CheckpointNotFoundError(msg)
@@ -143,60 +143,60 @@ class Scans:
             )
 
 
-# Of one thread
+# Documents of one thread
 
 
-def _tree(record: Record, parameters: Parameters) -> Op[documents.Tree]:
+def _tree(record: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
     limit = _number(parameters, "limit", ROWS, ROWS_MAX)
     lane = yield from record.lane(_text(parameters, "ns"))
     return (yield from tree(lane, parameters.get("before"), limit))
 
 
-def _state(record: Record, parameters: Parameters) -> Op[documents.State]:
+def _state(record: ThreadView, parameters: Parameters) -> Op[documents.State]:
     lane, group = yield from _checkpoint(record, parameters)
     return (yield from state(lane, group, Shower()))
 
 
-def _part(record: Record, parameters: Parameters) -> Op[Node]:
+def _part(record: ThreadView, parameters: Parameters) -> Op[Node]:
     lane, group = yield from _checkpoint(record, parameters)
     value = yield from value_at(lane, group, _path(parameters))
     shower = Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)
     return shower.node(value, start=_number(parameters, "start", 0, None))
 
 
-def _pending(record: Record, parameters: Parameters) -> Op[documents.Pending]:
+def _pending(record: ThreadView, parameters: Parameters) -> Op[documents.Pending]:
     lane, group = yield from _checkpoint(record, parameters)
     return (yield from pending(lane, group, Shower()))
 
 
-def _changes(record: Record, parameters: Parameters) -> Op[documents.Changes]:
+def _changes(record: ThreadView, parameters: Parameters) -> Op[documents.Changes]:
     lane, group = yield from _checkpoint(record, parameters)
     against = parameters.get("against")
     if against is None:
         other = yield from lane.parent(group)
     else:
-        _, other = yield from record.checkpoint(lane.at.namespace, against)
+        _, other = yield from record.checkpoint(lane.partition.namespace, against)
     return (yield from changes(lane, group, other, Shower()))
 
 
-def _blame(record: Record, parameters: Parameters) -> Op[documents.Blame]:
+def _blame(record: ThreadView, parameters: Parameters) -> Op[documents.Blame]:
     lane, group = yield from _checkpoint(record, parameters)
     return (yield from blame(lane, group, _path(parameters), parameters.get("cursor")))
 
 
-def _search(record: Record, parameters: Parameters) -> Op[documents.Search]:
+def _search(record: ThreadView, parameters: Parameters) -> Op[documents.Search]:
     return (yield from search(record, _text(parameters, "text"), parameters.get("cursor")))
 
 
-def _cost(record: Record, parameters: Parameters) -> Op[documents.Cost]:
+def _cost(record: ThreadView, parameters: Parameters) -> Op[documents.Cost]:
     return (yield from cost((yield from record.lane(_text(parameters, "ns")))))
 
 
-def _checkpoint(record: Record, parameters: Parameters) -> Any:
+def _checkpoint(record: ThreadView, parameters: Parameters) -> Any:
     return record.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
 
 
-_OF_THREADS: Mapping[str, Callable[[Record, Parameters], Op[Any]]] = {
+_OF_THREADS: Mapping[str, Callable[[ThreadView, Parameters], Op[Any]]] = {
     "tree": _tree,
     "state": _state,
     "part": _part,

@@ -1,7 +1,7 @@
-"""The page as one file: its styles, its modules and its documents in it, so that it needs no server.
+"""The page as one file, with its styles, modules and documents inside, so that it needs no server.
 
-Modules are made functions, in an order in which each comes after those that it imports. That takes the few forms of
-`import` and `export` that the page's modules keep to; any other is an error, which a test would see.
+Modules become functions, each after those that it imports. That works for the few forms of `import` and `export` that
+the page's modules use. Any other form is an error, which a test would find.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _CHARSET = re.compile(r' *<meta charset="utf-8" ?/?>\n')
 
 
 class BundleError(Exception):
-    """A file of the page is not of the form that can be made one with the others."""
+    """A file of the page has a form that cannot be bundled."""
 
 
 def bundled(folder: Path, document: Mapping[str, Any]) -> str:
-    """The page with all that belongs to it.
+    """Return the page as one HTML document.
 
     Args:
-        folder: Where the page's files are.
-        document: What it shows.
+        folder: The folder of the page's files.
+        document: The export that the page shows.
 
     Raises:
-        BundleError: A file is not as it has to be.
+        BundleError: A file cannot be bundled.
     """
     page = (folder / "index.html").read_text(encoding="utf-8")
     entry = _SCRIPT.search(page)
@@ -71,7 +71,7 @@ def _hash(content: str) -> str:
 
 
 def modules(folder: Path, entry: str) -> str:
-    """A module, and all that it imports, as one script."""
+    """Return a module, and all that it imports, as one script."""
     done: dict[str, str] = {}
 
     def add(name: str, within: tuple[str, ...]) -> None:
@@ -90,7 +90,7 @@ def modules(folder: Path, entry: str) -> str:
 
 
 def _as_function(name: str, source: str) -> str:
-    """A module as a function that is called at once, and gives what the module exports."""
+    """Return a module as a function that is called at once and returns the module's exports."""
     exported = [match[1] or match[2] for match in _EXPORT.finditer(source)]
     body = _EXPORT.sub("", _IMPORT.sub(_taken, source))
     left = _LEFT.search(body)

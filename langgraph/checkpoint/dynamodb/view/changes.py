@@ -1,4 +1,4 @@
-"""What changed between two values, exactly, and between two checkpoints, channel by channel."""
+"""The exact differences between two values, and the changes between two checkpoints, channel by channel."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.content import Body
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
-from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.documents import Change, Changes, ChannelChanges
-from langgraph.checkpoint.dynamodb.view.lane import Lane
+from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Keys, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
     LISTS,
@@ -31,11 +31,11 @@ from langgraph.checkpoint.dynamodb.view.state import channel_value, channels_of
 from langgraph.checkpoint.dynamodb.view.tree import versions
 
 _CHANGES_MAX = 200
-# Deeper differences are told as one.
+# Deeper differences are reported as one.
 _DEPTH_MAX = 64
-# Lists with more pairs than this to compare, between what both begin and end with, are told as gone and added.
+# Lists with more pairs than this to compare, between their common beginning and end, are reported as gone and added.
 _PAIRS_MAX = 4_000_000
-# How much is shown in front of the first difference of long texts.
+# How many characters are shown before the first difference of long texts.
 _CONTEXT = 200
 
 Steps: TypeAlias = "tuple[str | int, ...]"
@@ -43,7 +43,7 @@ Steps: TypeAlias = "tuple[str | int, ...]"
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is another in one of two values."""
+    """A part that differs between two values."""
 
     kind: Literal["added", "changed", "gone", "moved"]
     before_path: Steps | None
@@ -53,7 +53,7 @@ class Difference:
 
 
 def differences(before: Any, after: Any, before_path: Steps = (), path: Steps = ()) -> Iterator[Difference]:
-    """What makes one value of another, as deep as it can be told."""
+    """Yield the differences that turn one value into another, as deep as they can be located."""
     if before is after or fingerprint(before) == fingerprint(after):
         return
     inner, outer = inside(before), inside(after)
@@ -68,7 +68,7 @@ def differences(before: Any, after: Any, before_path: Steps = (), path: Steps = 
 
 
 def _are_alike(before: Any, after: Any) -> bool:
-    """Whether two values are of one class, so that it is their parts that differ."""
+    """Tell whether two values are of the same class, so that the difference is in their parts."""
     while isinstance(before, Stored) and isinstance(after, Stored):
         if before.kind != after.kind:
             return False
@@ -89,7 +89,7 @@ def _of_objects(
 
 
 def identity(value: Any) -> bytes:
-    """What makes a part of a list the same part later on: a message's id, or all that it is."""
+    """Return the identity of a list's part: a message's id, or else its whole value."""
     fields = message_fields(value)
     message_id = None if fields is None else fields.get("id")
     return fingerprint(value) if message_id is None else b"id " + fingerprint(message_id)
@@ -103,7 +103,7 @@ def _of_lists(
     for operation, start, stop, new_start, new_stop in _opcodes(old, new):
         if operation == "equal":
             for at, now in zip(range(start, stop), range(new_start, new_stop), strict=True):
-                # A message with the same id may be another one.
+                # Messages with the same id may still differ.
                 yield from differences(before[at], after[now], (*before_path, at), (*path, now))
             continue
         pairs = stop - start if stop - start == new_stop - new_start else 0
@@ -132,7 +132,7 @@ def _of_lists(
 
 
 def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    """How one list becomes the other. What both begin and end with is not compared any further."""
+    """Yield how one list becomes the other. The common beginning and end are not compared any further."""
     front = _common(old, new)
     limit = min(len(old), len(new)) - front
     back = min(limit, _common(old[::-1], new[::-1]))
@@ -148,7 +148,7 @@ def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, 
 
 
 def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """With how many parts both begin."""
+    """Return how many parts two sequences have in common at their beginning."""
     lengths = range(1, min(len(one), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
 
@@ -156,35 +156,37 @@ def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
 # Checkpoints
 
 
-def changes(lane: Lane, group: Group, other: Group | None, shower: Shower) -> Op[Changes]:
-    """What changed in a checkpoint against another one of its namespace; against none everything is added."""
-    body = yield from lane.body(group)
-    names = yield from channels_of(lane, group)
+def changes(
+    lane: NamespaceView, checkpoint: StoredCheckpoint, other: StoredCheckpoint | None, shower: Shower
+) -> Op[Changes]:
+    """Return the changes of a checkpoint against another one of its namespace. Against None, everything is added."""
+    body = yield from lane.body(checkpoint)
+    names = yield from channels_of(lane, checkpoint)
     earlier: Body | None = None
     earlier_names: list[str] = []
     if other is not None:
         earlier = yield from lane.body(other)
         earlier_names = yield from channels_of(lane, other)
-    parent = yield from lane.parent(group)
+    parent = yield from lane.parent(checkpoint)
     of_parent = parent is not None and parent is other
     found, unchanged = list[ChannelChanges](), list[str]()
     for name in sorted({*names, *earlier_names}):
         if earlier is not None and name in names and name in earlier_names:
-            # Of any two checkpoints only a child's version tells: forks count on from the same one.
+            # Versions can be compared between parent and child only: forks continue from the same version.
             same_version = of_parent and versions(body).get(name) == versions(earlier).get(name)
             if same_version or (name in body.values and body.values[name] == earlier.values.get(name)):
                 unchanged.append(name)
                 continue
-        sides = _Side(other, earlier, name in earlier_names), _Side(group, body, name in names)
+        sides = _Side(other, earlier, name in earlier_names), _Side(checkpoint, body, name in names)
         told = yield from _of_channel(lane, name, *sides, shower)
         if told["changes"] or told["problem"]:
             found.append(told)
         else:
             unchanged.append(name)
     return Changes(
-        thread=lane.at.thread_id,
-        ns=lane.at.namespace,
-        checkpoint=group.checkpoint_id,
+        thread=lane.partition.thread_id,
+        ns=lane.partition.namespace,
+        checkpoint=checkpoint.checkpoint_id,
         against=None if other is None else other.checkpoint_id,
         channels=found,
         unchanged=unchanged,
@@ -195,18 +197,20 @@ def changes(lane: Lane, group: Group, other: Group | None, shower: Shower) -> Op
 class _Side:
     """One of the two checkpoints, and whether it has a channel."""
 
-    group: Group | None
+    group: StoredCheckpoint | None
     body: Body | None
     has: bool
 
-    def value(self, lane: Lane, name: str) -> Op[Any]:
-        """The channel's value; None where it has none."""
+    def value(self, lane: NamespaceView, name: str) -> Op[Any]:
+        """Return the channel's value, or None if there is none."""
         if self.group is None or self.body is None or not self.has:
             return None
         return (yield from channel_value(lane, self.group, self.body, name))
 
 
-def _of_channel(lane: Lane, name: str, before: _Side, after: _Side, shower: Shower) -> Op[ChannelChanges]:
+def _of_channel(
+    lane: NamespaceView, name: str, before: _Side, after: _Side, shower: Shower
+) -> Op[ChannelChanges]:
     kind: Literal["added", "changed", "gone"] = (
         "changed" if before.has and after.has else "added" if after.has else "gone"
     )
@@ -229,7 +233,7 @@ def _of_channel(lane: Lane, name: str, before: _Side, after: _Side, shower: Show
         found = iter([Difference("added", None, root, after=new)])
     else:
         found = iter([Difference("gone", root, None, before=old)])
-    # Between a delta channel and its values is what it calls them.
+    # Between a delta channel and its values lies the name of their group, "from" or "writes".
     between = 1 if _is_rebuilt(old) and _is_rebuilt(new) else 0
     told["changes"] = [_change(each, shower, between) for each in islice(found, _CHANGES_MAX)]
     told["more"] = sum(1 for _ in found)
@@ -257,13 +261,13 @@ def _change(difference: Difference, shower: Shower, between: int = 0) -> Change:
 
 
 def _keys(path: Steps | None, between: int) -> Keys:
-    """The channel and the keys of a path into its value."""
+    """Return the channel and the keys of a path into its value."""
     keys = [each for each in (path or ())[1:] if isinstance(each, str)]
     return (*keys[:1], *keys[1 + between :])
 
 
 def _first_difference(before: Any, after: Any) -> int:
-    """Where to begin to show two texts, so that what differs is seen."""
+    """Return where to begin showing two texts, so that their difference is visible."""
     if not (isinstance(before, str) and isinstance(after, str)) or max(len(before), len(after)) <= TEXT_MAX:
         return 0
     return max(0, _common(before, after) - _CONTEXT)

@@ -1,29 +1,29 @@
-"""What the checkpoints of a namespace cost."""
+"""The cost of a namespace's checkpoints."""
 
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.accounts import Account, Step, Sum, account_of
+from langgraph.checkpoint.dynamodb._operations.usage import Account, Step, Sum, account_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
-from langgraph.checkpoint.dynamodb.view.lane import Lane
+from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 
 
-def cost(lane: Lane) -> Op[Cost]:
-    """What each checkpoint took, the oldest first, and all together. Reads every segment that is not known yet."""
+def cost(lane: NamespaceView) -> Op[Cost]:
+    """Return the cost of each checkpoint, oldest first, and of all. Reads every segment that is not cached."""
     yield from lane.read_to_end()
     yield from lane.measure_segments()
     account = account_of([lane.inventory])
     return Cost(
-        thread=lane.at.thread_id,
-        ns=lane.at.namespace,
+        thread=lane.partition.thread_id,
+        ns=lane.partition.namespace,
         prices=[_price(lane, each) for each in account.steps],
         totals=_totals(account),
     )
 
 
-def _price(lane: Lane, step: Step) -> Price:
+def _price(lane: NamespaceView, step: Step) -> Price:
     inventory = lane.inventory
     parent = items.text(inventory.heads[step.checkpoint_id], items.PARENT)
     named = inventory.named([step.checkpoint_id]) & inventory.segments.keys()

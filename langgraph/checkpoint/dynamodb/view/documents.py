@@ -1,11 +1,11 @@
-"""What the page is told: the JSON documents, and the requests that they answer. The contract of both sides.
+"""The contract between the page and its server: the JSON documents, and the requests that they answer.
 
-Every path below is relative to the page, whose own address has the token in it: `http://127.0.0.1:PORT/TOKEN/`.
+Every path below is relative to the page, whose own address contains the token: `http://127.0.0.1:PORT/TOKEN/`.
 
     GET  api/start                                              -> Start
     GET  api/threads    run                                     -> Threads       (by the index; no scan)
     GET  api/extent                                             -> Extent        (what a scan will read and cost)
-    POST api/scan       [scan]                                  -> Scanned       (begins a scan, or goes on with it)
+    POST api/scan       [scan]                                  -> Scanned       (begins a scan, or continues it)
     GET  api/thread     thread                                  -> Thread
     GET  api/tree       thread, ns, [before], [limit]           -> Tree
     GET  api/state      thread, ns, checkpoint                  -> State
@@ -16,18 +16,18 @@ Every path below is relative to the page, whose own address has the token in it:
     GET  api/pending    thread, ns, checkpoint                  -> Pending
     GET  api/cost       thread, ns                              -> Cost
 
-`thread`, `ns`, `checkpoint`, `against`, `run` and `text` are texts as they are; `ns` of the root is empty. `path` is a
-JSON list, such as `["values", "messages", 3, "content"]`. Whatever fails is a `Problem`, with the status that it says.
+`thread`, `ns`, `checkpoint`, `against`, `run` and `text` are plain texts; `ns` of the root is empty. `path` is a
+JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `Problem`, with its status.
 
 A path begins with `"values"` and a channel, `"writes"` and the number of a pending write in `Pending.writes`, or
-`"metadata"`. Behind it a number is a place in a list, and a text the key of an entry. Of a message, `"content"` leads
+`"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a message, `"content"` leads
 to its content, `"tool_calls"`, a number and `"args"` to the arguments of a call, and any other key to that entry.
 
-In a file of an export `<script type="application/json" id="export">` holds what `exported` says, and nothing is
-requested. How values are told is in `node`.
+In an exported file `<script type="application/json" id="export">` holds the documents (see `exported`), and
+nothing is requested. `node` describes how values are represented.
 
-Texts may hold anything: HTML, control characters, marks that turn text around, lone surrogates. Numbers are texts,
-since JavaScript would round them. No document has a large value whole: what it leaves out is asked for by `api/part`.
+Texts may hold anything: HTML, control characters, marks that reverse text, lone surrogates. Numbers are texts,
+since JavaScript would round them. No document has a large value whole: `api/part` returns what is left out.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from typing_extensions import TypedDict
 from langgraph.checkpoint.dynamodb.view.node import Node
 
 Path: TypeAlias = "list[str | int]"
-"""Where a value is; see above."""
+"""The path of a value; see above."""
 
 
 class Problem(TypedDict):
-    """What went wrong, as RFC 9457 has it."""
+    """An error, as RFC 9457 defines it."""
 
     type: Literal["about:blank"]
     title: str
     status: int
     detail: str
-    """What is wrong, and what to do about it."""
+    """The cause, and what to do about it."""
 
 
 # Threads
 
 
 class Start(TypedDict):
-    """What the page begins with."""
+    """The first document that the page requests."""
 
     version: str
     table: str
     thread: str | None
-    """The thread that the command was given."""
+    """The thread that was given to the command."""
 
 
 class Threads(TypedDict):
@@ -71,25 +71,25 @@ class Threads(TypedDict):
 
 
 class Extent(TypedDict):
-    """What listing all threads reads. None where the caller may not ask how large the table is."""
+    """The cost of listing all threads. None if the caller may not ask for the table's size."""
 
     items: int | None
     bytes: int | None
     read_units: float | None
     dollars: float | None
     detail: str
-    """The same in words, for who decides."""
+    """The same in words, for the person who decides."""
 
 
 class Scanned(TypedDict):
-    """What a round of a scan gave."""
+    """The result of one round of a scan."""
 
     scan: str
-    """What to go on by."""
+    """The id by which to continue."""
     threads: list[str]
-    """Those that no earlier round had."""
+    """The threads that no earlier round had."""
     scanned_items: int
-    """How many items the scan has looked at, all rounds together."""
+    """How many items the scan has read in all rounds."""
     done: bool
 
 
@@ -102,7 +102,7 @@ class Lane(TypedDict):
     parent: str | None
     """The namespace around it; None for the root."""
     task_id: str | None
-    """The task of a checkpoint of `parent` whose subgraph this is; None where it keeps its state over all calls."""
+    """The task of a checkpoint of `parent` whose subgraph this is. None if the subgraph keeps state over all calls."""
 
 
 class Thread(TypedDict):
@@ -110,7 +110,7 @@ class Thread(TypedDict):
 
     thread: str
     lanes: list[Lane]
-    """The root's first, then by their names."""
+    """The root's namespace first, then the others by name."""
 
 
 # The tree
@@ -121,15 +121,15 @@ class Task(TypedDict):
 
     task_id: str
     node: str | None
-    """The node that ran; None where what was stored does not say."""
+    """The node that ran. None if it cannot be told from what is stored."""
     asked: list[Node]
-    """What it asked a human."""
+    """The task's questions to a human."""
     answered: list[Node]
-    """What it was answered."""
+    """The answers to them."""
     error: Node | None
-    """What it failed with."""
+    """The task's error."""
     finished: bool
-    """Whether it has stored its result: with `error`, it failed and was tried again."""
+    """Whether it has stored its result. If there is an `error` too, it failed and was tried again."""
     waiting: bool
     """Whether it waits for an answer."""
     writes: list[str]
@@ -148,22 +148,22 @@ class Row(TypedDict):
     """input, loop, update or fork."""
     run: str | None
     ran: list[str]
-    """The nodes whose results it holds and its parent does not: those that made it."""
+    """The nodes that made this checkpoint: those whose results it has and its parent has not."""
     next: list[str]
-    """The nodes that run next, as far as what is stored says so."""
+    """The nodes that run next, as far as can be told from what is stored."""
     changed: list[str]
-    """The channels with another version than the parent has; all of them where the parent is not there."""
+    """The channels whose version differs from the parent's. All of them if the parent is not there."""
     tasks: list[Task]
     expires_at: str | None
     items: int
     bytes: int
-    """Of its own items, without segments."""
+    """The size of its own items, without segments."""
     problem: str | None
-    """Why it, or a part of it, cannot be read: damage, or another key."""
+    """Why the checkpoint, or a part of it, cannot be read: damage, or another key."""
 
 
 class Tree(TypedDict):
-    """Some checkpoints of one namespace, the newest first."""
+    """Some checkpoints of one namespace, newest first."""
 
     thread: str
     ns: str
@@ -171,7 +171,7 @@ class Tree(TypedDict):
     """The newest checkpoint of the namespace."""
     rows: list[Row]
     before: str | None
-    """What to ask for the older ones with; None where there are none. A parent may be among them."""
+    """The parameter that requests older ones. None if there are none. A parent may be among them."""
     problem: str | None
     """Why older checkpoints cannot be read."""
 
@@ -185,84 +185,84 @@ class Channel(TypedDict):
     name: str
     version: str | None
     changed: bool
-    """Whether its version is another one than the parent's."""
+    """Whether its version differs from the parent's."""
     stored_bytes: int
-    """How much the serialized value takes up, before compression; 0 of a delta channel, and where it cannot be read."""
+    """The size of the serialized value, before compression. 0 for a delta channel, and if it cannot be read."""
     serialized_as: str
     """The serializer's name of the form, such as msgpack."""
     segments: int
-    """In how many segments it lies."""
+    """The number of its segments."""
     node: Node | None
     problem: str | None
 
 
 class State(TypedDict):
-    """What a checkpoint holds."""
+    """The contents of a checkpoint."""
 
     thread: str
     ns: str
     checkpoint: str
     channels: list[Channel]
-    """By their names. Those that begin with `__` or `branch:` are LangGraph's own."""
+    """Sorted by name. Those that begin with `__` or `branch:` are LangGraph's own."""
     metadata: Node
 
 
 class Change(TypedDict):
-    """Something that is another in one of two checkpoints."""
+    """A part that differs between two checkpoints."""
 
     kind: Literal["added", "changed", "gone", "moved"]
     before_path: Path | None
-    """Where it was, in the other checkpoint; None where it was not."""
+    """Its path in the other checkpoint. None if it was not there."""
     path: Path | None
-    """Where it is; None where it is not any more."""
+    """Its path in this checkpoint. None if it is gone."""
     before: Node | None
     after: Node | None
-    """None for what was moved too: it is what it was."""
+    """None for a part that was moved too, since it did not change."""
 
 
 class ChannelChanges(TypedDict):
-    """What changed in a channel."""
+    """The changes in a channel."""
 
     channel: str
     kind: Literal["added", "changed", "gone"]
     before_bytes: int | None
     after_bytes: int | None
     changes: list[Change]
-    """Each as deep as it can be told: a field of a message, an entry of an object."""
+    """Each as deep as it can be located: a field of a message, an entry of an object."""
     more: int
     """How many further changes the document leaves out."""
     problem: str | None
 
 
 class Changes(TypedDict):
-    """What changed between two checkpoints of a namespace."""
+    """The changes between two checkpoints of a namespace."""
 
     thread: str
     ns: str
     checkpoint: str
     against: str | None
-    """The other checkpoint; None where there is none, and then everything is added."""
+    """The other checkpoint. None if there is none; then everything is added."""
     channels: list[ChannelChanges]
-    """Those that changed, by their names."""
+    """The channels that changed, sorted by name."""
     unchanged: list[str]
 
 
 class Origin(TypedDict):
-    """What made a value so."""
+    """The checkpoint and the tasks that made a value what it is."""
 
     ns: str
     checkpoint: str
-    """The first checkpoint, on the way to the one that was asked for, that has the value as it is."""
+    """The first checkpoint, on the way to the requested one, that has the value as it is."""
     parent: str | None
     path: Path
-    """Where the value is in it."""
+    """The path of the value in that checkpoint."""
     step: int | None
     source: str | None
     stored_at: str | None
     tasks: list[Maker]
-    """The tasks that wrote to the channel, those that wrote this very value first."""
+    """The tasks that wrote to the channel. Those that wrote this very value come first."""
     before: Node | None
-    """What was there in the parent; None where nothing was."""
+    """The earlier value in the parent. None if there was none."""
 
 
 class Maker(TypedDict):
@@ -271,24 +271,24 @@ class Maker(TypedDict):
     task_id: str
     node: str | None
     wrote_it: bool
-    """Whether the value, or the text in it, is in what the task wrote. A reducer may have made it of other things."""
+    """Whether the task's write contains the value, or its text. If not, a reducer may have made the value."""
 
 
 class Blame(TypedDict):
-    """How far the way back was followed; a long way takes several requests."""
+    """The result of following a value back. A long history takes several requests."""
 
     origin: Origin | None
-    """None while it is not found."""
+    """None until it is found."""
     cursor: str | None
-    """What to go on by; None at the end."""
+    """The cursor of the next request. None at the end."""
     looked_at: int
-    """How many checkpoints, all requests together."""
+    """How many checkpoints were looked at in all requests."""
     of: int
-    """At most how many there are."""
+    """How many checkpoints there are at most."""
 
 
 class Hit(TypedDict):
-    """A place where a text appeared: its checkpoint has it, and the parent of that has not there."""
+    """A place where a text appeared: its checkpoint has the text there, and the parent has not."""
 
     ns: str
     checkpoint: str
@@ -296,21 +296,21 @@ class Hit(TypedDict):
     stored_at: str | None
     path: Path
     node: str | None
-    """The node that wrote it, where it is in a pending write."""
+    """The node that wrote it, if it is in a pending write."""
     excerpt: str
-    """The text with a little around it."""
+    """The text with some context."""
     at: int
-    """Where in the excerpt it begins, in UTF-16 units, as JavaScript counts."""
+    """Where the text begins in the excerpt, in UTF-16 units, as JavaScript counts."""
 
 
 class Search(TypedDict):
-    """Where a text appeared, the earliest first; a long history takes several requests."""
+    """The places where a text appeared, earliest first. A long history takes several requests."""
 
     text: str
     hits: list[Hit]
-    """Those of this request, the earliest first: the first of all is where the text first appeared."""
+    """The hits of this request, earliest first. The first of all is where the text first appeared."""
     cursor: str | None
-    """What to go on by; None at the end."""
+    """The cursor of the next request. None at the end."""
     looked_at: int
     of: int
 
@@ -321,13 +321,13 @@ class Write(TypedDict):
     task_id: str
     node: str | None
     channel: str
-    """`__interrupt__`, `__resume__` and `__error__` are what was asked, answered, and failed with."""
+    """The channels `__interrupt__`, `__resume__` and `__error__` hold questions, answers and errors."""
     value: Node | None
     problem: str | None
 
 
 class Pending(TypedDict):
-    """What the tasks of a checkpoint have stored, and which run next."""
+    """The stored writes of a checkpoint's tasks, and the nodes that run next."""
 
     thread: str
     ns: str
@@ -339,17 +339,17 @@ class Pending(TypedDict):
 
 
 class Price(TypedDict):
-    """What a checkpoint took to store, and what it takes to read. Dollars are on demand in us-east-1."""
+    """The cost of storing a checkpoint, and of reading it. Dollars are on demand in us-east-1."""
 
     checkpoint: str
     items: int
-    """Head and pending writes."""
+    """The head and the pending writes."""
     bytes: int
     new_segments: int
-    """Those that no earlier checkpoint of the namespace names."""
+    """The segments that no earlier checkpoint of the namespace names."""
     new_bytes: int
     shared_segments: int
-    """Those that its parent names too."""
+    """The segments that its parent names too."""
     shared_bytes: int
     write_units: int
     read_units: float
@@ -358,7 +358,7 @@ class Price(TypedDict):
 
 
 class Totals(TypedDict):
-    """A namespace's items together."""
+    """The sums over a namespace's items."""
 
     items: int
     bytes: int
@@ -367,13 +367,13 @@ class Totals(TypedDict):
     write_units: int
     write_dollars: float
     month_dollars: float
-    """What storing them costs for a month."""
+    """The cost of storing them for a month."""
     missing_segments: int
-    """Named, and not there."""
+    """Segments that are named but not in the table."""
 
 
 class Cost(TypedDict):
-    """What the checkpoints of a namespace cost, the oldest first. It reads all segments that are not known yet."""
+    """The cost of a namespace's checkpoints, oldest first. Reads all segments that are not cached."""
 
     thread: str
     ns: str

@@ -1,4 +1,4 @@
-"""A thread as one file, which shows the same without a server."""
+"""A thread exported as one file, which shows the same page without a server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any
 from urllib.parse import quote
 
-from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -20,11 +20,11 @@ from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.documents import Start
 from langgraph.checkpoint.dynamodb.view.exported import Export
-from langgraph.checkpoint.dynamodb.view.lane import Lane
 from langgraph.checkpoint.dynamodb.view.masks import Masks, without_patterns
-from langgraph.checkpoint.dynamodb.view.record import Session
+from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.sharing import SharingShower
 from langgraph.checkpoint.dynamodb.view.state import pending, state
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import tree
 
@@ -34,10 +34,16 @@ _ALL = 1 << 62
 
 
 class Exporter:
-    """Puts the documents of a thread together."""
+    """Collects the documents of a thread."""
 
     def __init__(self, session: Session, masks: Masks, tell: Callable[[int, int], None]) -> None:
-        """Take what to read through, what to mask, and who is told how many checkpoints are done, and of how many."""
+        """Prepare an export.
+
+        Args:
+            session: The session that reads the thread.
+            masks: The rules of what is masked.
+            tell: Called with the number of finished checkpoints, and of all.
+        """
         self._session = session
         self._masks = masks
         self._tell = tell
@@ -45,10 +51,11 @@ class Exporter:
         self._documents: dict[str, Any] = {}
 
     def export(self, thread_id: str) -> Export:
-        """All that the page shows of a thread.
+        """Return all that the page shows of a thread.
 
         Raises:
             CheckpointNotFoundError: The thread has no checkpoint.
+            CheckpointerInputError: Masking makes two checkpoints or namespaces the same.
         """
         with self._session.opened(thread_id) as record:
             lanes = self._session.run(record.lanes())
@@ -60,7 +67,7 @@ class Exporter:
                 raise CheckpointNotFoundError(msg)
             start = Start(
                 version=metadata.version("langgraph-dynamodb"),
-                table=self._session.table.name,
+                table=self._session.storage.table.name,
                 thread=thread_id,
             )
             self._add("start", {}, start)
@@ -68,8 +75,8 @@ class Exporter:
             done = 0
             for lane in lanes:
                 self._lane(lane)
-                for group in lane.rows:
-                    self._checkpoint(lane, group)
+                for checkpoint in lane.rows:
+                    self._checkpoint(lane, checkpoint)
                     done += 1
                     self._tell(done, of)
         return Export(
@@ -80,24 +87,24 @@ class Exporter:
             documents=self._documents,
         )
 
-    def _lane(self, lane: Lane) -> None:
-        at = {"thread": lane.at.thread_id, "ns": lane.at.namespace}
-        self._add_readable("tree", at, tree(lane, None, _ALL, lambda: self._shower))
-        self._add_readable("cost", at, cost(lane))
+    def _lane(self, lane: NamespaceView) -> None:
+        address = {"thread": lane.partition.thread_id, "ns": lane.partition.namespace}
+        self._add_readable("tree", address, tree(lane, None, _ALL, lambda: self._shower))
+        self._add_readable("cost", address, cost(lane))
 
-    def _checkpoint(self, lane: Lane, group: Group) -> None:
-        at = {
-            "thread": lane.at.thread_id,
-            "ns": lane.at.namespace,
-            "checkpoint": group.checkpoint_id,
+    def _checkpoint(self, lane: NamespaceView, checkpoint: StoredCheckpoint) -> None:
+        address = {
+            "thread": lane.partition.thread_id,
+            "ns": lane.partition.namespace,
+            "checkpoint": checkpoint.checkpoint_id,
         }
-        parent = self._session.run(lane.parent(group))
-        self._add_readable("state", at, state(lane, group, self._shower))
-        self._add_readable("changes", at, changes(lane, group, parent, self._shower))
-        self._add_readable("pending", at, pending(lane, group, self._shower))
+        parent = self._session.run(lane.parent(checkpoint))
+        self._add_readable("state", address, state(lane, checkpoint, self._shower))
+        self._add_readable("changes", address, changes(lane, checkpoint, parent, self._shower))
+        self._add_readable("pending", address, pending(lane, checkpoint, self._shower))
 
     def _add_readable(self, name: str, parameters: Mapping[str, str], operation: Op[Any]) -> None:
-        """Add a document, unless what it is of is damaged, which the tree tells."""
+        """Add a document, unless its checkpoint is damaged, which the tree shows."""
         try:
             document = self._session.run(operation)
         except (CheckpointCorruptionError, CheckpointFormatError):
@@ -114,11 +121,11 @@ class Exporter:
 
 
 def address(name: str, parameters: Mapping[str, str]) -> str:
-    """The request that a document answers, as the page writes it."""
+    """Return the request that a document answers, in the form that the page writes."""
     given = "&".join(f"{key}={_encoded(each)}" for key, each in parameters.items())
     return f"api/{name}?{given}" if given else f"api/{name}"
 
 
 def _encoded(text: str) -> str:
-    """A text as `encodeURIComponent` writes it."""
+    """Encode a text as `encodeURIComponent` does."""
     return quote(text, safe="!'()*-._~")

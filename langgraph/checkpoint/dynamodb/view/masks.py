@@ -1,8 +1,8 @@
-"""What an export does not show: values by where they are, and texts by what they look like.
+"""Rules for what an export hides: values by their paths, and texts by patterns.
 
 A rule is the name of a pattern below, a regular expression between slashes, or a path of keys with dots between them.
-A path holds wherever its keys follow each other, in whatever channel, input or pending write, and places in lists do
-not count: `account.key`, `messages.content`. It does not look into texts; a pattern does.
+A path holds wherever its keys follow each other, in any channel, input or pending write. Places in lists are ignored:
+`account.key`, `messages.content`. A path does not look into texts; a pattern does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PATTERNS = {
 
 @dataclass(frozen=True)
 class Rule:
-    """What is not to be shown, and whether its shape is."""
+    """A rule that hides values, either wholly or but for their shape."""
 
     name: str
     action: Action
@@ -48,15 +48,15 @@ class Rule:
 
     @property
     def mark(self) -> str:
-        """What stands in the place of what is not shown."""
+        """The text that replaces a hidden value."""
         return f"[{self.action}: {self.name}]"
 
 
 def parse_rule(text: str, action: Action) -> Rule:
-    """Read a rule.
+    """Parse a rule.
 
     Raises:
-        CheckpointerInputError: It is none.
+        CheckpointerInputError: The text is not a rule.
     """
     if text in PATTERNS:
         return Rule(text, action, re.compile(PATTERNS[text], re.DOTALL), ())
@@ -78,10 +78,10 @@ def parse_rule(text: str, action: Action) -> Rule:
 
 
 class Masks:
-    """All rules of an export, and how many times each was used."""
+    """All rules of an export, and how many times each was applied."""
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        """Take the rules; what one leaves out, no other one has to mask."""
+        """Store the rules. Rules that leave out take precedence over rules that mask."""
         self._paths = [each for each in rules if each.pattern is None]
         self._patterns = sorted(
             (each for each in rules if each.pattern is not None), key=lambda each: each.action
@@ -91,25 +91,25 @@ class Masks:
 
     @property
     def has_paths(self) -> bool:
-        """Whether it counts where a value is."""
+        """Whether there are rules for paths."""
         return bool(self._paths)
 
     @property
     def has_patterns(self) -> bool:
-        """Whether it counts what a text looks like."""
+        """Whether there are rules for texts."""
         return bool(self._patterns)
 
     def at(self, keys: Keys) -> Rule | None:
-        """The rule that holds for what these keys lead to; one that leaves out goes first."""
+        """Return the rule for the value that these keys lead to. A rule that leaves out takes precedence."""
         found = [each for each in self._paths if _leads_through(each.path, keys)]
         return min(found, key=lambda each: each.action, default=None)
 
     def count(self, rule: Rule) -> None:
-        """Note that a rule was used."""
+        """Count that a rule was applied."""
         self._times[rule] += 1
 
     def text(self, text: str) -> tuple[str, Rule | None]:
-        """A text without what the patterns find, and the rule that was used, if one was."""
+        """Mask a text. Return it with the rule that was applied, or None."""
         used = None
         for rule in self._patterns:
             if rule.pattern is None or not rule.pattern.search(text):
@@ -122,13 +122,13 @@ class Masks:
         return text, used
 
     def finds(self, content: bytes) -> Rule | None:
-        """The rule for bytes that have, as text, what a pattern finds."""
+        """Return the rule whose pattern matches bytes, decoded as text, or None."""
         text = content.decode(errors="replace")
         found = (each for each in self._patterns if each.pattern is not None and each.pattern.search(text))
         return next(found, None)
 
     def told(self) -> list[exported.Mask]:
-        """What was done, for whoever reads the file."""
+        """Return the rules and their counts, for readers of the file."""
         return [
             exported.Mask(rule=each.name, action=each.action, times=self._times[each]) for each in self._rules
         ]
@@ -138,7 +138,7 @@ def _leads_through(path: Keys, keys: Keys) -> bool:
     return any(keys[at : at + len(path)] == path for at in range(len(keys) - len(path) + 1))
 
 
-# What says of which form a part of a document is; everything else may be somebody's text.
+# Fields that describe the form of a document. Everything else may be somebody's text.
 _FORM = {
     "$",
     "action",
@@ -155,7 +155,7 @@ _FORM = {
 
 
 def without_patterns(part: Any, masks: Masks) -> Any:
-    """A document whose other texts, such as keys, names and ids, are without what the patterns find as well."""
+    """Mask the other texts of a document too, such as keys, names and ids."""
     if not masks.has_patterns:
         return part
     if isinstance(part, str):
@@ -164,7 +164,7 @@ def without_patterns(part: Any, masks: Masks) -> Any:
         return [without_patterns(each, masks) for each in part]
     if not isinstance(part, dict):
         return part
-    # Of nodes the texts were looked at when they were whole.
+    # The texts of nodes were masked when they were still whole.
     as_it_is = _FORM | {"text"} if "kind" in part else _FORM
     return {
         key: each if key in as_it_is and not isinstance(each, (dict, list)) else without_patterns(each, masks)

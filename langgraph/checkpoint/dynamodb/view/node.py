@@ -1,4 +1,4 @@
-"""A value as documents have it: plain data, in parts where it is large."""
+"""A value in a document: plain data, in parts if it is large."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Entry(TypedDict):
     """One entry of an object."""
 
     key: str
-    """The step that leads to it."""
+    """The step of a path that leads to it."""
     node: Node
 
 
@@ -25,7 +25,7 @@ class Call(TypedDict):
 
 
 class Usage(TypedDict):
-    """The tokens that a message took, as texts of numbers; None where the model did not say."""
+    """The tokens that a message took, as texts of numbers. None if the model did not say."""
 
     input: str | None
     output: str | None
@@ -51,11 +51,11 @@ class Node(TypedDict):
 
     kind: Literal["null", "boolean", "number", "text", "bytes", "list", "object", "instance", "message"]
     bytes: int
-    """About how much it takes up, all of it: that of its texts in UTF-8, of its bytes, and one for all else."""
+    """Its approximate size, all of it: texts in UTF-8, bytes, and one byte for everything else."""
     cut: NotRequired[bool]
-    """Whether the document leaves a part of it out: `api/part` has more, from `end` on."""
+    """Whether the document leaves out a part of it. `api/part` returns more, from `end` on."""
     masked: NotRequired[str]
-    """In an export: the pattern, or the path, by which this, or a part of its text, was masked or left out."""
+    """In an export: the pattern, or the path, that masked or left out this value or a part of its text."""
     text: NotRequired[str]
     start: NotRequired[int]
     end: NotRequired[int]
@@ -65,7 +65,7 @@ class Node(TypedDict):
     type: NotRequired[str]
     value: NotRequired[Node]
     role: NotRequired[str]
-    """human, ai, tool, system, or whatever it says."""
+    """human, ai, tool, system, or any other role in the message."""
     name: NotRequired[str | None]
     id: NotRequired[str | None]
     content: NotRequired[Node]

@@ -1,4 +1,4 @@
-"""Values as the page shows them: nodes, of which a document has so many and so much text, and no more."""
+"""Values as the page shows them: nodes, bounded in number and in text per document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb.view.node import Call, Entry, Node, Usage
 from langgraph.checkpoint.dynamodb.view.plain import (
@@ -20,13 +20,13 @@ from langgraph.checkpoint.dynamodb.view.plain import (
     size_bytes,
 )
 
-# What one document has of values; a page that shows more asks for it.
+# The bounds of one document's values. The page requests more if it needs it.
 TEXT_MAX = 16 * 1024
 PARTS_MAX = 200
 _DEPTH_MAX = 12
 _NODES_MAX = 10_000
 _CHARACTERS_MAX = 512 * 1024
-# Of a message, what has a place of its own.
+# The fields of a message that have a field of their own in a node.
 _OWN_FIELDS = ("type", "role", "name", "id", "content", "tool_call_id", "status", "usage_metadata")
 Keys: TypeAlias = "tuple[str, ...]"
 _NOTHING: Sequence[Any] = (None, "", [], {})
@@ -44,7 +44,15 @@ class Shower:
         nodes_max: int = _NODES_MAX,
         characters_max: int = _CHARACTERS_MAX,
     ) -> None:
-        """Say how much there may be: characters of a text, parts of a list or object, and of all together."""
+        """Set the bounds.
+
+        Args:
+            text_max: How many characters one text may have.
+            parts_max: How many parts one list or object may have.
+            depth_max: How deep nodes may be nested.
+            nodes_max: How many nodes all values may have together.
+            characters_max: How many characters all values may have together.
+        """
         self._text_max = text_max
         self._parts_max = parts_max
         self._depth_max = depth_max
@@ -52,13 +60,13 @@ class Shower:
         self._characters_left = characters_max
 
     def node(self, value: Any, keys: Keys = (), *, start: int = 0, depth: int = 0) -> Node:
-        """A value.
+        """Return the node of a value.
 
         Args:
             value: The value.
-            keys: Those that lead to it; places in lists do not count.
-            start: From which of its characters, bytes, items or entries on it is shown.
-            depth: How deep it lies in what the document shows.
+            keys: The keys that lead to it, without places in lists.
+            start: The first of its characters, bytes, items or entries to show.
+            depth: How deep it is nested in what the document shows.
         """
         self._nodes_left -= 1
         fields = message_fields(value)
@@ -91,14 +99,14 @@ class Shower:
         return max(0, min(self._text_max, self._characters_left))
 
     def _parts(self, length: int, start: int, depth: int) -> range:
-        """Which parts of a list or object there is room for."""
+        """Return which parts of a list or object there is room for."""
         room = min(self._parts_max, self._nodes_left) if depth < self._depth_max else 0
         return range(start, min(length, start + max(0, room)))
 
     def _object(
         self, value: Mapping[Any, Any], keys: Keys, start: int, depth: int, *, is_between: bool = False
     ) -> Node:
-        """An object; where it is between a channel and its values, what it calls them is no key."""
+        """Return the node of an object. With `is_between`, its own keys are not part of the keys of its values."""
         entries = labelled(value)
         shown = self._parts(len(entries), start, depth)
         some = islice(entries.items(), shown.start, shown.stop)
@@ -170,7 +178,7 @@ class Shower:
 
 
 def part_of(node: Node, start: int, count: int, length: int) -> Node:
-    """A node with which part of it is there."""
+    """Record in a node which part of its value it shows."""
     node["start"], node["end"], node["length"] = start, start + count, length
     return _cut(node, is_cut=start + count < length)
 
@@ -188,7 +196,7 @@ def _scalar(value: Any) -> Node:
         return Node(kind="boolean", bytes=1, text="true" if value else "false")
     if isinstance(value, (int, float)):
         return Node(kind="number", bytes=size_bytes(value), text=number_text(value))
-    # A serializer of somebody's own may give anything.
+    # A custom serializer may return anything.
     return Node(kind="instance", bytes=1, type=type(value).__name__, value=Node(kind="null", bytes=1))
 
 
@@ -197,7 +205,7 @@ def _text_of(value: Any) -> str | None:
 
 
 def _calls(value: Any, fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The tools that a message calls; those of another form than LangChain's stay among the entries."""
+    """Return the tools that a message calls. Calls in another form than LangChain's stay among the entries."""
     calls = fields.get("tool_calls") if isinstance(value, Stored) else None
     return list(calls) if isinstance(calls, list) and all(isinstance(each, Mapping) for each in calls) else []
 

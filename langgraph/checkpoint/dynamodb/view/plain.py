@@ -1,6 +1,6 @@
-"""Values as the looking serializer gives them: what is inside, where, how much, and whether two are the same.
+"""Values as the inert serializer returns them: their contents, paths, sizes and fingerprints.
 
-They are plain data and `Stored`. Nothing here goes as deep in Python's stack as a value may be nested.
+They are plain data and `Stored`. Nothing here recurses as deep in Python's stack as a value may be nested.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import Any
 
 import ormsgpack
 
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
-# Everything that the serializer gives for a list.
+# All types that the serializer returns for a list.
 LISTS = (list, tuple, set, frozenset)
 BYTES = (bytes, bytearray, memoryview)
-# Neither `==` nor ormsgpack looks at it.
+# An attribute that neither `==` nor ormsgpack looks at.
 _KNOWN = "_fingerprint"
-# What a delta channel that is not stored is shown as: what it is rebuilt from.
+# How a delta channel that is not stored is shown: as what it is rebuilt from.
 REBUILT = "delta channel"
 _ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
 
 
 def inside(value: Any) -> Any:
-    """What an object is made from; anything else is itself."""
+    """Return the content of an object. Return any other value as it is."""
     while isinstance(value, Stored):
         value = value.content
     return value
 
 
 def message_fields(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a message, LangChain's or one in the form of a model's service; None for what is none."""
+    """Return the fields of a message, LangChain's or one in the form of a model's API; None for any other value."""
     if isinstance(value, Stored):
         return value.content if value.is_message else None
     is_message = isinstance(value, Mapping) and "content" in value and value.get("role") in _ROLES
@@ -41,10 +41,10 @@ def message_fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def part_at(value: Any, path: Sequence[str | int]) -> Any:
-    """What is in a value at the end of a path.
+    """Return the part of a value at the end of a path.
 
     Raises:
-        CheckpointNotFoundError: Nothing is.
+        CheckpointNotFoundError: Nothing is there.
     """
     for step in path:
         content = inside(value)
@@ -60,7 +60,7 @@ def part_at(value: Any, path: Sequence[str | int]) -> Any:
 
 
 def has_part(value: Any, path: Sequence[str | int]) -> bool:
-    """Whether there is anything in a value at the end of a path."""
+    """Tell whether there is anything at the end of a path."""
     try:
         part_at(value, path)
     except CheckpointNotFoundError:
@@ -69,7 +69,7 @@ def has_part(value: Any, path: Sequence[str | int]) -> bool:
 
 
 def size_bytes(value: Any) -> int:
-    """About how much a value takes up."""
+    """Return the approximate size of a value in bytes."""
     if isinstance(value, str):
         return len(value.encode(errors="surrogatepass"))
     if isinstance(value, BYTES):
@@ -79,9 +79,9 @@ def size_bytes(value: Any) -> int:
 
 
 def fingerprint(value: Any) -> bytes:
-    """What two values have in common only if they are the same, types included: 1, 1.0 and True are three.
+    """Return a hash that two values share only if they are the same, types included: 1, 1.0 and True are three.
 
-    The order of an object's entries does not count. Objects are never changed, so theirs is found out once.
+    The order of an object's entries is ignored. Objects are never changed, so their hash is computed once.
     """
     if not isinstance(value, Stored):
         return _fingerprint(value)
@@ -102,7 +102,7 @@ def _fingerprint(value: Any) -> bytes:
 
 
 def _packed(value: Any) -> bytes | None:
-    """A value as MessagePack; None for what that has not, or cannot put in order: long numbers, keys that are none."""
+    """Return a value as MessagePack, or None if that cannot hold or sort it: long numbers, keys that are not texts."""
     try:
         return ormsgpack.packb(value, option=ormsgpack.OPT_SORT_KEYS)
     except (TypeError, ValueError, RecursionError):
@@ -110,7 +110,7 @@ def _packed(value: Any) -> bytes | None:
 
 
 def _tokens(value: Any) -> Iterator[bytes]:
-    """All that a value consists of, in one order."""
+    """Yield everything in a value, in a fixed order."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -127,22 +127,22 @@ def _tokens(value: Any) -> Iterator[bytes]:
         elif isinstance(each, str):
             yield each.encode(errors="surrogatepass")
         elif isinstance(each, int):
-            # Python refuses to write very long ones out, and hexadecimal digits it never does.
+            # Python refuses to print very long ones in decimal digits, but never in hexadecimal ones.
             yield f"{type(each).__name__} {each:x}".encode()
         else:
             yield f"{type(each).__name__} {each!r}".encode()
 
 
 def number_text(value: float) -> str:
-    """A number as the page shows it."""
+    """Format a number for the page."""
     if isinstance(value, int):
-        # Python refuses to write very long ones out, and hexadecimal digits it never does.
+        # Python refuses to print very long ones in decimal digits, but never in hexadecimal ones.
         return str(value) if value.bit_length() < 10_000 else hex(value)
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
 
 
 def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every text and number in a value with the path to it; keys of entries count as texts of their entries."""
+    """Yield every text and number in a value with its path. A key is a text at the path of its entry."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [(path, value)]
     while waiting:
         at, each = waiting.pop()
@@ -163,9 +163,9 @@ def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[
 def new_texts(
     value: Any, before: Any, path: tuple[str | int, ...], holds: Callable[[str], bool]
 ) -> list[tuple[tuple[str | int, ...], str]]:
-    """The texts and numbers that a value has and another one has not, if they hold what is looked for.
+    """Return the texts and numbers that one value has and another has not, if `holds` accepts them.
 
-    What lists of both have is the same object for as long as it is kept, and is passed over.
+    Parts that both lists share are the same object while it is cached, and are skipped.
     """
     places = [path]
     if isinstance(value, list) and isinstance(before, list):

@@ -1,10 +1,10 @@
-"""The viewer's server: static files and documents, from this machine to this machine, to whoever has the token.
+"""The viewer's server: static files and documents, for this machine only, and only with the token.
 
-A page of another origin may send requests here, and a name of its own may lead here (DNS rebinding). So the address has
-a random token in it, `Host` has to be this server's, and `Origin`, where a browser sends one, too.
+A page of another origin may send requests here, and a name of its own may resolve to this machine (DNS rebinding). So
+the address contains a random token, `Host` must be this server's, and so must `Origin`, if a browser sends it.
 
-Other users of the machine may see with which address a browser is started. So it is started with an invitation instead,
-which leads to the address once.
+Other users of the machine may see the address with which a browser is started. So the browser gets an invitation
+instead, which redirects to the address once.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TYPES = {
 
 
 class Gate:
-    """Lets through what this server's own page asks for, and refuses everything else in one way."""
+    """Admits the requests of this server's own page, and refuses all others in the same way."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str, invitation: str | None) -> None:
         """Guard an app that is reached by some hosts with their port, at paths that begin with the token."""
@@ -106,7 +106,7 @@ def _is(key: str, secret: str) -> bool:
 
 
 def make_app(answers: Answers, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
-    """The app, as it is served at a port of 127.0.0.1 to who has the token, or, once, the invitation."""
+    """Return the app, for a port of 127.0.0.1. It requires the token or, once, the invitation."""
     routes = [
         Route("/api/{name}", _answering(answers), methods=["GET", "POST"]),
         Route("/{name:path}", _file, methods=["GET"]),
@@ -131,7 +131,7 @@ def _answering(answers: Answers) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _file(request: Request) -> Response:
-    """One of the page's own files, by its name alone: there is no way to any other."""
+    """Return one of the page's own files, by its name alone: no path leads to any other file."""
     name = request.path_params["name"] or "index.html"
     files = {each.name: each for each in STATIC.iterdir() if each.suffix in _TYPES and _is_own(each)}
     if name not in files:
@@ -149,7 +149,7 @@ _STATUSES: Sequence[tuple[type[Exception], int, str]] = (
 
 
 def refusal(error: Exception, table_name: str) -> Response | None:
-    """What an error means to who looks at the page; None for one that nobody has foreseen."""
+    """Return the answer to an error, or None for an unforeseen one."""
     for kind, status, title in _STATUSES:
         if isinstance(error, kind):
             return problem(status, title, str(error))
@@ -166,22 +166,22 @@ def _is_own(path: Path) -> bool:
 
 
 def problem(status: int, title: str, detail: str) -> Response:
-    """An error as the page understands it."""
+    """Return an error in the form that the page expects."""
     content = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return _json(content, status, "application/problem+json")
 
 
 def _json(document: Any, status: int, media_type: str) -> Response:
-    # In ASCII, so that lone surrogates can be written; without NaN, which is no JSON.
+    # In ASCII, so that lone surrogates can be written; without NaN, which is not JSON.
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Response(text, status, media_type=media_type)
 
 
 class PageServer:
-    """The server, as it is used: bound when it is made, closed with its context."""
+    """The page's server. It binds its port when it is made, and closes it with its context."""
 
     def __init__(self, answers: Answers, port: int) -> None:
-        """Bind a port of this machine alone; 0 is one that is free.
+        """Bind a port of this machine only. With 0, bind any free port.
 
         Raises:
             CheckpointerInputError: The port is taken, or may not be used.
@@ -200,9 +200,9 @@ class PageServer:
         bound = self._socket.getsockname()[1]
         token, invitation = token_urlsafe(32), token_urlsafe(32)
         self.address = f"http://127.0.0.1:{bound}/{token}/"
-        """Where the page is."""
+        """The address of the page."""
         self.invitation = f"http://127.0.0.1:{bound}/{invitation}/"
-        """What leads there once."""
+        """An address that redirects to the page once."""
         app = make_app(answers, port=bound, token=token, invitation=invitation)
         options = uvicorn.Config(
             app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1
@@ -214,7 +214,7 @@ class PageServer:
         self._server.run(sockets=[self._socket])
 
     def end(self) -> None:
-        """Let `run` end, from another thread."""
+        """Stop `run`, from another thread."""
         self._server.should_exit = True
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The nodes of an export: each value once, however many checkpoints have it, and without what is masked."""
+"""The nodes of an export: each value once, however many checkpoints have it, and masked."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb.view.masks import Masks, Rule
 from langgraph.checkpoint.dynamodb.view.node import Node, Usage
 from langgraph.checkpoint.dynamodb.view.nodes import Keys, Shower, part_of
 from langgraph.checkpoint.dynamodb.view.plain import BYTES, LISTS, fingerprint, inside
 
-# What is no longer than a reference would be is written where it is.
+# A value no longer than a reference is written in place.
 _SHARED_CHARACTERS_MIN = 24
 # Well within Python's stack.
 _DEPTH_MAX = 60
-# The fields of a message, by what a node calls them.
+# The fields of a message, by their names in a node.
 _FIELDS = {
     "role": "type",
     "name": "name",
@@ -30,13 +30,13 @@ _FIELDS = {
 
 
 class SharingShower(Shower):
-    """Makes nodes that stand for what is in one list of them all."""
+    """Makes nodes that refer to one list of shared values."""
 
     def __init__(self, masks: Masks, cut_bytes: int) -> None:
-        """Take what is masked, and how long a text may be; nothing else is cut."""
+        """Store the masks, and how long a text may be. Nothing else is cut."""
         self.masks = masks
         self.shared: list[Node] = []
-        """The nodes that references lead to."""
+        """The nodes that references point to."""
         self._places: dict[tuple[bytes, Keys], int] = {}
         super().__init__(
             text_max=cut_bytes,
@@ -47,14 +47,14 @@ class SharingShower(Shower):
         )
 
     def node(self, value: Any, keys: Keys = (), *, start: int = 0, depth: int = 0) -> Node:
-        """A value, or what stands for it; always from its start."""
+        """Return the node of a value, or a reference to it. `start` is ignored."""
         del start
         rule = self.masks.at(keys)
         if rule is not None:
             return self._hidden(value, rule)
         if not _is_shared(value):
             return self._unshared(value, keys, depth)
-        # What is inside is masked by the way that led here.
+        # With rules for paths, a value's parts are masked depending on the path to it.
         place = (fingerprint(value), keys if self.masks.has_paths else ())
         if place not in self._places:
             node = super().node(value, keys, depth=depth)
@@ -71,7 +71,7 @@ class SharingShower(Shower):
         return node
 
     def _hidden(self, value: Any, rule: Rule) -> Node:
-        """What stands for a value that a path leads to: of one that is masked the shape is left."""
+        """Return the node that replaces a hidden value. A masked value keeps its shape."""
         self.masks.count(rule)
         if rule.action == "left out":
             return _mark(rule)

@@ -1,4 +1,4 @@
-"""The tree: a namespace's checkpoints with what led to each, and what its tasks did, asked and failed with."""
+"""The tree: a namespace's checkpoints with the nodes that led to each, and the outcomes of their tasks."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import Body, Write
-from langgraph.checkpoint.dynamodb._format.looking import Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._operations.reads import Group
+from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.documents import Row
-from langgraph.checkpoint.dynamodb.view.lane import Lane, Task
+from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView, Task
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.plain import LISTS, inside
 
 ROWS = 500
 ROWS_MAX = 5000
-# What LangGraph writes besides channels, and which channels tell what runs next.
+# Names that LangGraph writes besides channels, and channels that tell which nodes run next.
 _ERROR_NODE = "__error_source_node__"
 _BRANCH, _JOIN, _START = "branch:to:", "join:", "__start__"
 _PULLED = re.compile(r"~__pregel_pull, (.*)", re.DOTALL)
 _PUSHED = re.compile(r"~__pregel_push, (\d{10})\b")
-# Of what was asked, answered and failed with, a tree shows the beginning.
+# Of questions, answers and errors, a tree shows the beginning.
 _TREE_TEXT_MAX = 500
 _TREE_PARTS_MAX = 20
 
 
 @dataclass
 class Known:
-    """What can be said of a checkpoint; of one that cannot be read, why."""
+    """The facts about a checkpoint; if it cannot be read, the reason."""
 
     metadata: CheckpointMetadata = field(default_factory=lambda: CheckpointMetadata())
     body: Body | None = None
@@ -47,51 +47,51 @@ class Known:
     tasks: Sequence[Task] = ()
     parent_tasks: Sequence[Task] = ()
     sends: Sequence[str | None] = ()
-    """The nodes of the tasks that were sent for, by their places."""
+    """The nodes of the tasks that were created by a `Send`, by their places."""
     parent_sends: Sequence[str | None] = ()
     joined: Sequence[str] = ()
-    """The nodes of which everything that they wait for has been."""
+    """The nodes whose awaited nodes have all run."""
     problem: str | None = None
 
 
-def know(lane: Lane, group: Group, *, whole: bool = False) -> Op[Known]:
-    """Find out what can be said of a checkpoint; `whole` reads large writes too."""
-    known = Known()
+def know(lane: NamespaceView, checkpoint: StoredCheckpoint, *, whole: bool = False) -> Op[Known]:
+    """Read the facts about a checkpoint. `whole` reads large writes too."""
+    loaded = Known()
     try:
-        known.metadata = yield from lane.metadata(group)
-        known.body = yield from lane.body(group)
-        known.tasks = yield from lane.tasks(group, whole=whole)
-        known.sends = yield from _sends(lane, group, known.body, whole=whole)
-        known.joined = yield from _joined(lane, group, known.body)
-        parent = yield from lane.parent(group)
+        loaded.metadata = yield from lane.metadata(checkpoint)
+        loaded.body = yield from lane.body(checkpoint)
+        loaded.tasks = yield from lane.tasks(checkpoint, whole=whole)
+        loaded.sends = yield from _sends(lane, checkpoint, loaded.body, whole=whole)
+        loaded.joined = yield from _joined(lane, checkpoint, loaded.body)
+        parent = yield from lane.parent(checkpoint)
         if parent is not None:
-            known.parent = yield from lane.body(parent)
-            known.parent_tasks = yield from lane.tasks(parent, whole=whole)
-            known.parent_sends = yield from _sends(lane, parent, known.parent, whole=whole)
+            loaded.parent = yield from lane.body(parent)
+            loaded.parent_tasks = yield from lane.tasks(parent, whole=whole)
+            loaded.parent_sends = yield from _sends(lane, parent, loaded.parent, whole=whole)
     except CheckpointerError as error:
-        known.problem = str(error)
-    return known
+        loaded.problem = str(error)
+    return loaded
 
 
 def tree_shower() -> Shower:
-    """What shows the values of one checkpoint in a tree."""
+    """Return a shower for the values of one checkpoint in a tree."""
     return Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX)
 
 
 def tree(
-    lane: Lane, before: str | None, limit: int, shower: Callable[[], Shower] = tree_shower
+    lane: NamespaceView, before: str | None, limit: int, shower: Callable[[], Shower] = tree_shower
 ) -> Op[documents.Tree]:
-    """Some checkpoints of a namespace, the newest first, older than one of them."""
+    """Return some checkpoints of a namespace, newest first, older than `before` if that is given."""
     while not lane.done and len(_below(lane, before)) <= limit:
         yield from lane.read_on()
     found = _below(lane, before)
     rows = []
-    for group in found[:limit]:
-        rows.append((yield from row(lane, group, shower())))  # noqa: PERF401 - a comprehension cannot yield.
+    for checkpoint in found[:limit]:
+        rows.append((yield from row(lane, checkpoint, shower())))  # noqa: PERF401 - a comprehension cannot yield.
     newest = next(iter(lane.rows), None)
     return documents.Tree(
-        thread=lane.at.thread_id,
-        ns=lane.at.namespace,
+        thread=lane.partition.thread_id,
+        ns=lane.partition.namespace,
         newest=None if newest is None else newest.checkpoint_id,
         rows=rows,
         before=rows[-1]["checkpoint"] if len(found) > limit else None,
@@ -99,36 +99,36 @@ def tree(
     )
 
 
-def _below(lane: Lane, before: str | None) -> list[Group]:
+def _below(lane: NamespaceView, before: str | None) -> list[StoredCheckpoint]:
     return [each for each in lane.rows if before is None or each.checkpoint_id < before]
 
 
-def row(lane: Lane, group: Group, shower: Shower) -> Op[Row]:
-    """A checkpoint in the tree."""
-    known = yield from know(lane, group)
-    step, run = known.metadata.get("step"), known.metadata.get(RUN_ID)
-    own = [lane.inventory.sizes[items.sort_key(each)] for each in group.members]
+def row(lane: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Row]:
+    """Return a checkpoint's row of the tree."""
+    loaded = yield from know(lane, checkpoint)
+    step, run = loaded.metadata.get("step"), loaded.metadata.get(RUN_ID)
+    own = [lane.inventory.sizes[items.sort_key(each)] for each in checkpoint.members]
     return Row(
-        checkpoint=group.checkpoint_id,
-        parent=items.text(group.head, items.PARENT),
-        stored_at=stored(group, known.body),
+        checkpoint=checkpoint.checkpoint_id,
+        parent=items.text(checkpoint.head, items.PARENT),
+        stored_at=stored(checkpoint, loaded.body),
         step=step if isinstance(step, int) else None,
-        source=_text(known.metadata.get("source")),
-        run=_text(run) or _text(group.head.get(RUN_ID, {}).get("S")),
-        ran=ran(known),
-        next=next_nodes(known),
-        changed=changed_channels(known),
-        tasks=[task_document(lane, each, known.sends, shower) for each in known.tasks],
-        expires_at=_iso(in_epoch_seconds(items.ends_at(group.head))),
+        source=_text(loaded.metadata.get("source")),
+        run=_text(run) or _text(checkpoint.head.get(RUN_ID, {}).get("S")),
+        ran=ran(loaded),
+        next=next_nodes(loaded),
+        changed=changed_channels(loaded),
+        tasks=[task_document(lane, each, loaded.sends, shower) for each in loaded.tasks],
+        expires_at=_iso(in_epoch_seconds(items.ends_at(checkpoint.head))),
         items=len(own),
         bytes=sum(own),
-        problem=known.problem,
+        problem=loaded.problem,
     )
 
 
-def stored(group: Group, body: Body | None) -> str | None:
-    """When a checkpoint was stored, as its id or it itself says."""
-    by_id = _iso(stored_at(group.checkpoint_id))
+def stored(checkpoint: StoredCheckpoint, body: Body | None) -> str | None:
+    """Return when a checkpoint was stored, from its id or else from its own timestamp."""
+    by_id = _iso(stored_at(checkpoint.checkpoint_id))
     return by_id or (None if body is None else _text(body.checkpoint.get("ts")))
 
 
@@ -144,7 +144,7 @@ def _text(value: Any) -> str | None:
 
 
 def node_of(task: Task, sends: Sequence[str | None]) -> str | None:
-    """The node that a task ran, as the paths of its writes say, or what it failed with."""
+    """Return the node that a task ran, according to the paths of its writes, or None."""
     for write in task.writes:
         pulled = _PULLED.match(write.task_path)
         if pulled is not None:
@@ -156,12 +156,14 @@ def node_of(task: Task, sends: Sequence[str | None]) -> str | None:
 
 
 def is_finished(task: Task) -> bool:
-    """Whether a task has stored its result."""
+    """Tell whether a task has stored its result."""
     return items.WRITES in task.item
 
 
-def task_document(lane: Lane, task: Task, sends: Sequence[str | None], shower: Shower) -> documents.Task:
-    """A task as the page shows it."""
+def task_document(
+    lane: NamespaceView, task: Task, sends: Sequence[str | None], shower: Shower
+) -> documents.Task:
+    """Return a task as the page shows it."""
 
     def values(channel: str) -> Iterator[Any]:
         for write in task.writes:
@@ -193,18 +195,20 @@ def _several(value: Any) -> Sequence[Any]:
 
 
 def _question(interrupt: Any) -> Any:
-    """What an interrupt asks, without LangGraph's wrapping."""
+    """Return an interrupt's question, without LangGraph's wrapper."""
     content = inside(interrupt)
     is_wrapped = isinstance(interrupt, Stored) and isinstance(content, Mapping) and "value" in content
     return content["value"] if is_wrapped else interrupt
 
 
-def _sends(lane: Lane, group: Group, body: Body, *, whole: bool) -> Op[Sequence[str | None]]:
-    """The nodes that tasks were sent to, by their places; of large ones only where all is wanted."""
+def _sends(
+    lane: NamespaceView, checkpoint: StoredCheckpoint, body: Body, *, whole: bool
+) -> Op[Sequence[str | None]]:
+    """Return the nodes that a checkpoint's `Send`s name, by their places. Large values are read only with `whole`."""
     stored_value = body.values.get(TASKS)
     if stored_value is None or (stored_value.segments and not whole):
         return ()
-    value = yield from lane.value(group, stored_value)
+    value = yield from lane.value(checkpoint, stored_value)
     return [_send_node(each) for each in _several(value)]
 
 
@@ -213,11 +217,11 @@ def _send_node(send: Any) -> str | None:
     return _text(content[0]) if isinstance(content, list) and content else None
 
 
-# What ran, and what is next
+# The nodes that ran, and those that run next
 
 
 def ran(known: Known) -> list[str]:
-    """The nodes that made a checkpoint of its parent: those that have seen more, and those that were sent for."""
+    """Return the nodes that made a checkpoint from its parent: those that saw new versions, and those of `Send`s."""
     if known.body is None:
         return []
     before = {} if known.parent is None else _seen(known.parent)
@@ -238,7 +242,7 @@ def _seen(body: Body) -> Mapping[str, Any]:
 
 
 def next_nodes(known: Known) -> list[str]:
-    """The nodes that run next: those whose branch or join has a value, and those that tasks were sent to."""
+    """Return the nodes that run next: those whose branch or join has a value, and those of `Send`s."""
     if known.body is None:
         return []
     values = known.body.values
@@ -249,12 +253,12 @@ def next_nodes(known: Known) -> list[str]:
     return sorted(names)
 
 
-def _joined(lane: Lane, group: Group, body: Body) -> Op[list[str]]:
-    """The nodes of which everything that they wait for has been."""
+def _joined(lane: NamespaceView, checkpoint: StoredCheckpoint, body: Body) -> Op[list[str]]:
+    """Return the nodes whose awaited nodes have all run."""
     found = []
     for name, stored_value in body.values.items():
         if name.startswith(_JOIN):
-            been = _several((yield from lane.value(group, stored_value)))
+            been = _several((yield from lane.value(checkpoint, stored_value)))
             awaited, _, node = name.removeprefix(_JOIN).rpartition(":")
             if set(awaited.split("+")) <= {each for each in been if isinstance(each, str)}:
                 found.append(node)
@@ -262,7 +266,7 @@ def _joined(lane: Lane, group: Group, body: Body) -> Op[list[str]]:
 
 
 def changed_channels(known: Known) -> list[str]:
-    """The channels that have another version than in the parent."""
+    """Return the channels whose version differs from the parent's."""
     if known.body is None:
         return []
     before = {} if known.parent is None else versions(known.parent)
@@ -271,13 +275,13 @@ def changed_channels(known: Known) -> list[str]:
 
 
 def versions(body: Body) -> Mapping[str, Any]:
-    """The versions of a checkpoint's channels."""
+    """Return the versions of a checkpoint's channels."""
     found: Mapping[str, Any] = body.checkpoint.get("channel_versions", {})
     return found
 
 
 def writers(known: Known, channel: str) -> Iterable[tuple[Task, Write]]:
-    """The writes of the parent's tasks that made a channel's value."""
+    """Yield the writes of the parent's tasks that made a channel's value."""
     for task in known.parent_tasks:
         for write in task.writes:
             if write.channel == channel:

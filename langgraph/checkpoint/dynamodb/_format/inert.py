@@ -1,0 +1,114 @@
+"""Deserializing values as inert data: no class or function that a value names is imported, made or run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import ormsgpack
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_NUMPY_ARRAY,
+    JsonPlusSerializer,
+)
+
+_MESSAGES = ("langchain_core.messages.",)
+# For classes of these modules, the arguments that they are made from say everything.
+_PLAIN = re.compile(r"(uuid|datetime|decimal|pathlib|ipaddress|zoneinfo|collections|builtins)\.")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object as it was stored: the name of its class, and the content that it would be made from."""
+
+    kind: str
+    content: Any
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is one of LangChain's messages."""
+        return self.kind.startswith(_MESSAGES) and isinstance(self.content, dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its content says everything about it, so that the class need not be shown."""
+        return _PLAIN.match(self.kind) is not None
+
+
+class Remembered(Protocol):
+    """A cache of objects, by the bytes that they were read from."""
+
+    def get(self, key: tuple[int, bytes], /) -> Any:
+        """Return an object, or `None` if it is not cached."""
+
+    def keep(self, key: tuple[int, bytes], value: Any, size_bytes: int, /) -> None:
+        """Cache an object that was read from `size_bytes` bytes."""
+
+
+class LookingSerializer(JsonPlusSerializer):
+    """An inert serializer: it reads data of LangGraph's serializer, and returns `Stored` instead of every object."""
+
+    def __init__(self, remembered: Remembered | None = None) -> None:
+        """Take a cache of objects. Cached objects are read once, and must not be changed."""
+        super().__init__(__unpack_ext_hook__=_Unpack(remembered))
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read a value. Data in other formats than msgpack, such as a pickle, is returned as its bytes."""
+        kind, content = data
+        if kind == "json":
+            return json.loads(content)
+        if kind in ("null", "bytes", "bytearray", "msgpack"):
+            return super().loads_typed(data)
+        return Stored(kind, content)
+
+
+def inert(serde: SerializerProtocol, remembered: Remembered | None = None) -> SerializerProtocol:
+    """Return the inert serializer for a serializer of LangGraph's; others are returned unchanged."""
+    if isinstance(serde, EncryptedSerializer):
+        return EncryptedSerializer(serde.cipher, inert(serde.serde, remembered))
+    return LookingSerializer(remembered) if isinstance(serde, JsonPlusSerializer) else serde
+
+
+@dataclass(frozen=True)
+class _Unpack:
+    """Reads objects as data."""
+
+    remembered: Remembered | None
+
+    def __call__(self, code: int, data: bytes) -> Any:
+        """Read an object, or return it from the cache."""
+        if self.remembered is None:
+            return _unpack(code, data, self)
+        found = self.remembered.get((code, data))
+        if found is None:
+            found = _unpack(code, data, self)
+            self.remembered.keep((code, data), found, len(data))
+        return found
+
+
+def _unpack(code: int, data: bytes, inner: Callable[[int, bytes], Any]) -> Any:
+    try:
+        content = ormsgpack.unpackb(data, ext_hook=inner, option=ormsgpack.OPT_NON_STR_KEYS)
+    except ormsgpack.MsgpackDecodeError:
+        return Stored(f"extension {code}", data)
+    if code == EXT_DELTA_SNAPSHOT:
+        return content
+    match content:
+        case [dtype, shape, *_] if code == EXT_NUMPY_ARRAY:
+            return Stored("numpy.ndarray", {"dtype": dtype, "shape": shape})
+        case ["builtins", ("set" | "frozenset") as name, [*parts], *_]:
+            # Sort it: equal sets have another order in each process.
+            return Stored(f"builtins.{name}", sorted(parts, key=_packed))
+        case [str(module), str(name), made_of, *_]:
+            return Stored(f"{module}.{name}", made_of)
+    # An extension of another package.
+    return Stored(f"extension {code}", content)
+
+
+def _packed(value: Any) -> bytes:
+    return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)

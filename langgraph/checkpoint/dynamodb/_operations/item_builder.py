@@ -1,0 +1,213 @@
+"""Building the parts of items: which content becomes new segments, and which segments are reused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
+from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.limits import (
+    HEAD_IDS_MAX,
+    IDLE_TAIL_BYTES_MAX,
+    INDEX_GROUP,
+    PREAMBLE_BYTES,
+    RAW_BYTES_MAX,
+)
+from langgraph.checkpoint.dynamodb._format.segments import (
+    Chunk,
+    Piece,
+    StoredValue,
+    fold,
+    is_index,
+    new_id,
+    piece,
+    split,
+)
+from langgraph.checkpoint.dynamodb._operations.threads import ensure_registered, extend_segments
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedSegment, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
+
+
+@dataclass
+class SegmentRefs:
+    """The segments that a composed item names: new ones, which are stored before it, and what is known of all."""
+
+    segments: dict[bytes, Item] = field(default_factory=dict)
+    chunks: dict[bytes, Chunk] = field(default_factory=dict)
+    # When the first segment that is not in `chunks` expires, in epoch seconds; None: never, or there are none.
+    others_until: int | None = None
+
+    def stored(self) -> dict[bytes, CachedSegment]:
+        """Return the cache entries of the new segments."""
+        return {
+            each: CachedSegment(items.binary(item, items.DATA), self.chunks[each])
+            for each, item in self.segments.items()
+        }
+
+
+class ItemBuilder(SegmentRefs):
+    """Builds the parts of one item, with new segments and segments of a checkpoint that it reuses."""
+
+    def __init__(
+        self, storage: Storage, partition: Partition, sk: str, base: CachedCheckpoint | None
+    ) -> None:
+        """Start with the keys of the item, and a checkpoint whose segments may all be reused."""
+        super().__init__()
+        self._storage = storage
+        self._partition = partition
+        self._key = items.key(partition.pk, sk)
+        self._base = base
+        self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
+        # Segments for reuse, by digest, index segments apart from others. Other content is stored again, even if equal.
+        self._ids = {
+            (is_index(each), chunk.digest): each
+            for each, chunk in self._known.items()
+            if storage.share_equal_pieces or is_index(each)
+        }
+
+    def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
+        """Return how to store a serialized value: inline, or in segments that reuse those of the parent's value."""
+        if inline:
+            return StoredValue(kind, data[:PREAMBLE_BYTES], (), data[PREAMBLE_BYTES:])
+        chunks: Sequence[Chunk] = ()
+        if len(data) > IDLE_TAIL_BYTES_MAX:
+            chunks = self._chunks_of(() if before is None else (before,))
+        pieces, tail = split(data, PREAMBLE_BYTES, chunks)
+        value = StoredValue(kind, data[:PREAMBLE_BYTES], tuple(map(self._piece, pieces)), tail)
+        # A channel that was set to its own value is as idle as one that was not set.
+        return self.inherit(value, inline=False) if value == before else value
+
+    def inherit(self, value: StoredValue, *, inline: bool) -> StoredValue:
+        """Store a value as the parent does, but move a long tail to a segment: each step would write it again."""
+        for each in value.segments:
+            self.chunks[each] = self._known[each]
+        if inline or len(value.tail) <= IDLE_TAIL_BYTES_MAX:
+            return value
+        return StoredValue(value.kind, value.preamble, (*value.segments, self._piece(piece(value.tail))), b"")
+
+    def part(
+        self,
+        name: str,
+        raw: bytes,
+        bytes_max: int,
+        values: Collection[StoredValue] = (),
+        before: Sequence[StoredValue] | None = None,
+    ) -> Part:
+        """Seal content into its item, or move it to segments if it is too large or mostly stored already.
+
+        Args:
+            name: The name of the attribute.
+            raw: The content.
+            bytes_max: The maximum size in the item, sealed.
+            values: The values whose segments the content refers to.
+            before: Values that may share most of their bytes with the content; empty to try all of the checkpoint's.
+                Shared segments are named and not written again. `None`: it shares nothing.
+        """
+        self._storage.codec.check_size(len(raw), self._key)
+        refs = [each for value in values for each in value.segments]
+        folded = [each for value in values for each in self._folded(value.segments)]
+        named = fold(folded, HEAD_IDS_MAX, self._index)
+        pieces, tail = list[Piece](), raw
+        if before is not None:
+            pieces, tail = split(raw, 0, self._chunks_of(before))
+        reused = sum(len(each.content) for each in pieces if (False, each.digest) in self._ids)
+        if 2 * reused < len(raw) <= RAW_BYTES_MAX:
+            sealed = self._storage.codec.seal(raw, self._key, name, ((), refs))
+            if len(sealed) <= bytes_max:
+                return Part((), named, sealed)
+        if not pieces:
+            pieces, tail = split(raw, 0, ())
+        if tail:
+            pieces.append(piece(tail))
+        own = tuple(map(self._piece, pieces))
+        return Part(self._folded(own), named, self._storage.codec.vouch(self._key, name, (own, refs)))
+
+    def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
+        """Return the pieces of some of the checkpoint's values, or of all if these have none.
+
+        A value may have moved to another channel.
+        """
+        if self._base is None or not self._storage.share_equal_pieces:
+            return []
+        wanted = values if any(value.segments for value in values) else self._base.values.values()
+        return [self._known[each] for value in wanted for each in value.segments]
+
+    def _folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
+        """Shorten a list of ids by index segments."""
+        return fold(ids, INDEX_GROUP, self._index)
+
+    def _index(self, content: bytes) -> bytes:
+        return self._segment(piece(content), index=True)
+
+    def _piece(self, content: Piece) -> bytes:
+        return self._segment(content, index=False)
+
+    def _segment(self, content: Piece, *, index: bool) -> bytes:
+        known = (index, content.digest)
+        segment_id = self._ids.get(known)
+        if segment_id is None:
+            segment_id = new_id(self._storage.rng, index=index)
+            if index or self._storage.share_equal_pieces:
+                self._ids[known] = segment_id
+            sealed = seal_segment(self._storage.codec, self._partition, segment_id, content.content)
+            self.segments[segment_id] = items.segment_item(self._partition, segment_id, sealed)
+            self.chunks[segment_id] = Chunk.of(content, None)
+        elif segment_id not in self.chunks:
+            self.chunks[segment_id] = self._known[segment_id]
+        return segment_id
+
+
+def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content: bytes) -> bytes:
+    """Seal a segment's content. Index segments are not encrypted, so that deletions need no key."""
+    sk = items.segment_sk(segment_id)
+    if is_index(segment_id):
+        return seal_plain(content, sk)
+    return codec.seal(content, items.key(partition.pk, sk), items.DATA)
+
+
+class UnlistedExpiryError(Exception):
+    """A segment's expiry must be extended, but its id was not listed: a client of the gateway lists few."""
+
+
+def store_segments(
+    storage: LocalStorage,
+    partition: Partition,
+    refs: SegmentRefs,
+    thread: CachedThread,
+    expiry: Expiry,
+    ends_at: int | None,
+) -> Op[bool]:
+    """Store the segments that an item will name, before the item, and register its namespace.
+
+    Args:
+        storage: The storage.
+        partition: The namespace of the item.
+        refs: The segments that it will name. Their known expiries are updated.
+        thread: The thread under whose epoch the reused segments are safe.
+        expiry: The expiries of items that are stored now.
+        ends_at: When the item expires, in epoch seconds. Reused segments that would expire before are extended.
+
+    Returns:
+        Whether all segments exist. A reused one may have been removed.
+
+    Raises:
+        UnlistedExpiryError: Nothing was written.
+    """
+    if expires_before(refs.others_until, ends_at):
+        raise UnlistedExpiryError
+    yield from ensure_registered(storage, partition, thread, expiry)
+    now = storage.clock()
+    new = [items.with_expiry(items.created(each, now), expiry.segment) for each in refs.segments.values()]
+    yield from storage.table.batch_write(puts=new)
+    for each in refs.segments:
+        refs.chunks[each].expires_at = expiry.segment
+    short = {each for each, chunk in refs.chunks.items() if expires_before(chunk.expires_at, ends_at)}
+    if (yield from extend_segments(storage, partition, short, expiry.segment)):
+        return False
+    for each in short:
+        refs.chunks[each].expires_at = expiry.segment
+    return True

@@ -1,0 +1,237 @@
+"""Overviews of a table and its threads, without a serializer or a key. For tools, not for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
+from langgraph.checkpoint.dynamodb._format.content import read_metadata
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, hides_namespace
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointFormatError,
+)
+
+# How many parts of a table are scanned in parallel. Each returns a page of up to 1 MB per round.
+SCAN_SEGMENTS = 8
+_INTERRUPTED = items.SPECIAL_WRITES[WRITES_IDX_MAP[INTERRUPT]]
+_FAILED = items.SPECIAL_WRITES[WRITES_IDX_MAP[ERROR]]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The size of a table as DynamoDB reports it, updated every six hours."""
+
+    items: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ScannedPage:
+    """The result of one round of a scan: threads that no earlier round found, and the number of scanned items."""
+
+    thread_ids: Sequence[str]
+    scanned_items: int
+    newest: Mapping[str, str]
+    """By thread, the greatest sort key of its root in this round. Sort keys are in the order of checkpoint ids."""
+
+
+@dataclass
+class Overview:
+    """A thread in a list. Counts cover all its namespaces; the rest describes the root's newest checkpoint."""
+
+    thread_id: str
+    namespaces: int = 0
+    checkpoints: int = 0
+    items: int = 0
+    bytes: int = 0
+    checkpoint_id: str | None = None
+    step: int | None = None
+    source: str | None = None
+    waiting: bool = False
+    expires_at: int | None = None
+    problem: str | None = field(default=None)
+    """Why the thread cannot be read."""
+
+
+def extent(storage: LocalStorage) -> Op[Extent | None]:
+    """Read the size of the table; return `None` if the caller has no permission."""
+    outcomes = yield (Call("describe_table", {"TableName": storage.table.name}),)
+    # No policy of the template allows DescribeTable.
+    if error_code(outcomes[0]) == "AccessDeniedException":
+        return None
+    description = storage.table.checked(outcomes[0])["Table"]
+    return Extent(description["ItemCount"], description["TableSizeBytes"])
+
+
+def scan_threads(storage: LocalStorage) -> Stream[ScannedPage]:
+    """Find every thread by a parallel scan, as far as the consumer asks."""
+    seen: set[str] = set()
+    parts = [heads_of_table(Segment=part, TotalSegments=SCAN_SEGMENTS) for part in range(SCAN_SEGMENTS)]
+    while parts:
+        responses = yield from storage.table.scan_pages(parts)
+        parts = [each for each in parts if not each.done]
+        found = [item for each in responses for item in each["Items"]]
+        new = _threads_of(found)
+        scanned_items = sum(each["ScannedCount"] for each in responses)
+        yield Emit(ScannedPage([each for each in new if each not in seen], scanned_items, _newest_of(found)))
+        seen.update(new)
+
+
+def _newest_of(found: Iterable[Item]) -> dict[str, str]:
+    newest: dict[str, str] = {}
+    for item in found:
+        partition = items.parse_partition(items.partition_key(item))
+        if not partition.namespace:
+            newest[partition.thread_id] = max(items.sort_key(item), newest.get(partition.thread_id, ""))
+    return newest
+
+
+def threads_of_run(storage: LocalStorage, run_id: str) -> Op[list[str]]:
+    """Find the threads in which a run stored checkpoints, by the index."""
+    query = Query(
+        checked_id(run_id, "run_id"), consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
+    )
+    return _threads_of((yield from storage.table.query_all(query)))
+
+
+def _threads_of(found: Iterable[Item]) -> list[str]:
+    return list(dict.fromkeys(items.parse_partition(items.partition_key(item)).thread_id for item in found))
+
+
+def is_stored(storage: LocalStorage, thread_id: str) -> Op[bool]:
+    """Tell whether the table has more of a thread than its epoch and its lock, which outlive a deletion."""
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    kinds = (items.CHECKPOINTS, items.NAMESPACES, items.SEGMENTS)
+    found = yield from gather([storage.table.query_page(_first(root, each)) for each in kinds])
+    return any(found)
+
+
+def _first(partition: Partition, prefix: str) -> Query:
+    return Query(partition.pk, prefix=prefix, first_page=1, attributes=(PARTITION_KEY,))
+
+
+def overview(storage: LocalStorage, thread_id: str) -> Op[Overview]:
+    """Return the overview of one thread. Damage is noted and not raised, so that a list can show the others."""
+    found = Overview(thread_id)
+    try:
+        root = items.partition_of(checked_id(thread_id, "thread_id"))
+        within = yield from namespaces(storage, root)
+        newest, *_ = yield from gather([_look_over(storage, partition, found) for partition in within])
+        _describe(found, newest, storage.clock())
+    except (CheckpointCorruptionError, CheckpointFormatError) as error:
+        found.problem = str(error)
+    return found
+
+
+def _look_over(storage: LocalStorage, partition: Partition, found: Overview) -> Op[list[Item]]:
+    """Count the items of a namespace, and return its newest head with its writes."""
+    newest: list[Item] = []
+    query = Query(partition.pk, consistent=False)
+    while not query.done:
+        for item in (yield from storage.table.query_page(query)):
+            found.items += 1
+            found.bytes += item_bytes(item)
+            if not items.sort_key(item).startswith(items.CHECKPOINTS):
+                continue
+            if items.is_head(item):
+                newest = [item]
+                found.checkpoints += not items.is_expired(item, storage.clock())
+            elif newest and items.checkpoint_id_of(item) == items.checkpoint_id_of(newest[0]):
+                newest.append(item)
+    found.namespaces += bool(newest)
+    return newest
+
+
+def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
+    """Describe the newest checkpoint, unless it has expired: then its namespace has none."""
+    if not newest or hides_namespace(newest[0], now):
+        return
+    head, *writes = newest
+    items.check_format(head)
+    found.checkpoint_id = items.checkpoint_id_of(head)
+    found.expires_at = items.ends_at(head)
+    text = items.text(head, items.METADATA)
+    metadata = {} if text is None else parse_metadata(head, text)
+    found.step, found.source = metadata.get("step"), metadata.get("source")
+    found.waiting = any(is_waiting(each) for each in writes)
+
+
+def measure_thread(storage: LocalStorage, thread_id: str) -> Op[list[Inventory]]:
+    """Return measured inventories of a thread's namespaces, the root's first, with committed checkpoints marked."""
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    within = yield from namespaces(storage, root)
+    thread = yield from read_thread(storage, root)
+    inventories = yield from gather(
+        [scan_namespace(storage, partition, measured=True) for partition in within]
+    )
+    for each in inventories:
+        each.mark_committed(thread)
+    return inventories
+
+
+@dataclass(frozen=True)
+class Line:
+    """A checkpoint in a history."""
+
+    checkpoint_id: str
+    parent_id: str | None
+    metadata: CheckpointMetadata | None
+    """`None` if they are encrypted with another key."""
+    tasks: int
+    """How many tasks have pending writes."""
+    waiting: bool
+    failed: bool
+    expires_at: int | None
+
+
+def lines(storage: LocalStorage, partition: Partition) -> Stream[Line]:
+    """List a namespace's checkpoints, newest first, without their values."""
+    history = NamespaceReader(storage, partition, first_page=None, consistent=False)
+    while not history.done:
+        for checkpoint in (yield from history.page()):
+            head = checkpoint.head
+            yield Emit(
+                Line(
+                    checkpoint.checkpoint_id,
+                    items.text(head, items.PARENT),
+                    (yield from _metadata(storage, head)),
+                    len(checkpoint.writes),
+                    any(map(is_waiting, checkpoint.writes)),
+                    any(_FAILED in each for each in checkpoint.writes),
+                    items.ends_at(head),
+                )
+            )
+
+
+def _metadata(storage: LocalStorage, head: Item) -> Op[CheckpointMetadata | None]:
+    loaded = LoadedSegments(items.partition_key(head))
+    part = items.parse_part(head, items.SEALED_METADATA)
+    try:
+        if part is not None:
+            yield from loaded.read(storage, part.own)
+        return read_metadata(storage.codec, head, loaded.contents)
+    except CheckpointerConfigurationError:
+        return None
+
+
+def is_waiting(writes: Item) -> bool:
+    """Tell whether a task has interrupted for a human's answer and has not continued since."""
+    return _INTERRUPTED in writes and items.WRITES not in writes

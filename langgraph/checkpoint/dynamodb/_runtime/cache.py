@@ -1,0 +1,205 @@
+"""The cache of checkpoints, threads and segments that a process stored or read: bounded, and never a source of truth.
+
+With a cached checkpoint, its child and its tasks' writes can reuse segments without reading it back. Segments never
+change, so a cached one need not be read again. A lost entry costs a read. A stale entry is found out when the thread's
+epoch is confirmed after each commit. Which checkpoints exist is never cached: readers ask the table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from langgraph.checkpoint.dynamodb.protocol import is_reusable
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The expiries of a checkpoint and its ancestors, in epoch seconds; None is never."""
+
+    # When it expires for readers.
+    ends_at: int | None = None
+    # When it expires itself, or the first ancestor that a delta channel is rebuilt from does.
+    history_expires_at: int | None = None
+
+
+@dataclass(frozen=True)
+class CachedCheckpoint:
+    """How a checkpoint stores its values, from which its child is composed."""
+
+    epoch: bytes
+    versions: Mapping[str, Any]
+    values: Mapping[str, StoredValue]
+    chunks: Mapping[bytes, Chunk]
+    # By channel, the ancestor that it is rebuilt from, the oldest first; "" is the very first checkpoint.
+    sources: Mapping[str, str]
+    # The thread's ttl, which the epoch implies.
+    ttl_seconds: int | None = None
+    lifetime: Lifetime = Lifetime()
+    # Whether the thread had this epoch when the checkpoint was seen. Then no deletion can remove its segments while it
+    # exists.
+    is_committed: bool = True
+    # The plaintexts of its segments, if it was just read: a child may have to store them again.
+    contents: Mapping[bytes, bytes] = field(default_factory=dict)
+
+    def value_bytes(self, value: StoredValue) -> int:
+        """Return how many bytes one of the values has, serialized."""
+        sealed = sum(self.chunks[each].length for each in value.segments)
+        return len(value.preamble) + sealed + len(value.tail)
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory of the entry, in bytes."""
+        inline = sum(len(value.tail) + 300 + 70 * len(value.segments) for value in self.values.values())
+        return 1000 + inline + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
+
+
+@dataclass(frozen=True)
+class CachedThread:
+    """A thread's epoch, ttl and registered namespaces with their expiries, as a process last saw them."""
+
+    epoch: bytes
+    ttl_seconds: int | None
+    namespaces: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory of the entry, in bytes."""
+        return 500 + 250 * len(self.namespaces)
+
+
+class CachedSegment(NamedTuple):
+    """A segment as it was stored or read: its sealed bytes, and its content's digest, length and expiry.
+
+    It stays sealed, which takes less memory, and leaves less plaintext in memory if the saver encrypts.
+    """
+
+    sealed: bytes
+    chunk: Chunk
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory of the entry, in bytes."""
+        return 700 + len(self.sealed)
+
+
+_SegmentKey: TypeAlias = tuple[str, bytes, bytes]
+"""A partition, the epoch under which the segment's expiry was known, and the segment's id."""
+_Key: TypeAlias = tuple[str, str] | str | _SegmentKey
+
+
+@dataclass
+class Facts:
+    """Facts about a table that a process finds out once."""
+
+    is_shared: bool | None = None
+    """Whether the table may hold another saver's threads; `None` before the first look."""
+    has_told_of_ttl: bool = False
+    """Whether the log says already that a thread has another ttl than the saver."""
+
+
+class Cache:
+    """Recently used checkpoints, threads and segments, up to a total size. Safe to use from several OS threads."""
+
+    def __init__(self, bytes_max: int, facts: Facts | None = None) -> None:
+        """Take the bound on the estimated size of all entries, and known facts about the table."""
+        self.facts = facts or Facts()
+        self._bytes_max = bytes_max
+        start_in_every_process(self)
+
+    def start(self) -> None:
+        """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
+        self._bytes = 0
+        self._entries: OrderedDict[_Key, CachedCheckpoint | CachedThread | CachedSegment] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def checkpoint(self, pk: str, checkpoint_id: str) -> CachedCheckpoint | None:
+        """Return the entry of a checkpoint, or `None` if it is not cached."""
+        entry = self._get([(pk, checkpoint_id)])[0]
+        return entry if isinstance(entry, CachedCheckpoint) else None
+
+    def remember_checkpoint(self, pk: str, checkpoint_id: str, entry: CachedCheckpoint) -> None:
+        """Cache a checkpoint's entry."""
+        self._set({(pk, checkpoint_id): entry})
+
+    def thread(self, root: str) -> CachedThread | None:
+        """Return the entry of a thread, or `None` if it is not cached."""
+        entry = self._get([root])[0]
+        return entry if isinstance(entry, CachedThread) else None
+
+    def remember_thread(self, root: str, epoch: bytes, ttl_seconds: int | None) -> CachedThread:
+        """Cache a thread's epoch and ttl, and return its entry. A new epoch drops the registered namespaces."""
+        entry = self.thread(root)
+        if entry is None or not is_reusable(entry.epoch, epoch):
+            entry = CachedThread(epoch, ttl_seconds)
+            self._set({root: entry})
+        return entry
+
+    def namespaces(self, root: str, epoch: bytes) -> Mapping[str, int | None]:
+        """Return the expiries of a thread's registered namespaces, as far as they are cached under its epoch."""
+        known = self.thread(root)
+        return known.namespaces if known is not None and is_reusable(known.epoch, epoch) else {}
+
+    def remember_namespace(
+        self, root: str, known: CachedThread, namespace: str, expires_at: int | None
+    ) -> None:
+        """Cache that a thread's namespace is registered, and when its marker expires."""
+        entry = self.remember_thread(root, known.epoch, known.ttl_seconds)
+        self._set({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
+
+    def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
+        """Return those of a partition's segments that were cached while the thread had this epoch.
+
+        A deletion may shorten expiries, and it ends the epoch first. So expiries that were cached under the thread's
+        epoch still hold.
+        """
+        wanted = list(ids)
+        found = self._get([(pk, epoch, each) for each in wanted])
+        return {
+            each: entry for each, entry in zip(wanted, found, strict=True) if isinstance(entry, CachedSegment)
+        }
+
+    def remember_segments(self, pk: str, epoch: bytes, segments: Mapping[bytes, CachedSegment]) -> None:
+        """Cache segments that were stored or read while the thread had this epoch."""
+        self._set({(pk, epoch, each): segment for each, segment in segments.items()})
+
+    def forget(self, key: _Key) -> None:
+        """Drop the entry of a checkpoint or a thread."""
+        with self._lock:
+            self._drop(key)
+
+    def forget_all(self, beginning: str = "") -> None:
+        """Drop all entries of partitions whose keys begin with `beginning`."""
+        with self._lock:
+            keys = [(key, key if isinstance(key, str) else key[0]) for key in self._entries]
+            for key, pk in keys:
+                if pk.startswith(beginning):
+                    self._drop(key)
+
+    def _get(self, keys: Iterable[_Key]) -> list[CachedCheckpoint | CachedThread | CachedSegment | None]:
+        found = []
+        with self._lock:
+            for key in keys:
+                found.append(self._entries.get(key))
+                if found[-1] is not None:
+                    self._entries.move_to_end(key)
+        return found
+
+    def _set(self, entries: Mapping[_Key, CachedCheckpoint | CachedThread | CachedSegment]) -> None:
+        with self._lock:
+            for key, entry in entries.items():
+                self._drop(key)
+                self._entries[key] = entry
+                self._bytes += entry.size_bytes
+            while self._bytes > self._bytes_max and self._entries:
+                self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: _Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.size_bytes

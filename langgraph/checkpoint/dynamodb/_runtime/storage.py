@@ -1,0 +1,39 @@
+"""Storage: codec, cache, clock and table for operations. Savers, command line, gateway and viewer pass it to them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """The codec, cache, clock and id source that composing and opening need, in any process."""
+
+    codec: Codec
+    cache: Cache
+    encrypt_metadata: bool | None = None
+    """Whether metadata go through the codec; `None`: if it encrypts."""
+    share_equal_pieces: bool = True
+    """Whether pieces that are stored already are named again, by their digests."""
+    clock: Callable[[], float] = time.time
+    """Returns the time, in epoch seconds."""
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    """The source of epochs, tokens and segment ids."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalStorage(Storage):
+    """The storage of a process with access to the table: it adds the table, and options for threads and reads."""
+
+    table: Table
+    ttl_seconds: int | None = None
+    """The ttl that a new thread gets; `None` for none."""
+    consistent_read: bool = True
+    """Whether heads and writes are read strongly consistent."""

@@ -1,0 +1,564 @@
+"""The base class of `DynamoDBSaver` and `HttpCheckpointSaver`: each method that LangGraph calls runs one operation."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb._operations.operations import Operations
+from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
+
+CACHE_BYTES = 32 * 1024 * 1024
+
+
+class BackendSaver(BaseCheckpointSaver[Any]):
+    """A checkpoint saver whose operations use the table directly, or a gateway."""
+
+    def __init__(self, serde: SerializerProtocol | None, transport: Transport) -> None:
+        """Take the serializer and the transport. LangGraph copies the saver, and the copies share the transport."""
+        super().__init__(serde=serde)
+        self.transport = transport
+        self.runner = Runner(transport)
+        """The runner of the saver's operations; public inside the package."""
+
+    @property
+    @abstractmethod
+    def operations(self) -> Operations:
+        """The saver's operations, with its current serializer."""
+
+    # Life cycle
+
+    def close(self) -> None:
+        """Close the blocking client, unless it was given. The saver can be used again: it then makes a new client."""
+        self.transport.close()
+
+    async def aclose(self) -> None:
+        """Close the client of the running event loop, and the blocking client."""
+        await self.transport.aclose()
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        """Return the saver itself."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the saver."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the saver itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the saver on this event loop."""
+        await self.aclose()
+
+    # Reading
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read the checkpoint that the config names, or the newest one of its namespace.
+
+        Args:
+            config: `configurable` with `thread_id`, and optionally `checkpoint_ns` and `checkpoint_id`.
+
+        Returns:
+            The checkpoint with its pending writes, in the order in which a run applies them; `None` if there is
+            no checkpoint or it has expired.
+
+        Raises:
+            CheckpointerInputError: The thread id is missing, or DynamoDB cannot store an id.
+            CheckpointCorruptionError: Stored data is damaged or missing. An older checkpoint that a deletion kept is
+                treated as absent if its segments are missing.
+            CheckpointFormatError: The data was stored by a newer release.
+            CheckpointNotFoundError: Deletions of the thread kept interfering.
+        """
+        return self.runner.run(self.operations.get_tuple(config))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read the checkpoint that the config names, or the newest one of its namespace.
+
+        Args:
+            config: `configurable` with `thread_id`, and optionally `checkpoint_ns` and `checkpoint_id`.
+
+        Returns:
+            The checkpoint with its pending writes, in the order in which a run applies them; `None` if there is
+            no checkpoint or it has expired.
+
+        Raises:
+            CheckpointerInputError: The thread id is missing, or DynamoDB cannot store an id.
+            CheckpointCorruptionError: Stored data is damaged or missing. An older checkpoint that a deletion kept is
+                treated as absent if its segments are missing.
+            CheckpointFormatError: The data was stored by a newer release.
+            CheckpointNotFoundError: Deletions of the thread kept interfering.
+        """
+        return await self.runner.arun(self.operations.get_tuple(config))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first. No request is made before the first checkpoint is read from the iterator.
+
+        Args:
+            config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
+                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the
+                other: by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
+                administrators. A damaged namespace then does not keep the others from being listed: the error is
+                raised at the end.
+            filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
+            before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
+            limit: The maximum number of matching checkpoints to list.
+
+        Yields:
+            The checkpoints with their pending writes.
+
+        Raises:
+            CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, or `filter`, `before` or
+                `limit` is of the wrong kind. The errors below are raised by the first or a later step of the iterator.
+            CheckpointCorruptionError: As for `get_tuple`.
+            CheckpointFormatError: As for `get_tuple`.
+            CheckpointNotFoundError: As for `get_tuple`.
+        """
+        return self.runner.stream(self.operations.list(config, filter, before, limit))
+
+    def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first. No request is made before the first checkpoint is read from the iterator.
+
+        Args:
+            config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
+                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the
+                other: by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
+                administrators. A damaged namespace then does not keep the others from being listed: the error is
+                raised at the end.
+            filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
+            before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
+            limit: The maximum number of matching checkpoints to list.
+
+        Yields:
+            The checkpoints with their pending writes.
+
+        Raises:
+            CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, or `filter`, `before` or
+                `limit` is of the wrong kind. The errors below are raised by the first or a later step of the iterator.
+            CheckpointCorruptionError: As for `aget_tuple`.
+            CheckpointFormatError: As for `aget_tuple`.
+            CheckpointNotFoundError: As for `aget_tuple`.
+        """
+        return self.runner.astream(self.operations.list(config, filter, before, limit))
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what delta channels are rebuilt from: their nearest stored value and the writes since.
+
+        Args:
+            config: `configurable` that names a checkpoint, or a namespace for its newest checkpoint.
+            channels: The channels' names.
+
+        Returns:
+            For each channel its writes, oldest first, and its `seed` if an ancestor has a stored value.
+
+        Raises:
+            CheckpointerInputError: The thread id is missing, or DynamoDB cannot store an id.
+            CheckpointCorruptionError: Stored data is damaged or missing.
+            CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
+                instead.
+        """
+        return self.runner.run(self.operations.get_delta_channel_history(config, channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what delta channels are rebuilt from: their nearest stored value and the writes since.
+
+        Args:
+            config: `configurable` that names a checkpoint, or a namespace for its newest checkpoint.
+            channels: The channels' names.
+
+        Returns:
+            For each channel its writes, oldest first, and its `seed` if an ancestor has a stored value.
+
+        Raises:
+            CheckpointerInputError: The thread id is missing, or DynamoDB cannot store an id.
+            CheckpointCorruptionError: Stored data is damaged or missing.
+            CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
+                instead.
+        """
+        return await self.runner.arun(self.operations.get_delta_channel_history(config, channels))
+
+    # Writing
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint. When this returns, it is whole, whatever else happens to its thread meanwhile.
+
+        Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
+        children inherit the values that their own process knows: the first ones if they are cached (`cache_bytes`),
+        otherwise the later ones.
+
+        Args:
+            config: `configurable` with `thread_id`, `checkpoint_ns`, and the parent's `checkpoint_id` if any.
+            checkpoint: The checkpoint, of any size.
+            metadata: Its metadata. Keys of the config are added, as LangGraph defines it.
+            new_versions: The channels that this step changed. The others inherit the parent's values.
+
+        Returns:
+            The config that names the stored checkpoint.
+
+        Raises:
+            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
+            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
+        """
+        return self.runner.run(self.operations.put(config, checkpoint, metadata, new_versions))
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint. When this returns, it is whole, whatever else happens to its thread meanwhile.
+
+        Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
+        children inherit the values that their own process knows: the first ones if they are cached (`cache_bytes`),
+        otherwise the later ones.
+
+        Args:
+            config: `configurable` with `thread_id`, `checkpoint_ns`, and the parent's `checkpoint_id` if any.
+            checkpoint: The checkpoint, of any size.
+            metadata: Its metadata. Keys of the config are added, as LangGraph defines it.
+            new_versions: The channels that this step changed. The others inherit the parent's values.
+
+        Returns:
+            The config that names the stored checkpoint.
+
+        Raises:
+            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
+            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
+        """
+        return await self.runner.arun(self.operations.put(config, checkpoint, metadata, new_versions))
+
+    def put_with_writes(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        pending_writes: Sequence[HeldWrites],
+    ) -> RunnableConfig:
+        """Store a checkpoint with writes that were held back. `DeferredCheckpointSaver` calls this to flush.
+
+        The writes are stored first, so that a reader who finds the checkpoint finds them. Writes of checkpoints that
+        are not in the table, since only the last one of a run was kept, are left out: no reader would find them.
+
+        Args:
+            config: As for `put`. If the parent was never stored, parts of the newest checkpoint are reused.
+            checkpoint: As for `put`.
+            metadata: As for `put`.
+            new_versions: The channels that changed since the last stored checkpoint.
+            pending_writes: The config, writes, task id and task path of each `put_writes` call.
+
+        Returns:
+            The config that names the stored checkpoint.
+
+        Raises:
+            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The checkpoint whose parts are reused is damaged.
+            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
+        """
+        return self.runner.run(
+            self.operations.put_with_writes(config, checkpoint, metadata, new_versions, pending_writes)
+        )
+
+    async def aput_with_writes(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        pending_writes: Sequence[HeldWrites],
+    ) -> RunnableConfig:
+        """Store a checkpoint with writes that were held back. `DeferredCheckpointSaver` calls this to flush.
+
+        The writes are stored first, so that a reader who finds the checkpoint finds them. Writes of checkpoints that
+        are not in the table, since only the last one of a run was kept, are left out: no reader would find them.
+
+        Args:
+            config: As for `aput`. If the parent was never stored, parts of the newest checkpoint are reused.
+            checkpoint: As for `aput`.
+            metadata: As for `aput`.
+            new_versions: The channels that changed since the last stored checkpoint.
+            pending_writes: The config, writes, task id and task path of each `aput_writes` call.
+
+        Returns:
+            The config that names the stored checkpoint.
+
+        Raises:
+            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The checkpoint whose parts are reused is damaged.
+            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
+        """
+        return await self.runner.arun(
+            self.operations.put_with_writes(config, checkpoint, metadata, new_versions, pending_writes)
+        )
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store a task's pending writes: one request up to 64 KiB, compressed; two in a subgraph.
+
+        Args:
+            config: `configurable` with `thread_id`, `checkpoint_id`, and optionally `checkpoint_ns`.
+            writes: Channels and values. Special writes (errors, interrupts, resumes) replace stored ones. Of other
+                writes the first one at a position stays, so that a repeated call changes nothing.
+            task_id: The task's id.
+            task_path: The task's path, by which writes are ordered.
+
+        Raises:
+            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
+            ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
+        """
+        self.runner.run(self.operations.put_writes(config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store a task's pending writes: one request up to 64 KiB, compressed; two in a subgraph.
+
+        Args:
+            config: `configurable` with `thread_id`, `checkpoint_id`, and optionally `checkpoint_ns`.
+            writes: Channels and values. Special writes (errors, interrupts, resumes) replace stored ones. Of other
+                writes the first one at a position stays, so that a repeated call changes nothing.
+            task_id: The task's id.
+            task_path: The task's path, by which writes are ordered.
+
+        Raises:
+            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
+            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
+            CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
+            ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
+        """
+        await self.runner.arun(self.operations.put_writes(config, writes, task_id, task_path))
+
+    # Deleting and copying
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread: checkpoints, writes and everything else, in every namespace.
+
+        Deletions of one thread exclude each other. One waits about 60 seconds for another. One whose process died
+        keeps others out for 120 seconds. One that is cancelled or interrupted releases the thread.
+
+        Args:
+            thread_id: The thread.
+
+        Raises:
+            CheckpointerInputError: DynamoDB cannot store the id.
+            ThreadBusyError: Another deletion of the thread did not end in time.
+        """
+        self.runner.run(self.operations.delete_thread(thread_id))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a thread: checkpoints, writes and everything else, in every namespace.
+
+        Deletions of one thread exclude each other. One waits about 60 seconds for another. One whose process died
+        keeps others out for 120 seconds. One that is cancelled or interrupted releases the thread.
+
+        Args:
+            thread_id: The thread.
+
+        Raises:
+            CheckpointerInputError: DynamoDB cannot store the id.
+            ThreadBusyError: Another deletion of the thread did not end in time.
+        """
+        await self.runner.arun(self.operations.delete_thread(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints with one of these run ids in their metadata, in every thread.
+
+        The index by which runs are found lags a little, so a run of the last seconds may be missed. Deletions of a
+        thread exclude each other, as for `delete_thread`. A thread that is damaged or busy does not keep the others
+        from being served. If there are several, the error is of the first one's type and names all.
+
+        Args:
+            run_ids: The runs' ids.
+
+        Raises:
+            CheckpointerInputError: `run_ids` is a single string.
+            CheckpointCorruptionError: Stored data of a thread is damaged.
+            CheckpointFormatError: The data was stored by a newer release.
+            ThreadBusyError: Another deletion of a thread did not end in time.
+        """
+        self.runner.run(self.operations.delete_for_runs(run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints with one of these run ids in their metadata, in every thread.
+
+        The index by which runs are found lags a little, so a run of the last seconds may be missed. Deletions of a
+        thread exclude each other, as for `adelete_thread`. A thread that is damaged or busy does not keep the others
+        from being served. If there are several, the error is of the first one's type and names all.
+
+        Args:
+            run_ids: The runs' ids.
+
+        Raises:
+            CheckpointerInputError: `run_ids` is a single string.
+            CheckpointCorruptionError: Stored data of a thread is damaged.
+            CheckpointFormatError: The data was stored by a newer release.
+            ThreadBusyError: Another deletion of a thread did not end in time.
+        """
+        await self.runner.arun(self.operations.delete_for_runs(run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
+
+        Args:
+            source_thread_id: The thread to copy.
+            target_thread_id: The thread to copy to.
+
+        Raises:
+            CheckpointerInputError: Both are the same thread, or DynamoDB cannot store an id.
+            CheckpointNotFoundError: The source has no checkpoint.
+            CheckpointCorruptionError: A checkpoint of the source is damaged.
+            ThreadBusyError: Deletions of one of the threads kept interfering.
+        """
+        self.runner.run(self.operations.copy_thread(source_thread_id, target_thread_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
+
+        Args:
+            source_thread_id: The thread to copy.
+            target_thread_id: The thread to copy to.
+
+        Raises:
+            CheckpointerInputError: Both are the same thread, or DynamoDB cannot store an id.
+            CheckpointNotFoundError: The source has no checkpoint.
+            CheckpointCorruptionError: A checkpoint of the source is damaged.
+            ThreadBusyError: Deletions of one of the threads kept interfering.
+        """
+        await self.runner.arun(self.operations.copy_thread(source_thread_id, target_thread_id))
+
+    def prune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
+    ) -> None:
+        """Remove old checkpoints of threads, with the writes and values that only they need.
+
+        Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
+        is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
+        the call started. A thread that is damaged or busy does not keep the others from being served. If there are
+        several, the error is of the first one's type and names all.
+
+        Args:
+            thread_ids: The threads.
+            strategy: `keep_latest` keeps the newest checkpoint of each namespace, `keep_last` the newest
+                `keep_last` of them, `delete` none. `delete_all`, the Agent Server's name, is the same as `delete`.
+            keep_last: How many checkpoints of each namespace to keep with the strategy `keep_last`.
+
+        Raises:
+            CheckpointerInputError: `thread_ids` is a single string, DynamoDB cannot store an id, the strategy is
+                unknown, or `keep_last` does not go with it.
+            CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
+            ThreadBusyError: Another deletion of a thread did not end in time.
+        """
+        self.runner.run(self.operations.prune(thread_ids, strategy, keep_last))
+
+    async def aprune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
+    ) -> None:
+        """Remove old checkpoints of threads, with the writes and values that only they need.
+
+        Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
+        is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
+        the call started. A thread that is damaged or busy does not keep the others from being served. If there are
+        several, the error is of the first one's type and names all.
+
+        Args:
+            thread_ids: The threads.
+            strategy: `keep_latest` keeps the newest checkpoint of each namespace, `keep_last` the newest
+                `keep_last` of them, `delete` none. `delete_all`, the Agent Server's name, is the same as `delete`.
+            keep_last: How many checkpoints of each namespace to keep with the strategy `keep_last`.
+
+        Raises:
+            CheckpointerInputError: `thread_ids` is a single string, DynamoDB cannot store an id, the strategy is
+                unknown, or `keep_last` does not go with it.
+            CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
+            ThreadBusyError: Another deletion of a thread did not end in time.
+        """
+        await self.runner.arun(self.operations.prune(thread_ids, strategy, keep_last))
+
+    # Versions
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Return the version after `current`: a whole number, or a padded string if the thread uses these.
+
+        Args:
+            current: The channel's version; `None` for the first.
+            channel: Not used.
+
+        Returns:
+            A version that is larger than `current`, in the same form.
+        """
+        del channel
+        if isinstance(current, str):
+            count = int(current.split(".")[0]) + 1
+            return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
+        return 1 if current is None else current + 1

@@ -1,0 +1,166 @@
+"""The context of a command: the saver on its table, its output, and the questions to the user."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from langgraph.checkpoint.dynamodb._format.inert import inert
+from langgraph.checkpoint.dynamodb._format.items import key
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
+from langgraph.checkpoint.dynamodb._operations.overview import Extent, extent
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.output import Output
+from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+
+@dataclass
+class CommandContext:
+    """The state that every command works with. The saver is opened on first use, and closed with the command."""
+
+    reach: ConnectionOptions
+    output: Output
+    _opened: list[DynamoDBSaver] = field(default_factory=list)
+
+    def __enter__(self) -> CommandContext:
+        """Begin the command."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the savers that were opened."""
+        for each in self._opened:
+            each.close()
+
+    @property
+    def table_name(self) -> str:
+        """The table's name. If the configuration cannot be read, the name that was given."""
+        options = self.__dict__.get("options")
+        return self.reach.table_name or "" if options is None else str(options.table_name)
+
+    @cached_property
+    def options(self) -> DynamoDBOptions:
+        """The options of the saver."""
+        options: DynamoDBOptions = self._config.config
+        return options
+
+    @cached_property
+    def _config(self) -> CheckpointerConfig:
+        return self.reach.configuration()
+
+    @cached_property
+    def saver(self) -> DynamoDBSaver:
+        """The saver that changes threads, configured as an agent's. Its endpoint has answered."""
+        self._check_endpoint()
+        return self.configured_saver
+
+    @cached_property
+    def configured_saver(self) -> DynamoDBSaver:
+        """The same saver, whether or not its endpoint answers."""
+        saver = open_saver(self._config)
+        self._opened.append(saver)
+        return saver
+
+    def _check_endpoint(self) -> None:
+        """Make one request to the endpoint: the saver's own attempts would go on for a minute.
+
+        Raises:
+            Exception: The error that botocore raises if nobody answers.
+        """
+        item_key = key("langgraph-dynamodb#", "?")
+        try:
+            self.client.get_item(TableName=self.options.table_name, Key=item_key)
+        except Exception as error:
+            # An error that is an answer is for the command to explain, which knows what it asked for.
+            if is_transient(error) and not error_code(error):
+                raise
+
+    @property
+    def where(self) -> str:
+        """The region and the endpoint that the command used, once it has a client."""
+        meta = self.client.meta
+        return f"region {meta.region_name}, at {meta.endpoint_url}"
+
+    @cached_property
+    def read_only_saver(self) -> DynamoDBSaver:
+        """The same saver for commands that only read: it makes no object and runs no code that a value names."""
+        read_only_saver = copy.copy(self.saver)
+        read_only_saver.serde = inert(self.saver.serde)
+        return read_only_saver
+
+    @property
+    def storage(self) -> LocalStorage:
+        """The storage that operations below the saver take."""
+        return self.saver.storage
+
+    @property
+    def client(self) -> DynamoDBClient:
+        """The client that the saver sends its requests with. It sends each of them once."""
+        client: DynamoDBClient = self.configured_saver.clients.client()
+        return client
+
+    @property
+    def session(self) -> boto3.Session:
+        """The session that makes clients for other services."""
+        session: boto3.Session = self.configured_saver.clients.session()
+        return session
+
+    def run(self, operation: Op[T]) -> T:
+        """Run an operation below the saver."""
+        return self.saver.runner.run(operation)
+
+    def stream(self, operation: Stream[T]) -> Iterator[T]:
+        """Run a stream below the saver."""
+        return self.saver.runner.stream(operation)
+
+    # Confirmation
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask before something is changed, and end the command unless the user agrees."""
+        if yes:
+            return
+        if not self.output.is_watched:
+            msg = f"{question} Nobody can be asked here; give --yes to agree, or --dry-run to see what would happen"
+            raise CommandError(Exit.NOT_CONFIRMED, msg)
+        if not self.output.ask(question):
+            raise CommandError(Exit.NOT_CONFIRMED, "nothing was changed")
+
+    # Scans
+
+    def announce_scan(self) -> Extent | None:
+        """Announce what a scan will read and cost. Return the table's size, or None if it cannot be known."""
+        found = self.run(extent(self.storage))
+        if found is None:
+            self.output.note(
+                f"Scanning table {self.options.table_name}; its size is not known without"
+                " dynamodb:DescribeTable. A scan costs 0.5 read units for each 4 KB stored."
+            )
+            return None
+        units = read_units(found.bytes)
+        self.output.note(
+            f"Scanning table {self.options.table_name}: up to {found.items:,} items, {sized(found.bytes)},"
+            f" {units:,.0f} read units, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
+            " (as DynamoDB last counted, which it does every six hours)."
+        )
+        return found

@@ -1,0 +1,138 @@
+"""Locations of a configuration's parts, for error messages."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Key = tuple[str | int, ...]
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML.
+
+    Raises:
+        ValueError: The text is not TOML; the message says why.
+    """
+    return tomllib.loads(text)
+
+
+class SourceLocation:
+    """The origin of a configuration. This class itself stands for code."""
+
+    def __eq__(self, other: object) -> bool:
+        """Treat all locations as equal, so that configurations with the same content are equal."""
+        return isinstance(other, SourceLocation)
+
+    def of(self, key: Key) -> str:
+        """Return the location of a key's value, in words."""
+        return _dotted(key) or "the checkpointer's configuration"
+
+
+class Environment(SourceLocation):
+    """The environment of the process, where a key is a variable."""
+
+    prefix = "LANGGRAPH_CHECKPOINTER_"
+    # LangGraph's Agent Server reads these, which follow the same naming.
+    foreign_prefixes: tuple[str, ...] = ("LANGGRAPH_CHECKPOINTER_POSTGRES_",)
+
+    def of(self, key: Key) -> str:
+        """Return the name of the variable, in words."""
+        name = self.prefix + "__".join(str(part).upper() for part in key)
+        return f"environment variable {name}" if key else f"the environment's {name}*"
+
+
+@dataclass(frozen=True, eq=False)
+class YamlFile(SourceLocation):
+    """A YAML file. Its nodes have line numbers."""
+
+    name: str
+    root: yaml.Node
+    above: Key
+
+    def of(self, key: Key) -> str:
+        """Return the file, the line and the key. A missing key is located where it would have to be."""
+        return f"{self.name}, line {self._line(key)}, {_dotted((*self.above, *key))}"
+
+    def _line(self, key: Key) -> int:
+        node, line = self.root, self.root.start_mark.line
+        for part in (*self.above, *key):
+            found = _child(node, part)
+            if found is None:
+                break
+            node, line = found
+        return line + 1
+
+
+@dataclass(frozen=True, eq=False)
+class TomlFile(SourceLocation):
+    """A TOML file. Its parser has no line numbers."""
+
+    name: str
+    text: str
+    above: Key
+
+    def of(self, key: Key) -> str:
+        """Return the file, the line and the key. A missing key is located where it would have to be."""
+        whole = (*self.above, *key)
+        return f"{self.name}, line {self._line(whole)}, {_dotted(whole)}"
+
+    def _line(self, key: Key) -> int:
+        for length in range(len(key), 0, -1):
+            line = _first_line_with(self.text.splitlines(), key[:length])
+            if line:
+                return line
+        return 1
+
+
+def _dotted(key: Key) -> str:
+    return ".".join(str(part) for part in key)
+
+
+def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node, int] | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part].start_mark.line
+    if isinstance(node, yaml.MappingNode):
+        # Merged entries come before the mapping's own.
+        for name, value in reversed(node.value):
+            if name.value == str(part):
+                return value, name.start_mark.line
+    return None
+
+
+def _first_line_with(lines: list[str], key: Key) -> int | None:
+    """Return the number of the line that introduces a key: parsed up to there, the file has the key."""
+    for number, line in enumerate(lines, 1):
+        if str(key[-1]) in line and _has(_beginning(lines, number), key):
+            return number
+    return None
+
+
+def _beginning(lines: list[str], number: int) -> dict[str, Any]:
+    """Parse the lines up to one, and as many more as its value takes."""
+    longer = (_parsed("\n".join(lines[:end])) for end in range(number, len(lines) + 1))
+    # The whole file was parsed before, so this always finds one.
+    return next(content for content in longer if content is not None)
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return parse_toml(text)
+    except ValueError:
+        return None
+
+
+def _has(content: Any, key: Key) -> bool:
+    for part in key:
+        if not isinstance(content, dict) or part not in content:
+            return False
+        content = content[part]
+    return True

@@ -1,0 +1,154 @@
+"""The access log: request ids, metrics, one log line per request, and a problem body for errors nobody else handled.
+
+It is the outermost part of the application, so no error gets past it. No line has a body, a thread's id or the message
+of an unforeseen error.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import traceback
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from langgraph.checkpoint.dynamodb.gateway import problems
+from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics
+
+access = logging.getLogger(f"{__name__}.access")
+logger = logging.getLogger(__name__)
+
+REQUEST_ID_HEADER = "X-Request-Id"
+# Ids that are safe in a log and in a header. Others are replaced.
+_HARMLESS = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_OTHER = "other"
+# nginx's status for a client that disconnected before it was answered.
+_GONE = 499
+
+
+@dataclass
+class RequestRecord:
+    """The facts about one request, for the log and the metrics. A handler may set its error."""
+
+    request_id: str
+    endpoint: str
+    method: str
+    began: float = field(default_factory=time.perf_counter)
+    status: int | None = None
+    error: str | None = None
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+
+class AccessLog:
+    """The middleware around everything else. It writes the access log and counts requests."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, paths: Collection[str]) -> None:
+        """Wrap an application.
+
+        Args:
+            app: The application.
+            metrics: The counters to update.
+            paths: The known paths. Requests for any other path are counted under one name.
+        """
+        self._app = app
+        self._metrics = metrics
+        self._paths = frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, and log and count its outcome."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        record = self._begin(scope)
+
+        async def noted_receive() -> Message:
+            message = await receive()
+            record.received_bytes += len(message.get("body", b""))
+            return message
+
+        async def noted_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = record.request_id
+            record.sent_bytes += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._serve(record, scope, noted_receive, noted_send)
+        finally:
+            self._end(record, scope)
+
+    def _begin(self, scope: Scope) -> RequestRecord:
+        given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+        request_id = given if _HARMLESS.fullmatch(given) else uuid.uuid4().hex
+        endpoint = scope["path"].lstrip("/") if scope["path"] in self._paths else _OTHER
+        record = RequestRecord(
+            request_id, endpoint, scope["method"] if scope["method"] in _METHODS else _OTHER
+        )
+        scope.setdefault("state", {})["record"] = record
+        self._metrics.begin(endpoint)
+        return record
+
+    async def _serve(self, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except ClientDisconnect:
+            record.status = _GONE
+        except Exception as error:  # noqa: BLE001 - nothing may get past: a server would log all of it.
+            problem = note(record, error)
+            # Once an answer has begun, it can only be cut off, which the server does with an answer that is not
+            # complete.
+            if record.status is None:
+                await answer(record, problem)(scope, receive, send)
+
+    def _end(self, record: RequestRecord, scope: Scope) -> None:
+        seconds = time.perf_counter() - record.began
+        status = record.status or _GONE
+        self._metrics.end(
+            record.endpoint, status, record.error, seconds, record.received_bytes, record.sent_bytes
+        )
+        principal = scope["state"].get("principal")
+        access.info(
+            {
+                "request_id": record.request_id,
+                "method": record.method,
+                "endpoint": record.endpoint,
+                "status": status,
+                "error": record.error,
+                "principal": None if principal is None else principal.name,
+                "seconds": round(seconds, 6),
+                "received_bytes": record.received_bytes,
+                "sent_bytes": record.sent_bytes,
+            }
+        )
+
+
+def note(record: RequestRecord, error: Exception) -> problems.ProblemError:
+    """Return an error's problem and record it for the log. For unforeseen errors, log where they were raised."""
+    problem = problems.problem_of(error)
+    record.error = problem.kind.__name__
+    if problem.status == 500:
+        record.error = type(error).__name__
+        where = "".join(traceback.format_tb(error.__traceback__))
+        said = f": {error}" if problem.detail is not None else ""
+        logger.error("request %s failed with %s%s\n%s", record.request_id, record.error, said, where)
+    return problem
+
+
+def answer(record: RequestRecord, problem: problems.ProblemError) -> Response:
+    """Return the response for a problem."""
+    return JSONResponse(
+        problem.document(record.request_id),
+        problem.status,
+        headers=problem.headers,
+        media_type=problems.MEDIA_TYPE,
+    )

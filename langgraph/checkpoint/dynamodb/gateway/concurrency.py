@@ -1,0 +1,127 @@
+"""Places: how many requests are worked on at a time, and whose turn is next.
+
+A request that finds no place waits. A free place goes to the tenant that has the fewest places, within it to the
+principal that has the fewest, and then to its request that has waited longest. `Shares` says how many each may have. A
+request has a place only while the service works for it, not while its body arrives or its answer is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TypeAlias, TypeVar
+
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
+from langgraph.checkpoint.dynamodb.gateway.shares import Shares
+
+K = TypeVar("K")
+_Turn: TypeAlias = asyncio.Future[None]
+
+
+class Concurrency:
+    """The places of one process."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Derive from the limits how many requests are served, how many may wait, and for how long."""
+        self._shares = Shares(limits.in_flight_max)
+        self._waiting_max = limits.waiting_max
+        self._waiting_seconds_max = limits.request_seconds_max
+        # Tenants and principals are in the order in which they had their last turn, or began to wait.
+        self._waiting: dict[str | None, dict[Principal, deque[_Turn]]] = {}
+
+    @asynccontextmanager
+    async def place(self, who: Principal) -> AsyncIterator[None]:
+        """Hold a place for a principal while the block runs.
+
+        Raises:
+            ProblemError: Too many requests wait already, or this one waited too long; a 503.
+        """
+        await self._enter(who)
+        try:
+            yield
+        finally:
+            self._leave(who)
+
+    async def _enter(self, who: Principal) -> None:
+        # If a place is free, those who wait have their share already.
+        if self._shares.may_take(who):
+            self._shares.take(who)
+            return
+        self._make_room_for(who)
+        loop = asyncio.get_running_loop()
+        turn: _Turn = loop.create_future()
+        self._waiting.setdefault(who.tenant, {}).setdefault(who, deque()).append(turn)
+        timer = loop.call_later(self._waiting_seconds_max, self._send_away, who, turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._forget(who, turn)
+            elif turn.exception() is None:
+                # The turn came just as its request was cancelled.
+                self._leave(who)
+            raise
+        finally:
+            timer.cancel()
+
+    def _make_room_for(self, who: Principal) -> None:
+        """Refuse the last request of whoever has most waiting, if too many wait. That may be the new one."""
+        sizes = {tenant: sum(map(len, own.values())) for tenant, own in self._waiting.items()}
+        if sum(sizes.values()) < self._waiting_max:
+            return
+        tenant = _greediest(sizes, who.tenant)
+        own = {each: len(turns) for each, turns in self._waiting.get(tenant, {}).items()}
+        greediest = _greediest(own, who) if tenant == who.tenant else max(own, key=lambda each: own[each])
+        if greediest == who:
+            raise overloaded()
+        self._send_away(greediest, self._waiting[tenant][greediest][-1])
+
+    def _send_away(self, who: Principal, turn: _Turn) -> None:
+        self._forget(who, turn)
+        if not turn.done():
+            turn.set_exception(overloaded())
+
+    def _leave(self, who: Principal) -> None:
+        self._shares.give_back(who)
+        while (next_ := self._next()) is not None:
+            turn = self._waiting[next_.tenant][next_][0]
+            self._forget(next_, turn)
+            # Go behind those who have had no turn since.
+            own = self._waiting.pop(next_.tenant, None)
+            if own is not None:
+                if next_ in own:
+                    own[next_] = own.pop(next_)
+                self._waiting[next_.tenant] = own
+            # A turn that is already done was cancelled a moment ago.
+            if not turn.done():
+                self._shares.take(next_)
+                turn.set_result(None)
+
+    def _next(self) -> Principal | None:
+        """Return whose turn it is: whoever has the fewest places; among equals, the first in the order of the dicts."""
+        entitled = (each for own in self._waiting.values() for each in own if self._shares.may_take(each))
+        return min(
+            entitled,
+            key=lambda each: (self._shares.of_tenant(each.tenant), self._shares.of(each)),
+            default=None,
+        )
+
+    def _forget(self, who: Principal, turn: _Turn) -> None:
+        own = self._waiting.get(who.tenant, {})
+        turns = own.get(who, deque())
+        if turn in turns:
+            turns.remove(turn)
+        if not turns:
+            own.pop(who, None)
+        if not own:
+            self._waiting.pop(who.tenant, None)
+
+
+def _greediest(sizes: dict[K, int], who: K) -> K:
+    """Return who has most requests waiting, with the new one counted. In a tie, return the one whose request is new."""
+    others: Iterable[K] = (each for each in sizes if each != who and sizes[each] > sizes.get(who, 0) + 1)
+    return max(others, key=lambda each: sizes[each], default=who)

@@ -1,0 +1,415 @@
+"""The backend through the gateway: its requests, and the caching of its responses.
+
+The client composes what is stored, and opens what is read. The service is responsible for keys, write order, expiry
+and recovery. The client also caches what it knows of a thread, and sends it with its requests. docs/gateway.md
+describes the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import read_body
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, piece
+from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
+from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outcome, TaskWrites
+from langgraph.checkpoint.dynamodb._operations.get import entry_of
+from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, open_segment
+from langgraph.checkpoint.dynamodb._runtime.cache import (
+    CachedCheckpoint,
+    CachedSegment,
+    CachedThread,
+    Lifetime,
+)
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+Document: TypeAlias = Mapping[str, Any]
+
+# A request's size beside its segments (names, ids, a head or a task's writes), and the share that base64 leaves.
+_REST_BYTES = 128 * 1024
+_ROOM = 0.7
+# For this many namespaces it is cached which checkpoint was read or put last.
+_NAMESPACES_MAX = 4096
+
+
+def ask(endpoint: str, document: Document) -> Op[Any]:
+    """Send a document to an endpoint and return the document of the response."""
+    outcomes = yield (Call(endpoint, document),)
+    return result(outcomes[0])
+
+
+@dataclass(frozen=True)
+class About:
+    """The service's description of itself: its table, and the limits of one request."""
+
+    table_name: str
+    body_bytes_max: int
+    items_max: int
+
+
+class Newest(dict[str, str]):
+    """A bounded cache of the checkpoint of each partition that was read or put last."""
+
+    def __setitem__(self, pk: str, checkpoint_id: str) -> None:
+        """Set the checkpoint of a partition; drop all others if there are too many."""
+        if len(self) > _NAMESPACES_MAX:
+            self.clear()
+        super().__setitem__(pk, checkpoint_id)
+
+
+@dataclass(frozen=True)
+class RemoteBackend:
+    """The backend through a gateway, for one call."""
+
+    storage: Storage
+    about: About
+    newest: Newest
+
+    # Reading
+
+    def read(
+        self, partition: Partition, checkpoint_id: str | None, segments: str = "fitting"
+    ) -> Op[tuple[StoredCheckpoint, LoadedSegments] | None]:
+        """Read the items of a checkpoint, or of the newest acknowledged one, and all segments that they name.
+
+        Args:
+            partition: The namespace.
+            checkpoint_id: The checkpoint; `None` for the newest.
+            segments: "none" leaves segments out; "checked" makes the service check first that they exist.
+
+        Raises:
+            CheckpointNotFoundError: Deletions of the thread kept interfering.
+        """
+        for _ in range(ATTEMPTS_MAX):
+            held = self._held(partition, checkpoint_id) if segments == "fitting" else None
+            wanted = {"checkpoint_id": checkpoint_id, "segments": segments, "held": held}
+            hint = self._hint(partition, self.storage.cache.thread(partition.root))
+            answer = yield from ask("get-tuple", {**place_of(partition), "thread": hint, **wanted})
+            self._learn(partition, answer["thread"])
+            document = answer["checkpoint"]
+            if document is None:
+                return None
+            checkpoint = checkpoint_of(partition, document)
+            loaded = LoadedSegments.of(checkpoint.head)
+            loaded.is_committed = document["committed"]
+            if segments == "none":
+                return checkpoint, loaded
+            yield from self.decode_segments(partition, loaded, document)
+            if not (yield from self.fill(partition, loaded, checkpoint.ids())):
+                self.newest[partition.pk] = checkpoint.checkpoint_id
+                return checkpoint, loaded
+            # Some segments are missing. Let the service find out whether the checkpoint was ever acknowledged.
+            segments = "checked"
+        msg = (
+            f"checkpoints of thread {partition.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX}"
+            " times"
+        )
+        raise CheckpointNotFoundError(msg)
+
+    def _held(self, partition: Partition, checkpoint_id: str | None) -> Document | None:
+        """Return the cached checkpoint whose segments the service need not send: the same one, or the last one used."""
+        for each in (checkpoint_id, self.newest.get(partition.pk)):
+            entry = None if each is None else self.storage.cache.checkpoint(partition.pk, each)
+            if entry is not None and entry.is_committed:
+                return {"checkpoint_id": each, "epoch": entry.epoch}
+        return None
+
+    def decode_segments(self, partition: Partition, loaded: LoadedSegments, document: Document) -> Op[None]:
+        """Open the segments that came with a checkpoint."""
+        yield from self._open(partition, loaded, document["segments"], {})
+
+    def fill(self, partition: Partition, loaded: LoadedSegments, ids: Iterable[bytes]) -> Op[set[bytes]]:
+        """Read segments that are not loaded yet, and those that index segments name; return the ids of missing ones."""
+        gone: set[bytes] = set()
+        while wanted := set(expand(ids, loaded.contents)) - loaded.contents.keys() - gone:
+            remembered: Mapping[bytes, CachedSegment] = {}
+            if loaded.is_committed and loaded.epoch is not None:
+                remembered = self.storage.cache.segments(partition.pk, loaded.epoch, wanted)
+            yield from self._open(partition, loaded, (), remembered)
+            left = sorted(wanted - remembered.keys())
+            while left:
+                some, rest = left[: self.about.items_max], left[self.about.items_max :]
+                answer = yield from ask("get-segments", {**place_of(partition), "ids": some})
+                yield from self._open(partition, loaded, answer["segments"], {})
+                left = [*answer["left"], *rest]
+                gone |= set(some) - set(answer["left"]) - loaded.contents.keys()
+        return gone
+
+    def _open(
+        self,
+        partition: Partition,
+        loaded: LoadedSegments,
+        documents: Sequence[Document],
+        remembered: Mapping[bytes, CachedSegment],
+    ) -> Op[None]:
+        """Open received and cached segments, and cache the received ones."""
+        if not documents and not remembered:
+            return
+        came = {each["id"]: each for each in documents}
+        sealed = {each: segment.sealed for each, segment in remembered.items()}
+        sealed |= {each: document["data"] for each, document in came.items()}
+        contents = yield from work(
+            partial(_opened, self.storage.codec, partition, sealed), sum(map(len, sealed.values()))
+        )
+        loaded.contents |= contents
+        stored = {
+            each: CachedSegment(document["data"], Chunk.of(piece(contents[each]), document["expires_at"]))
+            for each, document in came.items()
+        }
+        loaded.chunks |= {each: segment.chunk for each, segment in {**remembered, **stored}.items()}
+        if loaded.epoch is not None:
+            self.storage.cache.remember_segments(partition.pk, loaded.epoch, stored)
+
+    def read_entry(self, partition: Partition, checkpoint_id: str) -> Op[CachedCheckpoint | None]:
+        """Read a stored checkpoint and return its cache entry, with the plaintexts of its segments."""
+        return (yield from self._entry(partition, checkpoint_id))
+
+    def newest_entry(self, partition: Partition) -> Op[CachedCheckpoint | None]:
+        """Read the newest checkpoint and return its cache entry, with the plaintexts of its segments."""
+        return (yield from self._entry(partition, None))
+
+    def _entry(self, partition: Partition, checkpoint_id: str | None) -> Op[CachedCheckpoint | None]:
+        read = yield from self.read(partition, checkpoint_id)
+        if read is None:
+            return None
+        checkpoint, loaded = read
+        entry = entry_of(checkpoint, read_body(self.storage.codec, checkpoint.head, loaded.contents), loaded)
+        return replace(entry, contents=loaded.contents)
+
+    def stored(self, wanted: Iterable[tuple[Partition, str]]) -> Op[set[tuple[Partition, str]]]:
+        """Find out which of some checkpoints are in the table."""
+        found = set()
+        for partition, checkpoint_id in wanted:
+            if (yield from self.read(partition, checkpoint_id, "none")) is not None:
+                found.add((partition, checkpoint_id))
+        return found
+
+    # Writing
+
+    def commit(
+        self,
+        head: Head,
+        thread: CachedThread | None,
+        started_at: float,
+        store_writes: Callable[[], Op[Any]] | None,
+    ) -> Op[Committed]:
+        """Let the service store a head and the segments that it names."""
+        if store_writes is not None:
+            yield from store_writes()
+        partition, item = head.partition, head.item
+        sent = yield from self._send_ahead(partition, head.refs, started_at, thread)
+        texts = (items.PARENT, items.STARTED_FROM, items.REBUILT_FROM, RUN_ID, items.METADATA)
+        named: dict[str, Any] = {name: items.text(item, name) for name in texts}
+        named["body"] = items.binary(item, items.BODY)
+        if items.SEALED_METADATA in item:
+            named["sealed_metadata"] = items.binary(item, items.SEALED_METADATA)
+        document = {
+            **place_of(partition),
+            **sent,
+            "checkpoint_id": items.checkpoint_id_of(item),
+            "head": named,
+            "has_delta_channels": head.has_delta_channels,
+        }
+        if head.parent is not None:
+            document["parent_lifetime"] = {
+                "ends_at": head.parent.ends_at,
+                "history_expires_at": head.parent.history_expires_at,
+            }
+        answer = yield from self._store("put", partition, document, head.refs, 1.5)
+        committed = Committed(
+            _thread_in(answer["under"]),
+            None if answer["thread"] is None else _thread_in(answer["thread"]),
+            Lifetime(answer["ends_at"], answer["history_expires_at"]),
+        )
+        if committed.is_confirmed:
+            self.storage.cache.remember_segments(partition.pk, committed.under.epoch, head.refs.stored())
+            self.newest[partition.pk] = document["checkpoint_id"]
+        return committed
+
+    def commit_writes(self, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
+        """Let the service store parts of a task's writes and the segments that they name."""
+        partition, key = writes.partition, writes.key
+        document = {
+            **place_of(partition),
+            **(yield from self._send_ahead(partition, writes.refs, self.storage.clock(), thread)),
+            "checkpoint_id": items.checkpoint_id_of(key),
+            "task_id": items.task_id_of(key),
+            "parts": {name: part.attribute(writes.sk)["B"] for name, part in writes.parts.items()},
+            "order": writes.order,
+            "old": _old(writes.old),
+            "replaces": writes.replaces,
+        }
+        answer = yield from self._store("put-writes", partition, document, writes.refs, 2.5)
+        known = None if answer["thread"] is None else _thread_in(answer["thread"])
+        if answer["stored"] and known is not None and writes.refs.segments:
+            self.storage.cache.remember_segments(partition.pk, known.epoch, writes.refs.stored())
+        found = answer["found"]
+        if found is not None:
+            found = self._found(partition, found)
+        return Outcome(answer["stored"], known, found)
+
+    def _found(self, partition: Partition, document: Document) -> Found:
+        """Decode the stored writes of a task."""
+        contents = None
+        if document["segments"] is not None:
+            contents = _opened(
+                self.storage.codec, partition, {each["id"]: each["data"] for each in document["segments"]}
+            )
+        item = document["item"] and {**document["item"], PARTITION_KEY: {"S": partition.pk}}
+        return Found(item, document["is_gone"], contents, document["is_safe"])
+
+    def _send_ahead(
+        self, partition: Partition, refs: SegmentRefs, started_at: float, thread: CachedThread | None
+    ) -> Op[dict[str, Any]]:
+        """Send segments ahead if they do not fit into one request; return the request's segments and thread hint.
+
+        An item is stored under the epoch that the thread had before the first of its segments was sent. Otherwise a
+        request that takes effect twice, with a deletion in between, would name segments under the new epoch that the
+        deletion is about to remove.
+        """
+        if thread is None and refs.segments:
+            answer = yield from ask("put-segments", {**place_of(partition), "thread": None, "segments": []})
+            self._learn(partition, answer["thread"])
+            thread = _thread_in(answer["thread"])
+        new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in refs.segments.items()]
+        room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
+        groups = list(_grouped(new, room, self.about.items_max))
+        if len(groups) == 1:
+            return {"segments": new, "thread": self._hint(partition, thread)}
+        for group in groups:
+            document = {**place_of(partition), "thread": self._hint(partition, thread), "segments": group}
+            answer = yield from ask("put-segments", document)
+            self._learn(partition, answer["thread"])
+            _take_expiries(refs, answer["segments"])
+        uploading_seconds = max(0.0, self.storage.clock() - started_at)
+        return {"uploading_seconds": uploading_seconds, "thread": self._hint(partition, thread)}
+
+    def _store(
+        self, endpoint: str, partition: Partition, document: Document, refs: SegmentRefs, lifetimes: float
+    ) -> Op[Any]:
+        """Ask the service to store an item, and list the reused segments whose expiry it may have to extend.
+
+        Args:
+            endpoint: The endpoint.
+            partition: The namespace.
+            document: The document with the item.
+            refs: The segments that the item names.
+            lifetimes: For how many ttls of the thread its segments have to exist at most.
+        """
+        thread = self.storage.cache.thread(partition.root)
+        soon = float("inf")
+        if thread is not None:
+            soon = self.storage.clock() + lifetimes * (thread.ttl_seconds or 0)
+        answer = yield from ask(endpoint, {**document, **_reused(refs, document, soon)})
+        if "wants_reused" in answer:
+            # The service has another clock or ttl than assumed here, so list all of them.
+            answer = yield from ask(endpoint, {**document, **_reused(refs, document, float("inf"))})
+        self._learn(partition, answer["thread"])
+        _take_expiries(refs, answer["segments"])
+        return answer
+
+    # Thread hints
+
+    def _hint(self, partition: Partition, thread: CachedThread | None) -> Document | None:
+        """Return the hint about a thread for a request; `None` if the thread is not known."""
+        if thread is None:
+            return None
+        hint: dict[str, Any] = {"epoch": thread.epoch, "ttl_seconds": thread.ttl_seconds}
+        known = self.storage.cache.namespaces(partition.root, thread.epoch)
+        if partition.namespace in known:
+            hint |= {"registered": True, "registered_until": known[partition.namespace]}
+        return hint
+
+    def _learn(self, partition: Partition, hint: Document | None) -> None:
+        """Cache what a response says about a thread."""
+        if hint is None:
+            return
+        thread = self.storage.cache.remember_thread(partition.root, hint["epoch"], hint["ttl_seconds"])
+        if hint.get("registered"):
+            self.storage.cache.remember_namespace(
+                partition.root, thread, partition.namespace, hint["registered_until"]
+            )
+
+
+def _thread_in(hint: Document) -> CachedThread:
+    """Return the thread that a response describes."""
+    return CachedThread(hint["epoch"], hint["ttl_seconds"])
+
+
+def checkpoint_of(partition: Partition, document: Document) -> StoredCheckpoint:
+    """Return the items of a checkpoint, as they are in the table."""
+    found = [{**item, PARTITION_KEY: {"S": partition.pk}} for item in document["items"]]
+    items.check_format(found[0])
+    return StoredCheckpoint(found[0], found[1:])
+
+
+def place_of(partition: Partition) -> Document:
+    """Return the fields by which a request names a namespace."""
+    return {"thread_id": partition.thread_id, "checkpoint_ns": partition.namespace}
+
+
+def _old(item: Item) -> Document | None:
+    """Return the attributes of a task's item that tell whether it has changed since."""
+    if not item:
+        return None
+    return {
+        "writes": item.get(items.WRITES, {}).get("B"),
+        "created_at": items.number(item, items.CREATED_AT),
+        "expires_at": items.number(item, TTL_ATTRIBUTE),
+    }
+
+
+def _opened(codec: Codec, partition: Partition, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Open segments and return their contents."""
+    contents: dict[bytes, bytes] = {}
+    size = 0
+    for segment_id, data in sealed.items():
+        item = {**items.key(partition.pk, items.segment_sk(segment_id)), items.DATA: {"B": data}}
+        content = contents[segment_id] = open_segment(codec, item)
+        size += len(content)
+        codec.check_size(size // 3, item)
+    return contents
+
+
+def _reused(refs: SegmentRefs, document: Document, soon: float) -> Document:
+    """List the reused segments that expire before a time, and say when the first of the others expires."""
+    new = {each["id"] for each in document.get("segments", ())}
+    expiries = {
+        each: chunk.expires_at
+        for each, chunk in refs.chunks.items()
+        if each not in new and chunk.expires_at is not None
+    }
+    listed = [{"id": each, "expires_at": end} for each, end in expiries.items() if end < soon]
+    others = [end for end in expiries.values() if end >= soon]
+    return {"reused": listed, "reused_until": min(others, default=None)}
+
+
+def _take_expiries(refs: SegmentRefs, documents: Iterable[Document]) -> None:
+    for each in documents:
+        refs.chunks[each["id"]].expires_at = each["expires_at"]
+
+
+def _grouped(
+    segments: Collection[dict[str, Any]], bytes_max: int, count_max: int
+) -> Iterator[list[dict[str, Any]]]:
+    """Divide segments into groups that fit into one request each; there is one group if all fit."""
+    group: list[dict[str, Any]] = []
+    size = 0
+    for each in segments:
+        if group and (size + len(each["data"]) > bytes_max or len(group) >= count_max):
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += len(each["data"])
+    yield group

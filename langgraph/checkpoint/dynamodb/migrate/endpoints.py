@@ -1,0 +1,156 @@
+"""Endpoints of a migration, as a person names them: a connection string, a file, a table, or a function."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+from urllib.parse import parse_qsl
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+PLACES = """\
+postgresql://user:password@host/database    a database of LangGraph's Postgres saver
+sqlite:PATH                                 a file of LangGraph's SQLite saver
+aws:TABLE?bucket_name=...&region_name=...   a table of langgraph-checkpoint-aws, with its bucket if it has one;
+                                            also key_prefix, endpoint_url, s3_endpoint_url, compression=true
+module:function                             what returns any other saver, or a context manager that gives one\
+"""
+
+_POSTGRES = ("postgresql", "postgres")
+# The packages that each endpoint needs beside this one, by its scheme.
+_PACKAGES = {
+    "postgresql": "langgraph-checkpoint-postgres psycopg[binary]",
+    "postgres": "langgraph-checkpoint-postgres psycopg[binary]",
+    "sqlite": "langgraph-checkpoint-sqlite",
+    "aws": "langgraph-checkpoint-aws",
+}
+_BUCKET_OPTIONS = {
+    "bucket_name": "bucket_name",
+    "key_prefix": "key_prefix",
+    "s3_endpoint_url": "endpoint_url",
+}
+_TABLE_OPTIONS = ("region_name", "endpoint_url")
+
+
+@contextmanager
+def open_place(place: str, *, parallel: int = 1, as_target: bool = False) -> Iterator[SaverStore]:
+    """Open a named endpoint as a store.
+
+    Args:
+        place: One of `PLACES`.
+        parallel: How many threads will be moved at a time.
+        as_target: Whether threads are moved to it, so that missing tables are made.
+
+    Yields:
+        The store. It is closed at the end if it was opened here.
+
+    Raises:
+        CheckpointerInputError: The place is none of `PLACES`.
+        CheckpointerConfigurationError: It cannot be reached, has no checkpoints, or its package is not installed.
+    """
+    kind, colon, rest = place.partition(":")
+    if not colon or not rest:
+        # It may be a connection string with a password, so it is not shown.
+        msg = f"this names no place of threads; give one of\n{PLACES}"
+        raise CheckpointerInputError(msg)
+    with ExitStack() as stack:
+        if kind not in _PACKAGES:
+            yield store_of(stack.enter_context(_made(kind, rest)))
+            return
+        try:
+            store = _known(kind, place, rest, parallel, as_target=as_target)
+        except ImportError as error:
+            msg = f"{error}; install what reads such a place: pip install {_PACKAGES[kind]}"
+            raise CheckpointerConfigurationError(msg) from error
+        stack.callback(store.close)
+        yield store
+
+
+def _known(kind: str, place: str, rest: str, parallel: int, *, as_target: bool) -> SaverStore:
+    """Return the store of a saver whose package may have to be installed first."""
+    if kind in _POSTGRES:
+        from langgraph.checkpoint.dynamodb.migrate.postgres import open_postgres  # noqa: PLC0415
+
+        return open_postgres(place, connections=parallel, as_target=as_target)
+    if kind == "sqlite":
+        from langgraph.checkpoint.dynamodb.migrate.sqlite import open_sqlite  # noqa: PLC0415
+
+        # Both a path, and the address form that others write for it.
+        return open_sqlite(rest.removeprefix("//"), as_target=as_target)
+    from langgraph.checkpoint.dynamodb.migrate.amazon import open_amazon  # noqa: PLC0415
+
+    table, _, query = rest.partition("?")
+    return open_amazon(table, _amazon_options(dict(parse_qsl(query, keep_blank_values=True))))
+
+
+def _amazon_options(given: dict[str, str]) -> dict[str, Any]:
+    known = {*_BUCKET_OPTIONS, *_TABLE_OPTIONS, "compression"}
+    unknown = given.keys() - known
+    if unknown:
+        msg = f"aws: has no option {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}"
+        raise CheckpointerInputError(msg)
+    bucket = {_BUCKET_OPTIONS[name]: value for name, value in given.items() if name in _BUCKET_OPTIONS}
+    if bucket and "bucket_name" not in bucket:
+        msg = "aws: has options of a bucket and no bucket_name; give the bucket that langgraph-checkpoint-aws was given"
+        raise CheckpointerInputError(msg)
+    options: dict[str, Any] = {name: given[name] for name in _TABLE_OPTIONS if name in given}
+    options["enable_checkpoint_compression"] = given.get("compression") == "true"
+    return {**options, **({"s3_offload_config": bucket} if bucket else {})}
+
+
+@contextmanager
+def _made(module: str, function: str) -> Iterator[BaseCheckpointSaver[Any]]:
+    """Yield the saver that a function of the caller's returns."""
+    # As with `python -m`, modules in the current folder can be named.
+    sys.path.insert(0, "")
+    try:
+        make = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{PLACES}"
+        raise CheckpointerConfigurationError(msg) from error
+    finally:
+        sys.path.remove("")
+    made = make()
+    with ExitStack() as stack:
+        if not isinstance(made, BaseCheckpointSaver) and isinstance(made, AbstractContextManager):
+            made = stack.enter_context(made)
+        if not isinstance(made, BaseCheckpointSaver):
+            msg = f"{module}:{function} gives a {type(made).__name__}; let it return a checkpoint saver"
+            raise CheckpointerConfigurationError(msg)
+        yield made
+
+
+def store_of(saver: BaseCheckpointSaver[Any]) -> SaverStore:
+    """Return the store for a saver. Known savers have a store that reads them best.
+
+    Raises:
+        CheckpointerConfigurationError: The saver can only be called on an event loop.
+    """
+    if isinstance(saver, DynamoDBSaver):
+        return TableStore(saver)
+    name = type(saver).__name__
+    if name.startswith("Async"):
+        msg = f"{name} is for event loops; give the saver of the same kind that blocks"
+        raise CheckpointerConfigurationError(msg)
+    home = type(saver).__module__
+    if home.startswith("langgraph.checkpoint.postgres") and name == "PostgresSaver":
+        from langgraph.checkpoint.dynamodb.migrate.postgres import PostgresStore  # noqa: PLC0415
+
+        return PostgresStore(saver)
+    if home.startswith("langgraph.checkpoint.sqlite") and name == "SqliteSaver":
+        from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteStore  # noqa: PLC0415
+
+        return SqliteStore(saver)
+    if home.startswith("langgraph_checkpoint_aws.checkpoint.dynamodb"):
+        from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonStore  # noqa: PLC0415
+
+        return AmazonStore(saver)
+    return SaverStore(saver)

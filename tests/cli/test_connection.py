@@ -1,0 +1,89 @@
+"""Where a command finds its table: by its options, by a file, by the environment, and in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from tests.cli.conftest import Run
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
+PREFIX = "LANGGRAPH_CHECKPOINTER_"
+
+
+def options_of(reach: ConnectionOptions) -> Any:
+    return reach.configuration().config
+
+
+def test_the_options_are_enough() -> None:
+    found = options_of(ConnectionOptions("a-table", "http://localhost:1", "eu-west-1"))
+    assert (found.table_name, found.endpoint_url, found.region_name) == (
+        "a-table",
+        "http://localhost:1",
+        "eu-west-1",
+    )
+
+
+def test_the_environment_is_enough_and_options_go_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}CONFIG__TABLE_NAME", "of-the-environment")
+    monkeypatch.setenv(f"{PREFIX}CONFIG__REGION_NAME", "eu-west-1")
+    assert options_of(ConnectionOptions()).table_name == "of-the-environment"
+    found = options_of(ConnectionOptions("of-the-option"))
+    assert (found.table_name, found.region_name) == ("of-the-option", "eu-west-1")
+
+
+def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"{PREFIX}TYPE", "sqlite")
+    monkeypatch.setenv(f"{PREFIX}CONFIG__DB_FILE", "agents.db")
+    assert options_of(ConnectionOptions("a-table")).table_name == "a-table"
+    with pytest.raises(CheckpointerConfigurationError, match="type sqlite is configured"):
+        ConnectionOptions().configuration()
+
+
+def test_without_any_table_it_says_how_to_name_one() -> None:
+    with pytest.raises(CheckpointerConfigurationError, match="give --table"):
+        ConnectionOptions().configuration()
+
+
+@pytest.mark.parametrize("text", ["checkpointer: dynamodb", "checkpointer: {type: dynamodb, config: [1]}"])
+def test_a_file_of_another_shape_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(text)
+    with pytest.raises(CheckpointerConfigurationError, match=r"agent\.yaml, line 1"):
+        ConnectionOptions("a-table", config=file).configuration()
+
+
+def test_a_profile_makes_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profile = tmp_path / "config"
+    profile.write_text("[profile agents]\nregion = eu-west-3\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profile))
+    session = options_of(ConnectionOptions("a-table", profile_name="agents")).session
+    assert isinstance(session, boto3.session.Session)
+    assert session.profile_name == "agents"
+
+
+def test_an_option_that_cannot_be_used_is_named() -> None:
+    config = ConnectionOptions("a-table", profile_name=None).configuration()
+    with open_saver(config) as saver:
+        assert saver.serde is not None
+    with pytest.raises(CheckpointerConfigurationError, match="endpoint_url"):
+        ConnectionOptions("a-table", "localhost").configuration()
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_file_is_enough_for_a_command(run: Run, table: str, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(
+        f"name: an agent\ncheckpointer:\n  type: dynamodb\n"
+        f"  config: {{table_name: {table}, endpoint_url: '{engine.endpoint_url}'}}\n"
+    )
+    assert len(run("threads", "--json", "--config", str(file)).json) == 4

@@ -1,0 +1,64 @@
+"""What the desk does for every command: asking, saying what a scan costs, printing."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.moments import moment
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError
+from langgraph.checkpoint.dynamodb.cli.output import Output
+from tests.cli.conftest import Terminal
+
+
+@pytest.fixture
+def context() -> CommandContext:
+    """Give a desk without a table."""
+    return CommandContext(ConnectionOptions("table"), Output(as_json=False))
+
+
+def test_who_agreed_is_not_asked(context: CommandContext) -> None:
+    context.confirm("Delete?", yes=True)
+
+
+def test_where_nobody_can_be_asked_nothing_is_done(context: CommandContext) -> None:
+    with pytest.raises(CommandError, match="give --yes") as raised:
+        context.confirm("Delete?", yes=False)
+    assert raised.value.code == 7
+
+
+@pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)])
+def test_a_person_is_asked(answer: str, agrees: bool) -> None:
+    with Terminal(answer) as terminal:
+        context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
+        with contextlib.nullcontext() if agrees else pytest.raises(CommandError, match="nothing was changed"):
+            context.confirm("Delete?", yes=False)
+    assert "Delete?" in terminal.shown()
+
+
+def test_progress_is_for_a_terminal() -> None:
+    with Terminal() as terminal, Output(as_json=False).progress("deleting", 3) as bar:
+        bar.advance()
+    assert "deleting" in terminal.shown()
+
+
+def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
+    context: CommandContext, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
+    monkeypatch.setattr(CommandContext, "run", lambda *_: None)
+    monkeypatch.setattr(CommandContext, "_check_endpoint", lambda _: None)
+    assert context.announce_scan() is None
+    assert "dynamodb:DescribeTable" in capsys.readouterr().err
+
+
+def test_times() -> None:
+    assert moment(stored_at("1ef00000-0000-6000-8000-000000000000")) == "2024-04-21 16:55:47"
+    assert [stored_at(each) for each in (None, "1", "00000000-0000-4000-8000-000000000000")] == [None] * 3
+    assert moment(in_epoch_seconds(0)) == "1970-01-01 00:00:00"
+    assert in_epoch_seconds(10**20) is None
+    assert in_epoch_seconds(None) is None

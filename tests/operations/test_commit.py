@@ -1,0 +1,234 @@
+"""What a delta channel is rebuilt from lives as long as the checkpoint, and nothing outlives what it needs (I6)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import CheckpointMetadata
+
+from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from tests.simulation.world import use_small_limits
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.harness import THREAD, Harness, Process, Run, updates
+
+TTL_SECONDS = 1000
+BIG = noise(40_000)
+
+
+def _put(process: Process, step: int, *, values: Sequence[str] = ("big",), log: Any = None) -> Run[Any]:
+    """Begin to put one more checkpoint, of a delta channel and one that no step changes, as its parent's child."""
+    checkpoint = checkpoint_of(f"{step:04}", dict.fromkeys(values, BIG))
+    checkpoint["channel_versions"]["log"] = step + 1
+    if log is not None:
+        checkpoint["channel_values"]["log"] = log
+    metadata: CheckpointMetadata = {"step": step, "counters_since_delta_snapshot": {"log": (step, step)}}
+    parent = thread_config(THREAD, "", f"{step - 1:04}" if step else None)
+    new: dict[str, Any] = {"log": step + 1, **dict.fromkeys(() if step else values, 1)}
+    return process.harness.begin(put(process.storage, parent, checkpoint, metadata, new))
+
+
+def _step(process: Process, step: int, *, large: bool = False, **options: Any) -> list[Call]:
+    """Store one more checkpoint with a write to the channel; return the requests of the put."""
+    requests = _put(process, step, **options).trace()
+    process.harness.run(process.put_writes(f"{step:04}", [("log", _write(step, large=large))]))
+    return requests
+
+
+def _conversation(harness: Harness, times: Sequence[float], *, stored_at: int | None = None) -> None:
+    """Store a checkpoint at each time, in ttls, by a process that remembers nothing of the others."""
+    begun = harness.now
+    for step, time in enumerate(times):
+        harness.now = begun + time * TTL_SECONDS
+        _step(harness.process(TTL_SECONDS), step, log=["stored"] if step == stored_at else None, large=True)
+
+
+def _write(step: int, *, large: bool) -> Any:
+    return noise(70_000, step) if large else f"write {step}"
+
+
+def _history(harness: Harness, step: int) -> list[Any]:
+    """What is written to the channel before a checkpoint, as a process reads it that remembers nothing."""
+    at = thread_config(THREAD, "", f"{step:04}")
+    history = harness.run(get_delta_channel_history(harness.process().storage, at, ["log"]))
+    return [value for _, _, value in history["log"]["writes"]]
+
+
+def _renewed(requests: Sequence[Call]) -> list[str]:
+    """The heads that requests let live longer."""
+    keys = [each.params["Key"]["SK"]["S"] for each in requests if each.method == "update_item"]
+    return [key.split("#")[1] for key in keys if key.startswith("C#") and "#W#" not in key]
+
+
+def _assert_nothing_outlives_its_segments(harness: Harness) -> None:
+    storage, segments = harness.process().storage, harness.items("S#")
+    for item in harness.items("C#").values():
+        loaded, named = LoadedSegments(items.partition_key(item)), items.named_ids([item])
+        harness.run(loaded.read_indexes(storage, named))
+        needed = [segments[items.segment_sk(each)] for each in reach(named, loaded.contents)]
+        assert all(_expiry(item) <= _expiry(each) for each in needed), items.sort_key(item)
+
+
+def _expiry(item: Any) -> float:
+    return items.number(item, TTL_ATTRIBUTE) or float("inf")
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+@pytest.mark.parametrize("steps", [1, 3, 8], ids="a process for {}".format)
+@pytest.mark.parametrize("pause", [0.3, 0.45, 0.7, 0.95])
+def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
+    pause: float, steps: int, *, large: bool
+) -> None:
+    """A conversation that goes on before its ttl runs out can always be rebuilt from its first write."""
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    for step in range(8):
+        if step % steps == 0:
+            process = harness.process(TTL_SECONDS)
+        _step(process, step, large=large)
+        _assert_nothing_outlives_its_segments(harness)
+        put_at = harness.now
+        # Looked at last, and from that moment the next step comes.
+        for moment in (0.0, TTL_SECONDS - 1, TTL_SECONDS * pause):
+            harness.now = put_at + moment
+            everything = harness.items("")
+            harness.model.expire()
+            assert harness.process().values() == {"big": BIG}
+            assert _history(harness, step) == [_write(each, large=large) for each in range(step)]
+            for key in everything.keys() - harness.items("").keys():
+                harness.change(everything[key])
+        harness.model.expire()
+        # What is kept for it is not kept for ever.
+        for key, item in harness.items("").items():
+            assert _expiry(item) <= harness.now + (3 if key.startswith("S#") else 2) * TTL_SECONDS
+
+
+def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_it_reuses() -> None:
+    """They live for longer than it can be read, and so are not renewed."""
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    for step, pause in enumerate((0.9, 0.9, 0.1, 0)):
+        _step(process, step, log=["stored"] if step == 2 else None)
+        _assert_nothing_outlives_its_segments(harness)
+        harness.now += pause * TTL_SECONDS
+
+
+def test_a_head_that_is_rebuilt_from_others_does_not_outlive_what_it_is_said_to_need_besides() -> None:
+    """As by the client of a gateway, which does not send what the service has."""
+    harness = Harness()
+    storage, at, until = (
+        harness.process(TTL_SECONDS).storage,
+        items.partition_of(THREAD),
+        int(harness.now) + 1500,
+    )
+    item = {**items.key(at.pk, items.checkpoint_prefix("1")), items.BODY: {"B": b""}}
+    head = Head(at, item, SegmentRefs(others_until=until), has_delta_channels=True, parent=None)
+    harness.run(commit(storage, head, None, harness.now))
+    [stored] = harness.items("C#").values()
+    assert items.expires_at(stored) == until
+    assert items.ends_at(stored) == harness.now + TTL_SECONDS
+
+
+def test_segments_of_several_ages_do_not_have_ancestors_renewed_at_each_step() -> None:
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    renewed = Counter[str]()
+    for step in range(50):
+        renewed.update(_renewed(_step(process, step)))
+        harness.now += TTL_SECONDS / 10
+    # In five ttls, and each time for one age of them and for the other.
+    assert max(renewed.values()) <= 10
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_ancestors_are_renewed_once_in_a_ttl(*, cold: bool) -> None:
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    renewed_at: dict[str, float] = {}
+    for step in range(50):
+        if cold:
+            process = harness.process(TTL_SECONDS)
+        for renewed in _renewed(_step(process, step, values=())):
+            assert harness.now - renewed_at.get(renewed, 0) >= TTL_SECONDS
+            renewed_at[renewed] = harness.now
+        harness.now += TTL_SECONDS / 10
+    assert {f"{step:04}" for step in range(30)} <= renewed_at.keys()
+
+
+def test_what_comes_before_a_stored_value_is_not_kept_for_it() -> None:
+    harness = Harness()
+    _conversation(harness, [0, 0, 0.6], stored_at=1)
+    harness.now += 0.6 * TTL_SECONDS
+    assert _renewed(_step(harness.process(TTL_SECONDS), 3)) == ["0002", "0001"]
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_checkpoint_whose_ancestors_have_gone_is_stored_and_keeps_none_of_the_others(gone: int) -> None:
+    """Who reads its delta channel is told; nothing is kept for what cannot be rebuilt."""
+    harness = Harness()
+    _conversation(harness, [0, 0, 0, 0.6], stored_at=0)
+    harness.remove(harness.items(f"C#{gone:04}#")[f"C#{gone:04}#"])
+    harness.now += 0.6 * TTL_SECONDS
+    assert _renewed(_step(harness.process(TTL_SECONDS), 4)) == []
+    assert harness.process().values() == {"big": BIG}
+    with pytest.raises(CheckpointNotFoundError, match=f"{gone:04}"):
+        _history(harness, 4)
+
+
+def test_ancestors_are_kept_with_what_index_segments_of_theirs_lead_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_small_limits(monkeypatch)
+    harness = Harness()
+    large = noise(4_000)
+    for step in range(8):
+        process = harness.process(TTL_SECONDS)
+        _put(process, step, values=()).finish()
+        harness.run(process.put_writes(f"{step:04}", [("log", large)]))
+        _assert_nothing_outlives_its_segments(harness)
+        harness.now += 0.6 * TTL_SECONDS
+        harness.model.expire()
+        assert _history(harness, step) == [large] * step
+
+
+def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it() -> None:
+    """A process stands still before it renews what it has read, and DynamoDB removes a part of that meanwhile."""
+    harness = Harness()
+    _conversation(harness, [0, 0, 0.6])
+    before = harness.items("C#")
+    harness.now += 0.6 * TTL_SECONDS
+    run = _put(harness.process(TTL_SECONDS), 3)
+    run.until(updates("S#"))
+    torn = next(key for key in before if key.startswith("C#0001#W#"))
+    harness.remove(harness.items("S#")[items.segment_sk(min(items.named_ids([before[torn]])))])
+    run.finish()
+    after = harness.items("C#")
+    assert [key for key in before if after[key] == before[key]] == [torn]
+
+
+def test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired() -> None:
+    """They are still in the table, and DynamoDB may remove any of them at any moment."""
+    harness = Harness()
+    _conversation(harness, [0, 0, 2.1])
+    with pytest.raises(CheckpointNotFoundError, match="0001"):
+        _history(harness, 2)
+
+
+def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own() -> None:
+    harness = Harness()
+    _conversation(harness, [0, 0, 0.6])
+    harness.now += 0.6 * TTL_SECONDS
+    assert len(_history(harness, 2)) == 2
+    assert harness.process().values("0001") is None
+    assert _history(harness, 1) == []

@@ -1,0 +1,80 @@
+"""`LoadedSegments`: what is read, from where, and what is said to be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find, hides_namespace
+from tests.support.checkpoints import noise
+from tests.support.harness import THREAD, Harness, Process
+
+PARTITION = items.partition_of(THREAD)
+
+
+@pytest.fixture
+def harness() -> Harness:
+    """A thread with one checkpoint in segments."""
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": noise(60_000)}))
+    return harness
+
+
+def _named(harness: Harness) -> set[bytes]:
+    return items.named_ids(harness.items("C#").values())
+
+
+def _requests(harness: Harness, process: Process, loaded: LoadedSegments, ids: Iterable[bytes]) -> list[str]:
+    return [call.method for call in harness.begin(loaded.read(process.storage, ids)).trace()]
+
+
+def test_segments_are_read_once(harness: Harness) -> None:
+    process, loaded = harness.process(), LoadedSegments(PARTITION.pk)
+    assert _requests(harness, process, loaded, _named(harness)) != []
+    assert _requests(harness, process, loaded, _named(harness)) == []
+
+
+def test_what_is_missing_is_returned_after_a_strongly_consistent_look(harness: Harness) -> None:
+    gone = next(iter(harness.items("S#").values()))
+    harness.remove(gone)
+    loaded = LoadedSegments(PARTITION.pk)
+    reading = harness.begin(loaded.read(harness.process().storage, _named(harness)))
+    *_, last = reading.trace()
+    [keys] = last.params["RequestItems"].values()
+    assert keys["ConsistentRead"]
+    assert loaded.missing(_named(harness)) == [items.segment_id_of(gone)]
+
+
+def test_what_indexes_lead_to_is_read_with_them_and_indexes_alone_need_no_key() -> None:
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": noise(900_000)}))
+    whole, indexes = LoadedSegments(PARTITION.pk), LoadedSegments(PARTITION.pk)
+    storage = harness.process().storage
+    assert harness.run(whole.read(storage, _named(harness))) == set()
+    assert harness.run(indexes.read_indexes(storage, _named(harness))) == set()
+    assert indexes.contents
+    assert indexes.contents.items() < whole.contents.items()
+
+
+def test_the_cache_serves_what_is_seen_to_be_committed_and_nothing_else(harness: Harness) -> None:
+    process = harness.process()
+    process.get("1")
+    checkpoint = harness.run(find(process.storage, PARTITION, "1"))
+    assert checkpoint is not None
+    cached = LoadedSegments.of(checkpoint.head)
+    [look] = harness.begin(cached.read_all(process.storage, checkpoint)).trace()
+    assert look.params["Key"]["SK"] == {"S": "T"}
+    assert cached.is_committed
+    other = LoadedSegments(PARTITION.pk, b"another epoch")
+    assert harness.begin(other.read_all(process.storage, checkpoint)).trace() != []
+    assert not other.is_committed
+
+
+def test_a_namespace_is_hidden_from_the_moment_that_its_newest_head_expires() -> None:
+    harness = Harness()
+    harness.run(harness.process(100).put("1", {"x": 1}))
+    head = harness.items("C#1#")["C#1#"]
+    assert not hides_namespace(head, harness.now + 99)
+    assert hides_namespace(head, harness.now + 101)

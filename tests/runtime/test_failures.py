@@ -1,0 +1,44 @@
+"""Errors of the set-up name the region that was looked in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.failures import located, locating
+from tests.support.checkpoints import thread_config
+
+DENIED = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
+MISSING = {"Error": {"Code": "ResourceNotFoundException", "Message": "none"}}
+
+
+def _refused(answer: Any, monkeypatch: pytest.MonkeyPatch) -> DynamoDBSaver:
+    client = boto3.client(
+        "dynamodb", region_name="eu-west-3", aws_access_key_id="a", aws_secret_access_key="b"
+    )
+
+    def fail(**_params: Any) -> None:
+        raise ClientError(answer, "Query")
+
+    monkeypatch.setattr(client, "query", fail)
+    return DynamoDBSaver("threads", client=client)
+
+
+@pytest.mark.parametrize("answer", [DENIED, MISSING], ids=["denied", "missing"])
+def test_an_error_names_the_region(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = _refused(answer, monkeypatch)
+    with pytest.raises(CheckpointerConfigurationError, match=r"table threads in eu-west-3"):
+        saver.get_tuple(thread_config())
+    with pytest.raises(CheckpointerConfigurationError, match=r"table threads in eu-west-3"):
+        asyncio.run(saver.aget_tuple(thread_config()))
+
+
+def test_an_error_of_a_client_without_a_region_names_the_table_alone() -> None:
+    with pytest.raises(ClientError) as caught, locating(object()):
+        raise ClientError(DENIED, "Query")  # type: ignore[arg-type]
+    assert located("threads", caught.value) == "threads"

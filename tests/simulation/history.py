@@ -1,0 +1,452 @@
+"""What was asked of the saver and acknowledged, and what that allows a reader to see.
+
+The rules are those of issue 4. They are stated per read: a read began at some move of the simulator and saw the table
+at any moment up to now, while puts and deletions may have been under way or may have died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, writes_sort_key
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+DELTA = "delta"
+RESUME = "__resume__"
+
+WritesKey = tuple[str, str, str, str]
+
+
+class Violation(AssertionError):
+    """A reader saw what it must not see, or missed what it must see."""
+
+
+class Moment(NamedTuple):
+    """A point of a run: the number of moves before it, and the time in seconds."""
+
+    move: int
+    seconds: float
+
+
+START = Moment(0, 0.0)
+
+
+@dataclass
+class Record:
+    """One call: when it began, when it ended in whatever way, and whether it was acknowledged."""
+
+    began: Moment | None = None
+    ended: Moment | None = None
+    acknowledged: bool = False
+    clean: bool = True
+    """No attempt of it failed, so that nothing of it can still be under way after it has ended."""
+    goes_on: bool = False
+    """Whether a service may go on with a request of it that its client gave up and made again."""
+
+    def over_before(self, moment: Moment) -> bool:
+        """Tell whether nothing of it could take effect from that moment on."""
+        return self.ended is not None and self.ended < moment
+
+    def acknowledged_before(self, moment: Moment) -> bool:
+        """Tell whether its caller knew by then."""
+        return self.acknowledged and self.over_before(moment)
+
+
+@dataclass
+class Put(Record):
+    """A checkpoint that was put."""
+
+    thread: str = ""
+    namespace: str = ""
+    checkpoint_id: str = ""
+    parent_id: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """For each channel the length of the log when it was set."""
+    run_id: str = ""
+    cloned: bool = False
+    """Whether it has another one's values and versions, none of them new, as LangGraph's `__copy__` makes it."""
+    delta: bool = False
+    """Whether it has a delta channel, so that older ones are needed to rebuild it."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The conversation it belongs to."""
+        return self.thread, self.namespace
+
+
+@dataclass
+class Writes(Record):
+    """A task's writes that were put."""
+
+    thread: str = ""
+    namespace: str = ""
+    checkpoint_id: str = ""
+    task_id: str = ""
+    task_path: str = ""
+    writes: Sequence[tuple[str, Any]] = ()
+
+
+@dataclass
+class Answer(Record):
+    """A special write of a task, which takes the place of the one before."""
+
+    value: Any = None
+
+
+@dataclass
+class Deletion(Record):
+    """A call that deletes. A prune keeps what is newest, so it never changes what the latest state is."""
+
+    kind: str = "delete_thread"
+    threads: Sequence[str] = ()
+    run_ids: Sequence[str] = ()
+    kept: int = 0
+
+
+@dataclass
+class Copy(Record):
+    """A call that copies a thread; what is put into the source meanwhile may be copied as well."""
+
+    source: str = ""
+    target: str = ""
+
+
+@dataclass
+class History:
+    """Everything that was asked of the saver in one run."""
+
+    puts: dict[tuple[str, str, str], Put] = field(default_factory=dict)
+    writes: dict[WritesKey, Writes] = field(default_factory=dict)
+    answers: dict[WritesKey, list[Answer]] = field(default_factory=dict)
+    deletions: list[Deletion] = field(default_factory=list)
+    copies: dict[str, Copy] = field(default_factory=dict)
+    index_lags: bool = False
+    ttls: dict[str, set[int | None]] = field(default_factory=dict)
+    """For each thread the options of the savers that stored something in it. It has that of one of them."""
+    now: Callable[[], float] = lambda: 0.0
+
+    # What was put, and what of it was copied.
+
+    def put_at(self, thread: str, namespace: str, checkpoint_id: str) -> Put | None:
+        """Return the record of a checkpoint, or one for the copy of a checkpoint."""
+        put = self.puts.get((thread, namespace, checkpoint_id))
+        copy = self.copies.get(thread)
+        if put is not None or copy is None:
+            return put
+        original = self.puts.get((copy.source, namespace, checkpoint_id))
+        if original is None:
+            return None
+        whole = (
+            copy.acknowledged
+            and original.acknowledged_before(copy.began or START)
+            and not self.deleters(original)
+            and not self._may_expire_by(original, copy.ended)
+        )
+        return replace(
+            original,
+            thread=thread,
+            began=copy.began,
+            ended=copy.ended,
+            acknowledged=whole,
+            clean=copy.clean,
+        )
+
+    def writes_at(self, thread: str, namespace: str, checkpoint_id: str) -> dict[str, Writes]:
+        """Return the records of a checkpoint's writes by task, those of a copied checkpoint as not acknowledged."""
+        copy = self.copies.get(thread)
+        place = (thread if copy is None else copy.source, namespace, checkpoint_id)
+        return {
+            key[3]: writes if copy is None else replace(writes, thread=thread, acknowledged=False)
+            for key, writes in self.writes.items()
+            if key[:3] == place
+        }
+
+    def puts_in(self, thread: str) -> list[Put]:
+        """Return the records of a thread's checkpoints, or of the copies that may be in it."""
+        copy = self.copies.get(thread)
+        source = thread if copy is None else copy.source
+        found = (self.put_at(thread, *key[1:]) for key in list(self.puts) if key[0] == source)
+        return [put for put in found if put is not None]
+
+    # What deletions may and must have done.
+
+    def deleters(self, put: Put) -> list[Deletion]:
+        """Return the deletions that may have taken a checkpoint, by now."""
+        return [
+            deletion
+            for deletion in self.deletions
+            if self._may_cover(deletion, put)
+            and (put.began is None or deletion.goes_on or not deletion.over_before(put.began))
+        ]
+
+    def _may_cover(self, deletion: Deletion, put: Put) -> bool:
+        if deletion.began is None:
+            return False
+        if deletion.kind == "delete_for_runs":
+            return put.run_id in deletion.run_ids
+        if put.thread not in deletion.threads:
+            return False
+        newer = [other for other in self._newer(put) if other.began is not None]
+        return deletion.kind == "delete_thread" or len(newer) >= deletion.kept
+
+    def _must_cover(self, deletion: Deletion, put: Put) -> bool:
+        """Tell whether a completed deletion leaves nothing of a checkpoint that was there before it began."""
+        began = deletion.began or START
+        if not (deletion.acknowledged and put.clean and put.acknowledged_before(began)):
+            return False
+        if deletion.kind == "delete_for_runs":
+            return put.run_id in deletion.run_ids and not self.index_lags
+        if put.thread not in deletion.threads:
+            return False
+        newer = [
+            other
+            for other in self._newer(put)
+            if other.acknowledged_before(began)
+            and not self.may_have_expired(other)
+            and not [each for each in self.deleters(other) if each is not deletion]
+        ]
+        # A prune keeps what delta channels are rebuilt from.
+        return deletion.kind == "delete_thread" or (not put.delta and len(newer) >= deletion.kept)
+
+    def _newer(self, put: Put) -> Iterable[Put]:
+        return (
+            other
+            for other in self.puts.values()
+            if other.place == put.place and other.checkpoint_id > put.checkpoint_id
+        )
+
+    def _gave_way(self, put: Put) -> bool:
+        """Tell whether a prune may have taken a checkpoint for a newer one that was deleted afterwards."""
+        pruned = any(each.kind == "prune" for each in self.deleters(put))
+        return pruned and any(
+            deletion.kind != "prune" for newer in self._newer(put) for deletion in self.deleters(newer)
+        )
+
+    def _was_not_newest(self, put: Put, deleters: Sequence[Deletion]) -> bool:
+        """Tell whether a deletion may have taken a checkpoint below a newer one, which then went with another one."""
+        return any(
+            other is not deletion
+            for deletion in deleters
+            for newer in self._newer(put)
+            for other in self.deleters(newer)
+        )
+
+    # What expiry may and must have done.
+
+    def may_have_expired(self, put: Put) -> bool:
+        """Tell whether a checkpoint may count as gone by now."""
+        return self._may_expire_by(put, Moment(0, self.now()))
+
+    def _may_expire_by(self, put: Put, moment: Moment | None) -> bool:
+        """Tell whether a checkpoint may count as gone at some moment. Expiries are whole seconds."""
+        ends_at = self._ends_at(put, put.thread, lifetimes=1)
+        return ends_at is not None and (moment is None or moment.seconds >= ends_at)
+
+    def _ends_at(self, record: Record, thread: str, lifetimes: int) -> int | None:
+        """Tell when something of a thread may expire at the soonest."""
+        ttls = [each for each in self.ttls.get(thread, ()) if each is not None]
+        if record.began is None or not ttls:
+            return None
+        return int(record.began.seconds) + lifetimes * min(ttls)
+
+    def has_expired(self, put: Put, moment: Moment) -> bool:
+        """Tell whether a checkpoint counted as gone at some moment."""
+        ttls = self.ttls.get(put.thread, {None})
+        if put.ended is None or None in ttls:
+            return False
+        return moment.seconds >= put.ended.seconds + max(each for each in ttls if each is not None)
+
+    # What a reader may see.
+
+    def check_latest(self, place: tuple[str, str], seen: CheckpointTuple | None, began: Moment) -> None:
+        """Check a read of the newest checkpoint of a conversation."""
+        known = [put for put in self.puts.values() if put.place == place and put.acknowledged_before(began)]
+        found = None if seen is None else self.check_tuple(place, seen, began)
+        for put in known:
+            if found is not None and found.checkpoint_id >= put.checkpoint_id:
+                continue
+            if self.may_have_expired(put):
+                if found is not None and found.over_before(put.began or START) and not self.deleters(put):
+                    raise Violation(
+                        f"{_name(found)} is shown in the place of {put.checkpoint_id}, which expired"
+                    )
+                continue
+            if self._gave_way(put):
+                continue
+            deleters = [each for each in self.deleters(put) if each.kind != "prune"]
+            if not deleters:
+                raise Violation(f"{put.checkpoint_id} is acknowledged, but the latest is {_name(found)}")
+            if (
+                found is not None
+                and not any(_explains_older(each, found, began) for each in deleters)
+                and not self._was_not_newest(put, deleters)
+            ):
+                raise Violation(
+                    f"an unfinished deletion shows {_name(found)}, which is older than {put.checkpoint_id}"
+                )
+
+    def check_one(self, put: Put, seen: CheckpointTuple | None, began: Moment) -> None:
+        """Check a read of one checkpoint by its id."""
+        if seen is not None:
+            self.check_tuple(put.place, seen, began)
+            if seen.checkpoint["id"] != put.checkpoint_id:
+                raise Violation(f"{put.checkpoint_id} was asked for, and {seen.checkpoint['id']} came")
+            return
+        if put.acknowledged_before(began) and not self.deleters(put) and not self.may_have_expired(put):
+            raise Violation(f"{put.checkpoint_id} is acknowledged and was not deleted, but is not there")
+
+    def check_list(self, thread: str, seen: Sequence[CheckpointTuple], began: Moment) -> None:
+        """Check a list of a whole thread."""
+        ids = [(each.checkpoint["id"], each.config["configurable"]["checkpoint_ns"]) for each in seen]
+        if len(set(ids)) != len(ids):
+            raise Violation(f"a list names a checkpoint twice: {ids}")
+        if [each for each, _ in ids] != sorted((each for each, _ in ids), reverse=True):
+            raise Violation(f"a list is not in order: {ids}")
+        for each in seen:
+            self.check_tuple((thread, each.config["configurable"]["checkpoint_ns"]), each, began)
+        for put in self.puts_in(thread):
+            if (put.checkpoint_id, put.namespace) not in ids:
+                self.check_one(put, None, began)
+
+    def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: Moment) -> Put:
+        """Check that what is seen is whole, is this conversation's, and is not of something deleted."""
+        put = self.put_at(*place, seen.checkpoint["id"])
+        if put is None or put.began is None:
+            raise Violation(f"{seen.checkpoint['id']} of {place} was never put")
+        if seen.checkpoint["channel_values"] != put.values:
+            raise Violation(
+                f"{put.checkpoint_id} is torn: {seen.checkpoint['channel_values']} is not {put.values}"
+            )
+        parent_id = (seen.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+        if parent_id not in {put.parent_id, None}:
+            raise Violation(f"{put.checkpoint_id} has the parent {parent_id}")
+        if self.has_expired(put, began):
+            raise Violation(f"{put.checkpoint_id} has expired and is there")
+        for deletion in self.deletions:
+            if deletion.over_before(began) and self._must_cover(deletion, put):
+                raise Violation(
+                    f"{put.checkpoint_id} was deleted by a completed {deletion.kind} and is there again"
+                )
+        self._check_writes(put, seen, began)
+        return put
+
+    def check_history(
+        self, put: Put, seen: DeltaChannelHistory | CheckpointNotFoundError, began: Moment
+    ) -> None:
+        """Check what a delta channel of a checkpoint is rebuilt from: all of it, or a clear error."""
+        path = self._ancestors(put)
+        gone = not put.acknowledged_before(began) or self.deleters(put) or self.may_have_expired(put)
+        if isinstance(seen, CheckpointNotFoundError):
+            children = [put, *path]
+            if (
+                not gone
+                and not any(map(self._came_late, children, path))
+                and not any(self._may_be_cut(put, ancestor, began) for ancestor in path)
+            ):
+                raise Violation(f"{put.checkpoint_id} cannot be rebuilt, though nothing was deleted")
+            return
+        if gone and not seen["writes"] and "seed" not in seen:
+            return
+        if seen.get("seed") != (path[-1].values.get(DELTA) if path else None):
+            raise Violation(f"{put.checkpoint_id} is rebuilt from {seen.get('seed')}")
+        found = [value for _, _, value in seen["writes"]]
+        for ancestor in reversed(path):
+            for writes in self.writes_at(*ancestor.place, ancestor.checkpoint_id).values():
+                values = [value for channel, value in writes.writes if channel == DELTA]
+                if found[: len(values)] == values:
+                    found = found[len(values) :]
+                elif writes.acknowledged_before(began) and not self._may_have_lost(ancestor, writes):
+                    raise Violation(
+                        f"{put.checkpoint_id} is rebuilt without writes of {ancestor.checkpoint_id}"
+                    )
+        if found:
+            raise Violation(f"{put.checkpoint_id} is rebuilt from writes that nobody put: {found}")
+
+    def _ancestors(self, put: Put) -> list[Put]:
+        """Return what a checkpoint's delta channel is rebuilt from, the parent first."""
+        path: list[Put] = []
+        while put.parent_id is not None:
+            parent = self.put_at(*put.place, put.parent_id)
+            assert parent is not None
+            path.append(parent)
+            put = parent
+            if DELTA in put.values:
+                break
+        return path
+
+    def _came_late(self, put: Put, parent: Put) -> bool:
+        """Tell whether a checkpoint may have been put when its parent had expired, in the thread it comes from."""
+        if put.thread in self.copies:
+            source = self.copies[put.thread].source
+            put, parent = (self.puts[source, each.namespace, each.checkpoint_id] for each in (put, parent))
+        return self._may_expire_by(parent, put.ended)
+
+    def _may_be_cut(self, put: Put, ancestor: Put, began: Moment) -> bool:
+        """Tell whether an ancestor may not be there: not yet, or not any more. A prune keeps those of what it keeps."""
+        return not ancestor.acknowledged_before(began) or any(
+            deletion.kind != "prune"
+            or self._may_cover(deletion, put)
+            or not put.acknowledged_before(deletion.began or START)
+            for deletion in self.deleters(ancestor)
+        )
+
+    def _may_have_lost(self, put: Put, writes: Record) -> bool:
+        """Tell whether acknowledged writes may have gone: with their checkpoint, or two ttls after they were put."""
+        ends_at = self._ends_at(writes, put.thread, lifetimes=2)
+        if ends_at is not None and self.now() >= ends_at:
+            return True
+        return any(not each.over_before(writes.began or START) for each in self.deleters(put))
+
+    def _check_writes(self, put: Put, seen: CheckpointTuple, began: Moment) -> None:
+        found: dict[str, list[tuple[str, Any]]] = {}
+        answers: dict[str, Any] = {}
+        for task_id, channel, value in seen.pending_writes or ():
+            if channel == RESUME:
+                answers[task_id] = value
+            else:
+                found.setdefault(task_id, []).append((channel, value))
+        expected = self.writes_at(*put.place, put.checkpoint_id)
+        for task_id, pairs in found.items():
+            if task_id not in expected or pairs != list(expected[task_id].writes):
+                raise Violation(f"{put.checkpoint_id} has writes of {task_id} that nobody put: {pairs}")
+        for task_id, writes in expected.items():
+            self._check_answer(put, task_id, answers.get(task_id), began)
+            if task_id in found or not writes.acknowledged_before(began):
+                continue
+            if not self._may_have_lost(put, writes):
+                raise Violation(f"{put.checkpoint_id} lost the acknowledged writes of {task_id}")
+        order = list(found)
+        if order != sorted(order, key=lambda task_id: writes_sort_key(expected[task_id].task_path, task_id)):
+            raise Violation(f"{put.checkpoint_id} has its writes in the order {order}")
+
+    def _check_answer(self, put: Put, task_id: str, seen: Any, began: Moment) -> None:
+        """Check the special write of a task: it was put, and as the last one that was acknowledged, or later."""
+        copy = self.copies.get(put.thread)
+        thread = put.thread if copy is None else copy.source
+        answers = self.answers.get((thread, put.namespace, put.checkpoint_id, task_id), [])
+        found = next((each for each in answers if each.value == seen), None)
+        if seen is not None and found is None:
+            raise Violation(f"{put.checkpoint_id} has an answer of {task_id} that nobody put: {seen}")
+        for answer in answers if copy is None else ():
+            if not answer.acknowledged_before(began) or self._may_have_lost(put, answer):
+                continue
+            if found is None or found.over_before(answer.began or START):
+                raise Violation(f"{put.checkpoint_id} has {seen} of {task_id} in place of {answer.value}")
+
+
+def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:
+    """Tell whether a deletion lets a checkpoint be the latest that is older than one that it took."""
+    if deletion.kind == "delete_for_runs" and found.run_id not in deletion.run_ids:
+        return True
+    if deletion.acknowledged_before(began) or not found.clean:
+        # A request that its sender gave up and repeated may arrive after the deletion: nothing can tell it from a put.
+        return True
+    return found.ended is None or found.ended > (deletion.began or START)
+
+
+def _name(put: Put | None) -> str:
+    return "none" if put is None else put.checkpoint_id

@@ -1,0 +1,294 @@
+"""Processes with the saver in them, on a DynamoDB in memory, whose requests a test performs when it likes.
+
+The simulator looks for schedules; here a test has one in mind. Operations are as the drivers run them, round by round,
+the clock is the test's, and nothing else moves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Work
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from tests.support.checkpoints import checkpoint_of, thread_config
+from tests.support.dynamodb_model import DynamoDBModel
+
+TABLE = "checkpoints"
+THREAD = "t"
+CODEC = Codec(JsonPlusSerializer())
+ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+
+_T = TypeVar("_T")
+
+
+class Harness:
+    """One table and a clock."""
+
+    def __init__(self) -> None:
+        """Start with an empty table, at some time."""
+        self.now = 1_700_000_000.0
+        self.model = DynamoDBModel(table_schema(TABLE), lambda: self.now)
+        self._processes = 0
+
+    def process(self, ttl_seconds: int | None = None, codec: Codec | None = None) -> Process:
+        """Start a process that remembers nothing."""
+        self._processes += 1
+        rng = random.Random(self._processes)
+        storage = LocalStorage(
+            codec=CODEC if codec is None else codec,
+            cache=Cache(1 << 20),
+            table=Table(TABLE, rng=rng),
+            ttl_seconds=ttl_seconds,
+            clock=lambda: self.now,
+            rng=rng,
+        )
+        return Process(self, storage)
+
+    def items(self, begins: str, thread: str = THREAD) -> dict[str, Any]:
+        """What a thread has in the table, by those sort keys that begin so."""
+        return {
+            item["SK"]["S"]: item
+            for item in self.model.items()
+            if item["PK"]["S"].startswith(f"{thread}#") and item["SK"]["S"].startswith(begins)
+        }
+
+    def change(self, item: Any, **attributes: Any) -> None:
+        """Put an item with other attributes, behind everybody's back; what is None is left out."""
+        new = {name: value for name, value in {**item, **attributes}.items() if value is not None}
+        self.model.handle("put_item", {"TableName": TABLE, "Item": new})
+
+    def remove(self, item: Any) -> None:
+        """Delete an item, behind everybody's back."""
+        key = {name: item[name] for name in ("PK", "SK")}
+        self.model.handle("delete_item", {"TableName": TABLE, "Key": key})
+
+    def begin(self, operation: Op[_T]) -> Run[_T]:
+        """Let an operation ask for its first round."""
+        return Run(self, operation)
+
+    def run(self, operation: Op[_T]) -> _T:
+        """Run an operation to its end."""
+        return self.begin(operation).finish()
+
+    def perform(self, step: Step) -> Any:
+        """Carry out one step; what it fails with is its outcome."""
+        try:
+            if isinstance(step, Work):
+                return step.function()
+            return self.model.handle(step.method, step.params)
+        except Exception as error:  # noqa: BLE001 - the operation is told.
+            return error
+
+
+class Run(Generic[_T]):
+    """An operation under way: the round that it has asked for, and its result once there is no other."""
+
+    def __init__(self, harness: Harness, operation: Op[_T]) -> None:
+        """Ask for the first round."""
+        self._stage = harness
+        self._operation = operation
+        self._result: list[_T] = []
+        self.round: Sequence[Step] = ()
+        self._ask(None)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The requests of the round that is to be performed next."""
+        return [step for step in self.round if isinstance(step, Call)]
+
+    @property
+    def done(self) -> bool:
+        """Whether the operation has ended."""
+        return bool(self._result)
+
+    def perform(self) -> list[Any]:
+        """Perform the round; the operation does not know its outcomes yet."""
+        self._stage.now += max((call.delay_seconds for call in self.calls), default=0.0)
+        return [self._stage.perform(step) for step in self.round]
+
+    def go_on(self, outcomes: Sequence[Any] | None = None) -> None:
+        """Ask for the next round, given the outcomes of this one, which is performed now where they are not."""
+        self._ask(self.perform() if outcomes is None else outcomes)
+
+    def until(self, wanted: Callable[[Call], bool]) -> list[Call]:
+        """Perform rounds up to the first with such a request, which is still to be performed; return its requests."""
+        while not any(map(wanted, self.calls)):
+            assert not self.done, "the operation has ended without such a request"
+            self.go_on()
+        return self.calls
+
+    def finish(self) -> _T:
+        """Perform what is left."""
+        while not self.done:
+            self.go_on()
+        return self._result[0]
+
+    def trace(self) -> list[Call]:
+        """Perform what is left; return the requests."""
+        calls: list[Call] = []
+        while not self.done:
+            calls += self.calls
+            self.go_on()
+        return calls
+
+    def _ask(self, outcomes: Sequence[Any] | None) -> None:
+        try:
+            self.round = next(self._operation) if outcomes is None else self._operation.send(outcomes)
+        except StopIteration as stop:
+            self._result, self.round = [stop.value], ()
+
+
+@dataclass(frozen=True)
+class Process:
+    """The saver's operations on one thread, unless another one is named, and what they remember."""
+
+    harness: Harness
+    storage: LocalStorage
+
+    def put(
+        self,
+        checkpoint_id: str,
+        values: Mapping[str, Any],
+        parent_id: str | None = None,
+        new: Sequence[str] | None = None,
+        *,
+        namespace: str = "",
+        **metadata: Any,
+    ) -> Op[RunnableConfig]:
+        """Store a checkpoint, in which some channels are new, or all; every version is 1."""
+        versions = dict.fromkeys(values if new is None else new, 1)
+        arguments: tuple[Any, ...] = (
+            thread_config(THREAD, namespace, parent_id),
+            checkpoint_of(checkpoint_id, values),
+            {"source": "loop", "step": 1, **metadata},
+            versions,
+        )
+        return put(self.storage, *arguments)
+
+    def put_writes(
+        self,
+        checkpoint_id: str,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str = "task",
+        *,
+        namespace: str = "",
+    ) -> Op[None]:
+        """Store a task's writes."""
+        at = thread_config(THREAD, namespace, checkpoint_id)
+        return put_writes(self.storage, at, writes, task_id, "")
+
+    def prune(self, kept: int = 1, thread: str = THREAD) -> Op[None]:
+        """Keep the newest checkpoints only."""
+        return prune(self.storage, [thread], "keep_last", kept)
+
+    def delete_for_runs(self, run_id: str) -> Op[None]:
+        """Delete the checkpoints of a run."""
+        return delete_for_runs(self.storage, [run_id])
+
+    def delete_thread(self, thread: str = THREAD) -> Op[None]:
+        """Delete a thread."""
+        return delete_thread(self.storage, thread)
+
+    def copy_thread(self, target: str) -> Op[None]:
+        """Copy the thread."""
+        return copy_thread(self.storage, THREAD, target)
+
+    def read(self, checkpoint_id: str | None = None, *, namespace: str = "") -> Op[CheckpointTuple | None]:
+        """Read a checkpoint, or the newest one."""
+        return get_tuple(self.storage, thread_config(THREAD, namespace, checkpoint_id))
+
+    def listed(self) -> Stream[CheckpointTuple]:
+        """List the thread's checkpoints."""
+        return list_checkpoints(self.storage, thread_config(THREAD), None, None, None)
+
+    def get(
+        self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""
+    ) -> CheckpointTuple | None:
+        """Read a checkpoint, or the newest one, at once."""
+        at = thread_config(thread, namespace, checkpoint_id)
+        return self.harness.run(get_tuple(self.storage, at))
+
+    def values(
+        self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""
+    ) -> dict[str, Any] | None:
+        """The values of a checkpoint, or of the newest one; None where there is none."""
+        found = self.get(checkpoint_id, thread=thread, namespace=namespace)
+        return None if found is None else found.checkpoint["channel_values"]
+
+    def pending(self, checkpoint_id: str, *, namespace: str = "") -> list[tuple[str, str, Any]]:
+        """The writes of a checkpoint that is there."""
+        found = self.get(checkpoint_id, namespace=namespace)
+        assert found is not None
+        return found.pending_writes or []
+
+
+def single_effects(calls: Sequence[Call]) -> Iterator[Call]:
+    """Take batches of writes apart, the last first: DynamoDB carries one out in any order."""
+    for call in calls:
+        for write in reversed(
+            call.params["RequestItems"][TABLE] if call.method == "batch_write_item" else ()
+        ):
+            yield Call(call.method, {"RequestItems": {TABLE: [write]}})
+
+
+def commits(checkpoint_id: str) -> Callable[[Call], bool]:
+    """Whether a request commits a checkpoint."""
+    return lambda call: (
+        call.method == "put_item" and call.params["Item"]["SK"] == {"S": f"C#{checkpoint_id}#"}
+    )
+
+
+def confirms(call: Call) -> bool:
+    """Whether a request confirms at the thread."""
+    return call.method == "get_item" and call.params["Key"]["SK"] == {"S": "T"}
+
+
+def changes_thread(word: str) -> Callable[[Call], bool]:
+    """Whether a request changes the thread item, and has such a word."""
+    return lambda call: (
+        call.method == "update_item" and call.params["Key"]["SK"] == {"S": "T"} and word in str(call.params)
+    )
+
+
+def updates(begins: str) -> Callable[[Call], bool]:
+    """Whether a request updates an item whose sort key begins so."""
+    return lambda call: call.method == "update_item" and call.params["Key"]["SK"]["S"].startswith(begins)
+
+
+def deletes_item(begins: str) -> Callable[[Call], bool]:
+    """Whether a request deletes one item, whose sort key begins so."""
+    return lambda call: call.method == "delete_item" and call.params["Key"]["SK"]["S"].startswith(begins)
+
+
+def removes_thread(call: Call) -> bool:
+    """Whether a request removes the thread item."""
+    return call.method == "delete_item" and call.params["Key"]["SK"] == {"S": "T"}
+
+
+def deletes(begins: str) -> Callable[[Call], bool]:
+    """Whether a request is a batch that deletes items whose sort key begins so."""
+    return lambda call: (
+        call.method == "batch_write_item"
+        and any(
+            each.get("DeleteRequest", {}).get("Key", {}).get("SK", {}).get("S", "").startswith(begins)
+            for each in call.params["RequestItems"][TABLE]
+        )
+    )

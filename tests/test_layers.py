@@ -1,0 +1,92 @@
+"""The layers of the package: what may import what, and that nothing is loaded that is not used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import langgraph.checkpoint.dynamodb as package
+
+PACKAGE = "langgraph.checkpoint.dynamodb"
+FOLDER = Path(package.__file__).parent
+# From the top down: each may import from those after it, and from itself.
+LAYERS = (
+    "__main__",
+    "__init__",
+    "cli",
+    "view",
+    "gateway",
+    "migrate",
+    "server",
+    "config",
+    "http",
+    "saver",
+    "base_saver",
+    "locks",
+    "_operations",
+    "_runtime",
+    "protocol",
+    "_format",
+    "errors",
+)
+MODULES = sorted(FOLDER.rglob("*.py"))
+
+
+def _layer(parts: tuple[str, ...]) -> int:
+    return LAYERS.index(parts[0].removesuffix(".py") if parts else "__init__")
+
+
+def _imports(path: Path) -> set[tuple[str, ...]]:
+    """Return the parts of every module of the package that a file imports, or imports from."""
+    found: set[tuple[str, ...]] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            names = [f"{node.module}.{name}" for name in names]
+        found |= {tuple(name.split(".")[3:]) for name in names if name.startswith(f"{PACKAGE}.")}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_imports_go_downwards_only(path: Path) -> None:
+    own = _layer(path.relative_to(FOLDER).parts)
+    upwards = {".".join(parts) for parts in _imports(path) if _layer(parts) < own}
+    assert not upwards
+
+
+def _loaded_by(program: str) -> set[str]:
+    """Return the modules that a new process has loaded after a program."""
+    program += "; import sys; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())  # noqa: S603
+
+
+def test_importing_the_saver_loads_no_package_above_it() -> None:
+    langgraphs = (
+        "langgraph.checkpoint.base, langgraph.checkpoint.serde.encrypted, langchain_core.runnables.config"
+    )
+    ours = _loaded_by(f"from {PACKAGE} import DynamoDBSaver") - _loaded_by(f"import {langgraphs}")
+    assert "langgraph.checkpoint.dynamodb.saver" in ours
+    packages = LAYERS[LAYERS.index("cli") : LAYERS.index("saver")]
+    assert not {name for name in ours if name.startswith(tuple(f"{PACKAGE}.{name}" for name in packages))}
+    assert not {
+        name
+        for name in ours
+        if name.split(".")[0]
+        in ("pydantic", "yaml", "tomllib", "tomli", "typer", "rich", "psycopg", "sqlite3")
+    }
+
+
+def test_what_is_above_the_saver_is_loaded_when_it_is_asked_for() -> None:
+    configure = "CheckpointerConfig(type='dynamodb', config={'table_name': 'threads'})"
+    loaded = _loaded_by(f"from langgraph.checkpoint.dynamodb import CheckpointerConfig; {configure}")
+    assert f"{PACKAGE}.config.dynamodb" in loaded
+    # A configuration is read in no time: its saver loads the client library when it is used.
+    assert not {"boto3", "botocore"} & loaded
+    assert not [name for name in package.__all__ if not hasattr(package, name)]
+    assert not hasattr(package, "create_saver")
