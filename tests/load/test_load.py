@@ -58,7 +58,6 @@ def _judge(
     )
     assert right == [True] * callers
     assert len(set(progress.operations)) == 1
-    assert progress.least_at_half_time
     assert (memory.bytes_max or 0) <= BYTES_MAX + callers * BYTES_PER_CONVERSATION_MAX
     assert open_sockets() == sockets
 
@@ -76,6 +75,8 @@ async def test_many_conversations_on_one_event_loop(
                 *(converse(saver, f"thread-{number}", number, progress) for number in range(count))
             )
     _judge("async", right, progress, memory, sockets, tell)
+    # Nobody starves. Of threads that is the operating system's to decide, and on a busy machine one of 64 may.
+    assert progress.least_at_half_time
     assert asyncio.all_tasks() == tasks
 
 

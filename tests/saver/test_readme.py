@@ -111,7 +111,7 @@ def test_its_commands_for_a_clone_exist() -> None:
 
 def test_its_commands_for_aws_fit_the_template() -> None:
     install, template, deploy, describe = COMMANDS[-4:]
-    assert install == ["pip", "install", "langgraph-dynamodb[aiobotocore]"]
+    assert install == ["pip", "install", ".[aiobotocore]"]
     *printing, redirection, file = template
     assert (printing, redirection) == (shlex.split(TEMPLATE_COMMAND), ">")
     assert deploy[:3] == ["aws", "cloudformation", "deploy"]

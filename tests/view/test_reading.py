@@ -120,7 +120,7 @@ def test_what_there_is_no_room_for_is_read_again(
     monkeypatch.setattr(caches, "_VALUE_BYTES_MAX", 1000)
     small = caches.Caches()
     record = metered.asked.answers._session  # noqa: SLF001
-    monkeypatch.setattr(record, "_kept", small)
+    monkeypatch.setattr(record, "_caches", small)
     talk = Conversation(saver, thread)
     talk.put(log=noise(50_000, 1), other=noise(50_000, 2))
     first = metered.asked.values(thread)

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment
-from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
 # How many threads are read in parallel.
 _THREADS_AT_ONCE = 8
@@ -85,7 +85,7 @@ def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | N
     ordered = sorted(newest, key=newest.__getitem__, reverse=True)
     if not limit or (is_whole and len(ordered) <= limit):
         return ordered, None
-    count = f"{len(ordered):,} threads"
+    count = counted(len(ordered), "thread")
     if is_whole:
         return ordered[:limit], f"These are the newest {limit} of {count}; --limit 0 lists all."
     return ordered[:limit], (
