@@ -28,7 +28,7 @@ PACKAGES := $(foreach package,config cli gateway http migrate view,$(patsubst %/
 MEASURED := $(PACKAGES) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(PACKAGES))
 
-.PHONY: help setup engine demo view-demo test test-all test-aiobotocore test-boto3 soak fuzz fuzz-gateway model mutants lint format types check constraints clean
+.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
@@ -38,6 +38,7 @@ help:
 	@echo "make gateway      run the gateway for agents without AWS access, on an engine on this machine"
 	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker), or else on moto's server"
 	@echo "make test-all     run them on both, and the long searches, as CI does"
+	@echo "make matrix       run the tests on each Python of this machine, and with the oldest dependencies"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
 	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
@@ -112,7 +113,7 @@ test: engine
 	$(PYTEST) -m "not search"
 
 # The other environments come first, so that the last line printed is that of the whole suite.
-test-all: setup engine test-aiobotocore test-boto3 $(VENV_SERVER)/.installed $(NODE_PACKAGES)/.installed
+test-all: setup engine test-aiobotocore test-boto3 test-ends $(VENV_SERVER)/.installed $(NODE_PACKAGES)/.installed
 	$(PYTEST) $(MEASURED)
 	$(PYTEST) $(OTHERS)
 
@@ -124,6 +125,13 @@ test-aiobotocore: setup engine
 test-boto3: $(VENV_BOTO3)/.installed engine
 	$(VENV_BOTO3)/bin/python -m pytest -k "environment or plain or attempts" \
 		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_attempts.py
+
+# The oldest Python with the oldest dependencies, and the newest Python.
+test-ends: setup engine
+	$(BIN)/python -m tools.matrix --ends
+
+matrix: setup engine
+	$(BIN)/python -m tools.matrix
 
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
 soak: setup engine
@@ -162,6 +170,9 @@ mutants: setup engine
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/python -m tools.prose
+	$(BIN)/zizmor --quiet --offline .github/workflows
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
@@ -177,6 +188,22 @@ constraints: $(VENV)/.installed
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
 	$(COMPILE:3.10=3.11) --extra aiobotocore --group server --output-file constraints/server.txt
+
+# What the release workflow runs before it publishes: both distributions work in an empty environment, the tag is the
+# version, and build/ holds a bill of materials of what an installation with all extras brings.
+RELEASED := build/release
+release-check: setup
+	rm -rf dist $(RELEASED)
+	$(BIN)/uv build --quiet --out-dir dist
+	test "$(TAG)" = "v$$($(BIN)/python -c 'import langgraph.checkpoint.dynamodb as package; print(package.__version__)')"
+	for each in dist/*.tar.gz dist/*.whl; do \
+		$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(RELEASED) && \
+		$(BIN)/uv pip install --quiet --python $(RELEASED)/bin/python "$$each[all]" && \
+		$(RELEASED)/bin/langgraph-dynamodb threads --help >/dev/null && \
+		(cd $(RELEASED) && bin/python -c 'from langgraph.checkpoint.dynamodb import DynamoDBSaver as s; s("table")') || exit 1; \
+	done
+	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.1.0 cyclonedx-py environment $(RELEASED)/bin/python \
+		--output-file build/sbom.cdx.json
 
 clean:
 	rm -rf .venv .venv-* .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

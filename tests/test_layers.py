@@ -32,6 +32,7 @@ LAYERS = (
     "protocol",
     "_format",
     "errors",
+    "version",
 )
 MODULES = sorted(FOLDER.rglob("*.py"))
 

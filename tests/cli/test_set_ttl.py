@@ -81,7 +81,7 @@ def test_the_configured_ttl_is_the_one_that_is_set(
     [
         ((), "no ttl is configured; give --ttl-seconds, or --never"),
         (("--never", "--ttl-seconds", "5"), "not both"),
-        (("--ttl-seconds", "0"), "greater than or equal to 1"),
+        (("--ttl-seconds", "0"), "--ttl-seconds"),
     ],
 )
 def test_which_ttl_has_to_be_said(run: Run, shared: str, options: tuple[str, ...], says: str) -> None:

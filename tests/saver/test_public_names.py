@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from importlib import metadata
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -24,6 +25,7 @@ EXPORTED = {
     "DynamoDBSaver",
     "ThreadBusyError",
     "ThreadLockLostError",
+    "__version__",
     "acreate_checkpointer",
     "create_checkpointer",
     "open_checkpointer",
@@ -59,6 +61,10 @@ def _public_names(*kinds: type) -> set[str]:
 
 # `HttpCheckpointSaver` has most of it too.
 OURS = _public_names(DynamoDBSaver, BackendSaver)
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert package.__version__ == metadata.version("langgraph-dynamodb")
 
 
 def test_the_exported_names_are_these() -> None:

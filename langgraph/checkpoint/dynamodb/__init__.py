@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
     ThreadLockLostError,
 )
+from langgraph.checkpoint.dynamodb.version import __version__
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.dynamodb.config import (
@@ -38,6 +39,7 @@ __all__ = [
     "DynamoDBSaver",
     "ThreadBusyError",
     "ThreadLockLostError",
+    "__version__",
     "acreate_checkpointer",
     "create_checkpointer",
     "open_checkpointer",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -36,6 +35,7 @@ from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
 from langgraph.checkpoint.dynamodb.cli.verify import verify
 from langgraph.checkpoint.dynamodb.cli.view import view
+from langgraph.checkpoint.dynamodb.version import __version__
 
 _EXIT_CODES = "\n\n".join(f"{code.value}: {meaning}" for code, meaning in MEANINGS.items())
 
@@ -52,7 +52,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:
     if value:
-        typer.echo(metadata.version("langgraph-dynamodb"))
+        typer.echo(__version__)
         raise typer.Exit
 
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -81,8 +81,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     Returns:
         A function that Typer takes as a command, with the options that every command has.
     """
-    own = list(inspect.signature(function).parameters.values())[1:]
-    shared = inspect.signature(_shared).parameters
+    # `typing.get_type_hints` wraps the annotation of an option whose default is None in Optional on Python 3.10.
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = inspect.signature(_shared, eval_str=True).parameters
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
@@ -101,11 +102,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             context.output.error(f"{end}; looked in {context.where}" if is_missing else str(end))
             raise typer.Exit(end.code) from error
 
-    hints = get_type_hints(function, include_extras=True) | get_type_hints(_shared, include_extras=True)
-    parameters = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name])
-        for each in (*own, *shared.values())
-    ]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]
     # Typer reads both the signature and the annotations.
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}

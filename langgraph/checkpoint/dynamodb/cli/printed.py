@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import metadata
 
 from langgraph.checkpoint.dynamodb.cli.shipped import (
     DEPLOY,
@@ -15,12 +14,13 @@ from langgraph.checkpoint.dynamodb.cli.shipped import (
     schema,
     template,
 )
+from langgraph.checkpoint.dynamodb.version import __version__
 
 
 def main() -> None:
     """Print what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m langgraph.checkpoint.dynamodb")
-    parser.add_argument("--version", action="version", version=metadata.version("langgraph-dynamodb"))
+    parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     docs = commands.add_parser("docs", help=DOCS_HELP, description=DOCS_HELP)
     docs.add_argument("name", nargs="?", metavar="NAME", help="the document; otherwise the list")

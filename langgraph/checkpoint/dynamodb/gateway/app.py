@@ -6,7 +6,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from importlib import metadata
 from typing import Any
 
 from fastapi import FastAPI
@@ -40,6 +39,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidd
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.version import __version__
 
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
@@ -156,7 +156,7 @@ class _Service:
         paths = [*_OPEN_PATHS, *(path for path, _, _ in own), *(path for path, _ in posts)]
         app = FastAPI(
             title="langgraph-dynamodb gateway",
-            version=metadata.version("langgraph-dynamodb"),
+            version=__version__,
             description="Keeps threads of LangGraph agents that have no access to the table.",
             docs_url=None,
             redoc_url=None,

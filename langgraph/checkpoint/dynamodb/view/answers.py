@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
 from secrets import token_hex
 from threading import Lock
 from typing import Any
@@ -18,6 +17,7 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.version import __version__
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
@@ -71,7 +71,7 @@ class Answers:
 
     def _start(self, _: Parameters) -> documents.Start:
         return documents.Start(
-            version=metadata.version("langgraph-dynamodb"),
+            version=__version__,
             table=self.table_name,
             thread=self._thread_id,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from importlib import metadata
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointFormatError,
     CheckpointNotFoundError,
 )
+from langgraph.checkpoint.dynamodb.version import __version__
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.documents import Start
@@ -66,7 +66,7 @@ class Exporter:
                 msg = f"thread {thread_id!r} has no checkpoint; `threads` lists the threads that there are"
                 raise CheckpointNotFoundError(msg)
             start = Start(
-                version=metadata.version("langgraph-dynamodb"),
+                version=__version__,
                 table=self._session.storage.table.name,
                 thread=thread_id,
             )

@@ -1,0 +1,152 @@
+"""Run tests on each Python that the package declares and this machine has, and with the oldest dependencies.
+
+`python -m tools.matrix` runs the tests on each Python with the pinned dependencies. On the oldest Python it also runs a
+share of them with the lowest versions that pyproject.toml allows, with and without the extras. With `--ends` it runs
+those, and the same share on the newest Python with the pinned dependencies: what CI runs. It names each Python that is
+missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+UV = ROOT / ".venv/bin/uv"
+# The extras of the environment that most tests run in.
+WHOLE = ".[aioboto3,gateway-lambda,http,view]"
+PLAIN = "."
+# The command line, the configuration and the saver need most of the dependencies.
+SHARE = ("tests/cli", "tests/config", "tests/format", "tests/saver/test_conformance.py")
+PLAIN_SHARE = ("tests/format", "tests/saver/test_conformance.py")
+# They are about the versions in one environment, or start programs of another one.
+ALL = ("--ignore=tests/dependencies", "--ignore=tests/agent_server", "--ignore=tests/infra")
+
+
+class Environment(NamedTuple):
+    """A Python, what is installed for it, and the tests to run."""
+
+    version: str
+    python: Path
+    package: str
+    lowest: bool
+    tests: Sequence[str]
+
+    @property
+    def home(self) -> Path:
+        """The directory of the virtual environment."""
+        return ROOT / "-".join((".venv", self.version, *self._words))
+
+    @property
+    def title(self) -> str:
+        """The environment in words."""
+        return " ".join(("Python", self.version, *self._words))
+
+    @property
+    def _words(self) -> Sequence[str]:
+        return [
+            word for word, is_said in (("lowest", self.lowest), ("plain", self.package == PLAIN)) if is_said
+        ]
+
+
+def declared_versions() -> list[str]:
+    """Return the Python versions in the classifiers of pyproject.toml, oldest first."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+
+
+def find_python(version: str) -> Path | None:
+    """Find an interpreter of a version on the search path, or in pyenv, which keeps the others off that path."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = shutil.which(f"python{version}")
+    candidates = [Path(found)] if found else []
+    candidates += sorted(pyenv.glob(f"versions/{version}.*/bin/python"), reverse=True)
+    return next((each for each in candidates if _runs(each)), None)
+
+
+def _runs(python: Path) -> bool:
+    """Tell whether an interpreter starts: pyenv leaves a script in the place of each that is not selected."""
+    command = (str(python), "-c", "import ensurepip, venv")
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603 - an interpreter.
+
+
+def environments(*, ends: bool) -> Iterator[Environment]:
+    """Yield the environments to test, and name each Python that is missing."""
+    found = {version: find_python(version) for version in declared_versions()}
+    print("Not on this machine:", ", ".join(each for each in found if found[each] is None) or "none")
+    pythons = [(version, python) for version, python in found.items() if python is not None]
+    yield Environment(*pythons[0], WHOLE, lowest=True, tests=SHARE)
+    yield Environment(*pythons[0], PLAIN, lowest=True, tests=PLAIN_SHARE)
+    for version, python in pythons[-1:] if ends else pythons:
+        yield Environment(version, python, WHOLE, lowest=False, tests=SHARE if ends else ALL)
+
+
+def install(environment: Environment) -> None:
+    """Make the virtual environment, or bring an older one up to date."""
+    python = environment.home / "bin/python"
+    if not python.exists():
+        _run(UV, "venv", "--quiet", "--python", environment.python, environment.home)
+    pip = (UV, "pip", "install", "--quiet", "--python", python)
+    build = ("--build-constraint", "constraints/aioboto3.txt", "--editable", environment.package)
+    if not environment.lowest:
+        _run(*pip, "--constraint", "constraints/aioboto3.txt", *build, "--group", "test")
+        return
+    # LangGraph as well: a newer one would raise what the saver shares with it.
+    _run(*pip, "--resolution", "lowest-direct", *build, "langgraph>=1.2.4")
+    lowest = _versions(python)
+    # What is installed stays where it fits.
+    _run(*pip, *build, "--group", "test-lowest")
+    changed = {name for name, version in _versions(python).items() if lowest.get(name, version) != version}
+    if changed:
+        sys.exit(f"The tests need newer versions than pyproject.toml allows of: {', '.join(sorted(changed))}")
+
+
+def _versions(python: Path) -> dict[str, str]:
+    listed = subprocess.check_output([UV, "pip", "freeze", "--python", python], text=True)  # noqa: S603 - our own uv.
+    return dict(line.split("==", 1) for line in listed.splitlines() if "==" in line)
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - uv and pytest, with arguments from this file.
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Test the environments one after the other; exit with an error if a test failed in any."""
+    parser = argparse.ArgumentParser(prog="python -m tools.matrix", description=__doc__)
+    parser.add_argument(
+        "--ends", action="store_true", help="only the oldest and the newest, with a share of the tests"
+    )
+    options = parser.parse_args(arguments)
+    failed = []
+    for environment in environments(ends=options.ends):
+        print(f"== {environment.title}", flush=True)
+        install(environment)
+        # Old releases warn about new ones of their own dependencies.
+        warnings = (
+            ("--override-ini", "filterwarnings=default", "--disable-warnings") if environment.lowest else ()
+        )
+        pytest = (
+            environment.home / "bin/python",
+            "-m",
+            "pytest",
+            "-m",
+            "not search",
+            "--numprocesses",
+            "auto",
+        )
+        ended = subprocess.run([*pytest, *warnings, *environment.tests], check=False, cwd=ROOT)  # noqa: S603 - pytest.
+        if ended.returncode:
+            failed.append(environment.title)
+    if failed:
+        sys.exit(f"Failed: {'; '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

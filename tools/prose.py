@@ -1,0 +1,117 @@
+"""Check the form of Markdown pages: `python -m tools.prose [PAGE ...]` names each line or page that breaks a rule.
+
+A line has at most 100 characters outside tables and code, not counting the targets of links. On each page the median
+sentence has at most 15 words, and nine of ten sentences have at most 26.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LINE_CHARACTERS_MAX = 100
+MEDIAN_WORDS_MAX = 15
+NINTH_DECILE_WORDS_MAX = 26
+# Pages that are still to be rewritten: the list may only become shorter.
+NOT_YET = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "infra/README.md",
+    "docs/adopting.md",
+    "docs/bad-days.md",
+    "docs/choosing.md",
+    "docs/command-line.md",
+    "docs/configuration.md",
+    "docs/design.md",
+    "docs/gateway.md",
+    "docs/glossary.md",
+    "docs/migrating.md",
+    "docs/operations.md",
+    "docs/reliability.md",
+    "docs/thread-file.md",
+    "docs/viewer.md",
+    "docs/wire.md",
+]
+NOT_YET_DECISIONS = 17
+# Deciles of fewer sentences say little.
+SENTENCES_MIN = 10
+
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_CODE = re.compile(r"`[^`]*`")
+_END = re.compile(r"(?<=[.!?:])\s+(?=[\"'(*\[`A-Z0-9])")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
+
+
+def pages() -> list[Path]:
+    """Return the Markdown pages that people read."""
+    patterns = ("*.md", "docs/**/*.md", "infra/**/*.md", "examples/**/*.md", "benchmarks/**/*.md")
+    return sorted({page for pattern in patterns for page in ROOT.glob(pattern)})
+
+
+def is_rewritten(page: Path) -> bool:
+    """Tell whether a page has to keep the rules already."""
+    name = page.relative_to(ROOT).as_posix()
+    if name.startswith("docs/decisions/"):
+        return int(page.name.partition("-")[0]) > NOT_YET_DECISIONS
+    return name not in NOT_YET
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines outside code blocks and tables, with their numbers. An empty line ends a paragraph."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+            yield number, ""
+        elif not fenced:
+            yield number, "" if line.lstrip().startswith(("|", "#", "<")) else line
+
+
+def long_lines(text: str) -> list[int]:
+    """Return the numbers of the lines that are too long without the targets of their links."""
+    return [number for number, line in prose(text) if len(_LINK.sub(r"[\1]()", line)) > LINE_CHARACTERS_MAX]
+
+
+def sentence_words(text: str) -> list[int]:
+    """Return how many words each sentence has: code is one word, and an item of a list ends a sentence."""
+    paragraphs: list[list[str]] = [[]]
+    for _, line in prose(text):
+        if not line.strip() or _ITEM.match(line):
+            paragraphs.append([])
+        paragraphs[-1].append(_ITEM.sub("", line, count=1).strip())
+    plain = (_CODE.sub("code", _LINK.sub(r"\1", " ".join(lines))) for lines in paragraphs)
+    counts = (len(sentence.split()) for paragraph in plain for sentence in _END.split(paragraph))
+    return [count for count in counts if count]
+
+
+def problems(text: str) -> Iterator[str]:
+    """Yield what is wrong with a page's form."""
+    for number in long_lines(text):
+        yield f"line {number} has more than {LINE_CHARACTERS_MAX} characters"
+    counts = sentence_words(text)
+    if len(counts) < SENTENCES_MIN:
+        return
+    median, decile = statistics.median(counts), statistics.quantiles(counts, n=10)[-1]
+    if median > MEDIAN_WORDS_MAX:
+        yield f"the median sentence has {median:.0f} words, more than {MEDIAN_WORDS_MAX}"
+    if decile > NINTH_DECILE_WORDS_MAX:
+        yield f"one sentence in ten has over {decile:.0f} words, more than {NINTH_DECILE_WORDS_MAX}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the problems of the given pages, or of all that are rewritten, and exit with an error if there are any."""
+    found = False
+    for page in [Path(each).resolve() for each in arguments] or filter(is_rewritten, pages()):
+        for problem in problems(page.read_text(encoding="utf-8")):
+            found = True
+            print(f"{page.relative_to(ROOT)}: {problem}")
+    if found:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
