@@ -61,9 +61,9 @@ def gateway(
 ) -> None:
     """Serve agents that have no access to the table.
 
-    It runs until SIGTERM or Ctrl-C, and then answers what is under way. Who may ask for what stands under `gateway:` in
-    the file that --config names, or in the environment, in LANGGRAPH_GATEWAY_PRINCIPALS and others (docs/gateway.md).
-    Its log is lines of JSON on standard error.
+    It runs until SIGTERM or Ctrl-C, and then answers the requests under way. `gateway:` in the file that --config names
+    says who may do what, or else environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS do; see
+    `langgraph-dynamodb docs gateway`. Its log is lines of JSON on standard error.
     """
     serve(context, _application(context, host, insecure=insecure), host, port)
 

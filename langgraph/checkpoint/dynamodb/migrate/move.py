@@ -31,7 +31,7 @@ class Status(str, Enum):
     """The outcome for a thread."""
 
     MOVED = "moved"
-    """Everything that the source has of it is now in the target."""
+    """The target has every checkpoint of the source, with the writes that each had when it was read."""
     COMPLETE = "complete"
     """Everything was in the target already."""
     AHEAD = "ahead"
