@@ -37,7 +37,7 @@ _CONTENT_TYPE = "application/x-amz-json"
 class CommandContext:
     """The state that every command works with. The saver is opened on first use, and closed with the command."""
 
-    reach: ConnectionOptions
+    connection: ConnectionOptions
     output: Output
     _opened: list[DynamoDBSaver] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ class CommandContext:
     def table_name(self) -> str:
         """The table's name. If the configuration cannot be read, the name that was given."""
         options = self.__dict__.get("options")
-        return self.reach.table_name or "" if options is None else str(options.table_name)
+        return self.connection.table_name or "" if options is None else str(options.table_name)
 
     @cached_property
     def options(self) -> DynamoDBOptions:
@@ -69,7 +69,7 @@ class CommandContext:
 
     @cached_property
     def _config(self) -> CheckpointerConfig:
-        return self.reach.configuration()
+        return self.connection.configuration()
 
     @cached_property
     def saver(self) -> DynamoDBSaver:
@@ -126,13 +126,13 @@ class CommandContext:
     @property
     def client(self) -> DynamoDBClient:
         """The client that the saver sends its requests with. It sends each of them once."""
-        client: DynamoDBClient = self.configured_saver.clients.client()
+        client: DynamoDBClient = self.configured_saver.transport.client()
         return client
 
     @property
     def session(self) -> boto3.Session:
         """The session that makes clients for other services."""
-        session: boto3.Session = self.configured_saver.clients.session()
+        session: boto3.Session = self.configured_saver.transport.session()
         return session
 
     def run(self, operation: Op[T]) -> T:

@@ -80,7 +80,7 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> FastA
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure who may ask"
         raise CommandError(Exit.USAGE, msg)
-    return load_options(context.reach.config).gateway(context.configured_saver, insecure=insecure)
+    return load_options(context.connection.config).gateway(context.configured_saver, insecure=insecure)
 
 
 def serve(context: CommandContext, application: FastAPI, host: str, port: int) -> None:

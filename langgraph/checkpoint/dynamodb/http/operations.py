@@ -435,7 +435,7 @@ class _GatewaySource:
         yield from self._page({"checkpoint_id": checkpoint_id})
         return next(iter(self.read.values()), None)
 
-    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
+    def checkpoint(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
         """Return the items of the next ancestor."""
         del at_least
         while checkpoint_id not in self.read and not self._ended:
