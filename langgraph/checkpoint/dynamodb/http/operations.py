@@ -28,6 +28,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     checked_ids,
     checked_limit,
     checkpoint_id_in,
+    config_of,
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
@@ -36,7 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorColle
 from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
 from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, config_of
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage

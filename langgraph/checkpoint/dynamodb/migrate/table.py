@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
+from langgraph.checkpoint.dynamodb._operations.arguments import config_of
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
@@ -26,11 +27,10 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     LoadedSegments,
     NamespaceReader,
     StoredCheckpoint,
-    config_of,
     find,
     load,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread, thread_key
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._operations.usage import account_of
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
@@ -179,7 +179,7 @@ class TableStore(SaverStore):
 
     def _change_thread(self, thread_id: str, change: Change) -> Item | None:
         return self._driver.run(
-            self._storage.table.try_update(thread_key(items.partition_of(thread_id)), change)
+            self._storage.table.try_update(items.thread_key(items.partition_of(thread_id)), change)
         )
 
     def put_writes(self, thread_id: str, record: Record) -> None:
