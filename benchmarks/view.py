@@ -110,7 +110,7 @@ async def _visit_once(engine: Engine, table_name: str, browser: Browser) -> Visi
     meter, recorder = Meter(), Recorder(session)
     meter.watch(session)
     with DynamoDBSaver(table_name, session=session, endpoint_url=engine.endpoint_url) as saver:
-        sizes = {_key(item): item_bytes(item) for item in scan(saver.clients.client(), table_name)}
+        sizes = {_key(item): item_bytes(item) for item in scan(saver.transport.client(), table_name)}
         recorder.take()
         before = meter.total.requests, meter.total.read_units
         seen: set[tuple[str, str]] = set()

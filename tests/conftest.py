@@ -200,10 +200,10 @@ async def make_saver(
     savers: list[DynamoDBSaver] = []
 
     def make(**options: Any) -> DynamoDBSaver:
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+        connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
         if "client" in options:
-            del reach["session"]
-        savers.append(DynamoDBSaver(table_name, **(reach | options)))
+            del connection["session"]
+        savers.append(DynamoDBSaver(table_name, **(connection | options)))
         return savers[-1]
 
     yield make
@@ -267,9 +267,9 @@ def make_unclosed(engine: Engine, table_name: str) -> Callable[..., DynamoDBSave
     """Give a factory of savers that nothing closes but the test."""
 
     def make(**options: Any) -> DynamoDBSaver:
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
         if "client" in options:
-            reach.clear()
-        return DynamoDBSaver(table_name, **(reach | options))
+            connection.clear()
+        return DynamoDBSaver(table_name, **(connection | options))
 
     return make

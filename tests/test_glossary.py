@@ -26,6 +26,12 @@ GONE_MODULES = (
     "ledger.py", "lineage.py", "looking.py", "memory_cache.py", "notes.py", "places.py", "reach.py",
     "sealed.py", "siege.py", "survey.py", "unserved.py", "verdict.py", "weather.py",
 )  # fmt: skip
+# Variables and fields, in the packages whose word they were.
+GONE_THERE = (
+    ("view", "lane"), ("view", "record"), ("view", "group"), ("view", "groups"), ("config", "place"),
+    ("config", "places"), ("migrate", "place"), ("migrate", "places"), ("migrate", "open_place"),
+    ("migrate", "knows_places"), ("cli", "desk"), ("_operations", "draft"), ("_operations", "lane"),
+)  # fmt: skip
 # In documents; what was decided then keeps the words of then.
 GONE_WORDS = ("hurt engine", "onlooker", "roster", "rooms", "siege", "weather", "vouch")
 
@@ -57,6 +63,13 @@ def test_a_name_of_the_glossary_is_in_the_package(name: str) -> None:
 def test_a_name_that_was_replaced_is_gone(name: str) -> None:
     found = [str(path.relative_to(ROOT)) for path in _sources() if name in _names(path)]
     assert not found
+
+
+@pytest.mark.parametrize(("package", "name"), GONE_THERE)
+def test_a_name_that_was_replaced_in_a_package_is_gone_there(package: str, name: str) -> None:
+    folder = ROOT / "langgraph" / "checkpoint" / "dynamodb" / package
+    assert folder.is_dir()
+    assert [path.name for path in folder.rglob("*.py") if name in _names(path)] == []
 
 
 def test_a_module_that_was_renamed_is_gone() -> None:

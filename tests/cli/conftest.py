@@ -91,8 +91,8 @@ def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..
     savers: list[DynamoDBSaver] = []
 
     def open_saver(table: str, **options: Any) -> DynamoDBSaver:
-        reach = {"endpoint_url": engine.endpoint_url, "session": sessions["session"]}
-        savers.append(DynamoDBSaver(table, **reach, **options))
+        connection = {"endpoint_url": engine.endpoint_url, "session": sessions["session"]}
+        savers.append(DynamoDBSaver(table, **connection, **options))
         return savers[-1]
 
     yield open_saver
@@ -194,7 +194,7 @@ def run(engine: Engine, run_at: Run) -> Run:
     """Give what runs a command at the engine, unless a configuration says where."""
 
     def run(*arguments: str, stdin: str | None = None) -> Ended:
-        reach = () if "--config" in arguments else ("--endpoint-url", engine.endpoint_url)
-        return run_at(*arguments, *reach, stdin=stdin)
+        connection = () if "--config" in arguments else ("--endpoint-url", engine.endpoint_url)
+        return run_at(*arguments, *connection, stdin=stdin)
 
     return run

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 
 
-def options_of(reach: ConnectionOptions) -> Any:
-    return reach.configuration().config
+def options_of(connection: ConnectionOptions) -> Any:
+    return connection.configuration().config
 
 
 def test_the_options_are_enough() -> None:

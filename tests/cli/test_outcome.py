@@ -8,9 +8,10 @@ import re
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from botocore.exceptions import (
@@ -25,9 +26,13 @@ from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb import cli
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
+from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb.cli import printed, threads
 from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, CommandError, Exit, explained
+from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -273,15 +278,86 @@ def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run
     assert ended.code == 4
     assert "check --table and --region" in ended.err
     assert "or run `langgraph-dynamodb setup` for development" in ended.err
-    assert f"looked in region eu-west-3, at {engine.endpoint_url}" in " ".join(ended.err.split())
+    said = " ".join(ended.err.split())
+    assert f"the endpoint is {engine.endpoint_url}" in said
+    assert said.count("eu-west-3") == 1
 
 
-def test_an_endpoint_that_does_not_answer_is_not_waited_for(run_at: Run) -> None:
-    began = time.monotonic()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        ended = run_at("show", "t", "--table", "x", "--region", "eu-west-1", "--endpoint-url", url)
+def test_the_endpoint_of_aws_itself_is_not_named_beside_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = CommandContext(ConnectionOptions("nowhere", region_name="eu-west-3"), Output(as_json=False))
+    monkeypatch.delenv("AWS_ENDPOINT_URL_DYNAMODB", raising=False)
+    with context:
+        assert context.custom_endpoint is None
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """Give a server that accepts connections and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def test_an_endpoint_that_does_not_answer_is_asked_once(
+    silent: socket.socket, run_at: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends after the time-outs of one request; a saver's own attempts go on for a minute."""
+    clients: list[Any] = []
+    requests: list[str] = []
+    make = Clients.client
+
+    def client(self: Clients) -> Any:
+        made = make(self)
+        if made not in clients:
+            clients.append(made)
+            made.meta.events.register(
+                "before-send.dynamodb", lambda request, **_: requests.append(request.url)
+            )
+        return made
+
+    monkeypatch.setattr(Clients, "client", client)
+    url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    ended = run_at("show", "t", "--table", "x", "--region", "eu-west-1", "--endpoint-url", url)
     assert ended.code == 6
     assert "no answer from DynamoDB for table x" in ended.err
-    # It takes ten seconds; a saver would try for over a minute.
-    assert time.monotonic() - began < 50
+    assert requests == [f"{url}/"]
+    (config,) = [each.meta.config for each in clients]
+    assert config.connect_timeout + config.read_timeout <= 15
+    assert config.retries["total_max_attempts"] == 1
+
+
+class _Other(BaseHTTPRequestHandler):
+    """Answers every request as a server that is not DynamoDB."""
+
+    answer: ClassVar[tuple[int, str]]
+
+    def do_POST(self) -> None:
+        status, content_type = self.answer
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(status)
+        self.send_header("content-type", content_type)
+        self.send_header("content-length", "9")
+        self.end_headers()
+        self.wfile.write(b"<p>no</p>")
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+@pytest.mark.parametrize(
+    "answer", [(200, "text/html"), (403, "text/html"), (404, "text/plain"), (501, "text/html")], ids=str
+)
+def test_an_endpoint_that_is_not_dynamodb_is_told_with_the_option_to_check(
+    run_at: Run, answer: tuple[int, str]
+) -> None:
+    handler = type("Other", (_Other,), {"answer": answer})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        ended = run_at("show", "t", "--table", "x", "--region", "eu-west-1", "--endpoint-url", url)
+        server.shutdown()
+        thread.join()
+    assert ended.code == 4
+    said = " ".join(ended.err.split())
+    assert "another server than DynamoDB answered for table x" in said
+    assert "check --endpoint-url" in said

@@ -75,6 +75,19 @@ def test_what_a_limited_scan_did_not_read_is_told(
     assert "in the part of the table that was read; there may be newer ones" in ended.err
 
 
+def test_one_thread_is_no_plural(
+    run: Run,
+    make_table: Callable[[], str],
+    open_saver: Callable[..., DynamoDBSaver],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._ROUNDS_MAX", 1)
+    table = make_table()
+    Conversation(open_saver(table), "only").put(small=1)
+    ended = run("threads", "--table", table, "--limit", "1")
+    assert "These are the newest 1 of the 1 thread in the part" in " ".join(ended.err.split())
+
+
 def test_threads_of_a_run_need_no_scan(run: Run, table: str) -> None:
     ended = run("threads", "--table", table, "--run-id", RUN_ID, "--json")
     assert {each["thread_id"] for each in ended.json} == {"chat", "forked"}

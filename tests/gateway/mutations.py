@@ -121,6 +121,7 @@ class Post:
     endpoint: Endpoint
     body: bytes
     headers: list[tuple[bytes, bytes]]
+    decompressed_bytes: int
 
 
 def make_post(rng: random.Random) -> Post:
@@ -135,11 +136,13 @@ def make_post(rng: random.Random) -> Post:
     if rng.random() < 0.3:
         body = _damaged(body, rng)
     headers = {"content-type": media.name, "x-request-id": uuid.UUID(int=rng.getrandbits(128)).hex}
+    decompressed_bytes = len(body)
     if rng.random() < 0.2:
         headers["content-encoding"], body = _compressed(body, rng)
     if rng.random() < 0.1:
         headers[rng.choice(_HEADERS)] = rng.choice(_WORDS)
-    return Post(endpoint, body, [(name.encode(), value.encode("latin-1")) for name, value in headers.items()])
+    sent = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    return Post(endpoint, body, sent, decompressed_bytes)
 
 
 def make_bulky_post(rng: random.Random, bytes_max: int) -> Post:
@@ -160,9 +163,9 @@ def make_bulky_post(rng: random.Random, bytes_max: int) -> Post:
         fragment = rng.choice(_FRAGMENTS) if rng.random() < 0.7 else rng.randbytes(rng.choice((1, 2, 5)))
         at = rng.randrange(len(body) + 1)
         body = body[:at] + fragment * ((bytes_max - len(body)) // len(fragment)) + body[at:]
-    compressed = zstd.compress(body[:bytes_max])
+    body = body[:bytes_max]
     headers = [(b"content-type", media.name.encode()), (b"content-encoding", b"zstd")]
-    return Post(endpoint, compressed, headers)
+    return Post(endpoint, zstd.compress(body), headers, len(body))
 
 
 def _exchanged(document: Any, odd: Any, rng: random.Random) -> Any:

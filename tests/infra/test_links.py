@@ -1,6 +1,8 @@
-"""No relative link of a document leads to a file or a heading that is not there."""
+"""No relative link of a document leads to a file or a heading that is not there, and no test is named that is not."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -29,6 +31,12 @@ def _resolves(page: str, link: str) -> bool:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_relative_link_resolves(page: str) -> None:
     assert broken(page, read(page)) == []
+
+
+@pytest.mark.parametrize("page", [each for each in PAGES if "/decisions/" in each])
+def test_every_test_that_a_decision_names_exists(page: str) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", read(page))
+    assert [name for file, name in named if f"def {name}(" not in read(file)] == []
 
 
 def test_a_broken_link_is_found() -> None:

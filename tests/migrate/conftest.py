@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import SaverStore, TableStore, open_place
+from langgraph.checkpoint.dynamodb.migrate import SaverStore, TableStore, open_endpoint
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -66,7 +66,7 @@ def open_other(
             with pytest.MonkeyPatch.context() as patch:
                 # The AWS saver makes a session of its own, which would read all that AWS says of its services.
                 patch.setattr(boto3, "Session", lambda **_: sessions["session"])
-                return stack.enter_context(open_place(place, as_target=True))
+                return stack.enter_context(open_endpoint(place, as_target=True))
 
         yield open_other
 

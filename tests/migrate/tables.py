@@ -65,7 +65,7 @@ class Tables:
 
         saver = DynamoDBSaver(LIVE, region_name="us-east-1", **options)
         clients: Any = SimpleNamespace(send=send, asend=None, pool=lambda: self._pool)
-        saver.clients, saver.runner = clients, Runner(clients)
+        saver.transport, saver.runner = clients, Runner(clients)
         change_storage(saver, clock=lambda: self.now)
         return saver
 

@@ -11,8 +11,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
     commit,

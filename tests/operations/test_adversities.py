@@ -327,7 +327,7 @@ def test_a_new_process_does_not_renew_a_fresh_history(make_saver: MakeSaver) -> 
         step(first)
     saver, calls = make_saver(ttl_seconds=86_400), list[str]()
     saver.get_tuple(thread_config("t"))
-    saver.clients.client().meta.events.register(
+    saver.transport.client().meta.events.register(
         "after-call.dynamodb", lambda model, **_: calls.append(model.name)
     )
     step(saver)
@@ -352,4 +352,4 @@ def test_two_processes_may_set_up_the_same_table(make_saver: MakeSaver, table_na
         for step in rounds:
             if step is not None:
                 step[1]()
-    savers[0].clients.client().delete_table(TableName=name)
+    savers[0].transport.client().delete_table(TableName=name)

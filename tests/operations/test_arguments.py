@@ -35,17 +35,8 @@ def test_a_missing_thread_id_is_named_before_anything_is_sent(
     with pytest.raises(
         CheckpointerInputError, match=r'config\["configurable"\]\["thread_id"\] is missing; give'
     ):
-        ask(side, saver, method, *WITH_CONFIG[method](config))
+        ask(side, saver, method, **WITH_CONFIG[method](config))
     assert traffic.requests == []
-
-
-@both_sides
-@pytest.mark.parametrize("config", [{}, {"configurable": {}}])
-def test_a_missing_thread_id_is_named_by_the_delta_channel_history(
-    saver: DynamoDBSaver, config: RunnableConfig, side: Side
-) -> None:
-    with pytest.raises(CheckpointerInputError, match="thread_id"):
-        ask(side, saver, "get_delta_channel_history", config=config, channels=["channel"])
 
 
 @both_sides
@@ -175,7 +166,7 @@ def test_a_config_with_a_thread_id_of_the_wrong_kind_is_refused(
 ) -> None:
     config: RunnableConfig = {"configurable": {"thread_id": value, "checkpoint_id": "1"}}
     with pytest.raises(CheckpointerInputError, match=r"thread_id is .*; give text"):
-        ask(side, saver, method, *WITH_CONFIG[method](config))
+        ask(side, saver, method, **WITH_CONFIG[method](config))
     assert traffic.requests == []
 
 
@@ -197,7 +188,7 @@ def test_what_is_no_config_is_refused(
     saver: DynamoDBSaver, traffic: Traffic, method: str, config: Any, side: Side
 ) -> None:
     with pytest.raises(CheckpointerInputError, match=r'config is .*; give {"configurable": {"thread_id"'):
-        ask(side, saver, method, *WITH_CONFIG[method](config))
+        ask(side, saver, method, **WITH_CONFIG[method](config))
     assert traffic.requests == []
 
 
@@ -210,7 +201,7 @@ def test_a_namespace_or_checkpoint_id_that_is_no_text_is_refused(
 ) -> None:
     config: RunnableConfig = {"configurable": {"thread_id": "thread-1", "checkpoint_id": "1", name: value}}
     with pytest.raises(CheckpointerInputError, match=rf"{name} is .*; give text"):
-        ask(side, saver, method, *WITH_CONFIG[method](config))
+        ask(side, saver, method, **WITH_CONFIG[method](config))
     assert traffic.requests == []
 
 

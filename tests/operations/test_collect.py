@@ -9,7 +9,6 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.inventory import scan_namespace
 from langgraph.checkpoint.dynamodb._operations.thread_lock import acquire, hold_on, release
 from tests.simulation.world import use_small_limits
@@ -211,24 +210,6 @@ def test_writes_whose_head_comes_while_a_deletion_stands_still_are_not_abandoned
     harness.now += ORPHAN_SECONDS + 10
     deletion.finish()
     assert harness.process().pending("2") == [("task", "x", "held back")]
-
-
-def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
-    """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
-    harness = Harness()
-    process = harness.process()
-    _of_own_runs(process, ("1", "2"))
-    for each in ("2", "3"):
-        harness.run(process.put_writes(each, [("text", each)]))
-    reader = harness.process()
-    read = harness.begin(get_tuple(reader.storage, thread_config(THREAD)))
-    read.until(lambda call: call.method == "query")
-    read.go_on()
-    harness.run(process.put("3", {"text": "newest"}, "2"))
-    harness.run(harness.process().prune())
-    found = read.finish()
-    assert found is not None
-    assert found.checkpoint["channel_values"] == {"text": "newest"}
 
 
 def _prune_of_old_writes(harness: Harness) -> Run[None]:

@@ -404,7 +404,7 @@ def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_i
         if key not in of_checkpoints:
             harness.remove(segment)
     [writes] = harness.items("C#1#W#").values()
-    harness.change(writes, **{items.epoch_name(items.WRITES): {"B": b"another epoch"}})
+    harness.change(writes, **{items.EPOCH_NAMES[items.WRITES]: {"B": b"another epoch"}})
     harness.run(harness.process().copy_thread("copy"))
     reader = harness.process()
     found = [reader.get(each, thread="copy") for each in ("1", "2")]

@@ -49,7 +49,7 @@ def _interrupt(saver: DynamoDBSaver, number: int, deletion: Deletion) -> bool:
     def send(call: Call) -> Any:
         if next(numbers) == number:
             raise KeyboardInterrupt
-        return saver.clients.send(call)
+        return saver.transport.send(call)
 
     method, arguments = deletion
     before = change_requests(saver, send=send)
@@ -70,7 +70,7 @@ async def _cancel(saver: DynamoDBSaver, number: int, deletion: Deletion) -> bool
         if next(numbers) == number:
             task.cancel()
             asyncio.get_running_loop().call_soon(task.cancel)
-        return await saver.clients.asend(call)
+        return await saver.transport.asend(call)
 
     method, arguments = deletion
     change_requests(saver, asend=send)
@@ -114,7 +114,7 @@ async def test_a_deletion_that_takes_too_long_for_its_caller_can_be_repeated_at_
     async def send(call: Call) -> Any:
         if next(requests) == 5:
             await asyncio.sleep(0.2)
-        return await saver.clients.asend(call)
+        return await saver.transport.asend(call)
 
     change_requests(saver, asend=send)
     with pytest.raises(asyncio.TimeoutError):

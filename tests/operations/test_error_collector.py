@@ -118,7 +118,7 @@ def test_an_error_that_is_of_no_thread_ends_a_deletion_at_once(
     def send(call: Call) -> Any:
         if "b#" in str(call.params):
             raise ConnectionError("of the network")
-        return saver.clients.send(call)
+        return saver.transport.send(call)
 
     change_requests(saver, send=send)
     with pytest.raises(ConnectionError, match="of the network"):

@@ -15,6 +15,7 @@ from tests.operations import (
     test_collect,
     test_commit,
     test_copy,
+    test_get,
     test_put,
     test_put_writes,
     test_threads,
@@ -68,7 +69,7 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_collect.test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs
     ),
     mutants.pages_without_heads_are_read_on_from: (
-        test_collect.test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests
+        test_get.test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests
     ),
     mutants.expired_ancestors_are_served: (
         test_commit.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired

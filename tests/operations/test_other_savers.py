@@ -62,7 +62,7 @@ def _store_by(
 
 @both_sides
 @each_other
-@pytest.mark.parametrize("method", sorted({*OPERATIONS, "get_delta_channel_history"} - {"delete_for_runs"}))
+@pytest.mark.parametrize("method", sorted({*OPERATIONS} - {"delete_for_runs"}))
 def test_a_thread_of_another_saver_does_not_begin_anew(
     client: DynamoDBClient,
     own_client: DynamoDBClient,
@@ -73,15 +73,13 @@ def test_a_thread_of_another_saver_does_not_begin_anew(
 ) -> None:
     _store_by(other, client, foreign_table)
     saver = DynamoDBSaver(foreign_table, client=own_client)
-    arguments = OPERATIONS.get(method, ())
-    options = {} if arguments else {"config": thread_config(), "channels": ["log"]}
     for _ in range(2):
         with pytest.raises(
             CheckpointerConfigurationError,
             match=rf"table {foreign_table} holds checkpoints of {other} \(item PK='.*thread-1'.*"
             r"a table of its own.*python -m langgraph.checkpoint.dynamodb template",
         ):
-            ask(side, saver, method, *arguments, **options)
+            ask(side, saver, method, **OPERATIONS[method])
     heads = [item for item in all_items(client, foreign_table, begins="C#") if "body" in item]
     assert heads == []
 
@@ -140,7 +138,7 @@ def test_a_missing_index_is_said_once(
             if method == "list of all":
                 assert list(saver.list(None)) == []
             else:
-                ask("sync", saver, method, *WITH_CONFIG[method](thread_config(thread_id, checkpoint_id="0")))
+                ask("sync", saver, method, **WITH_CONFIG[method](thread_config(thread_id, checkpoint_id="0")))
     (message,) = [each.getMessage() for each in caplog.records]
     assert f"Table {foreign_table} has no run_id-index" in message
     assert "`python -m langgraph.checkpoint.dynamodb template` prints" in message

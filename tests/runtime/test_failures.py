@@ -1,4 +1,4 @@
-"""Errors of the set-up name the region that was looked in."""
+"""Errors of the set-up: they name the region that was looked in, and tell another server from DynamoDB."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.failures import located, locating
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, located, locating
 from tests.support.checkpoints import thread_config
 
 DENIED = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
@@ -42,3 +42,16 @@ def test_an_error_of_a_client_without_a_region_names_the_table_alone() -> None:
     with pytest.raises(ClientError) as caught, locating(object()):
         raise ClientError(DENIED, "Query")  # type: ignore[arg-type]
     assert located("threads", caught.value) == "threads"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "is_told"), [("404", 404, True), ("501", 501, True), ("503", 503, False)]
+)
+def test_a_status_instead_of_a_code_is_no_answer_of_dynamodb(
+    code: str, status: int, *, is_told: bool
+) -> None:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    error = ClientError(answer, "Query")
+    # Whatever stands between may fail for a while, and answer 503 as an HTML page.
+    assert is_transient(error) is not is_told
+    assert ("another server than DynamoDB" in (account_remedy("threads", error) or "")) is is_told

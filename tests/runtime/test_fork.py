@@ -38,7 +38,7 @@ def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(
 ) -> None:
     saver = make_saver()
     Conversation(saver, "parent").put(value=1)
-    lock = saver.storage.cache._lock if held == "memory" else saver.clients._lock  # noqa: SLF001
+    lock = saver.storage.cache._lock if held == "memory" else saver.transport._lock  # noqa: SLF001
     holds, forked = threading.Event(), threading.Event()
 
     def hold() -> None:

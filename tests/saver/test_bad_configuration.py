@@ -34,7 +34,7 @@ def test_a_missing_table_is_named_with_what_makes_it(engine: Engine, method: str
         CheckpointerConfigurationError,
         match=r"(?s)table no-such-table .*does not exist.*dynamodb template`.*setup\(\).*region_name",
     ):
-        ask(side, saver, method, *OPERATIONS[method])
+        ask(side, saver, method, **OPERATIONS[method])
     saver.close()
 
 
@@ -87,7 +87,7 @@ def _assert_that_the_schema_is_named(client: DynamoDBClient, table_name: str, me
     with pytest.raises(
         CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*dynamodb template`.*setup\(\)"
     ):
-        ask("sync", saver, method, *OPERATIONS[method])
+        ask("sync", saver, method, **OPERATIONS[method])
     assert all_items(client, table_name) == []
 
 
@@ -231,7 +231,7 @@ def test_missing_credentials_are_named_with_how_to_give_them(
         CheckpointerConfigurationError,
         match=r"no usable AWS credentials for table the-table.*role.*`aws configure`.*session=",
     ):
-        ask(side, saver, method, *OPERATIONS.get(method, ()))
+        ask(side, saver, method, **OPERATIONS.get(method, {}))
     saver.close()
 
 
@@ -249,5 +249,5 @@ def test_a_missing_region_is_named_with_how_to_give_it(
         CheckpointerConfigurationError,
         match=r"no AWS region for table the-table; pass region_name=.*AWS_DEFAULT_REGION",
     ):
-        ask(side, saver, method, *OPERATIONS.get(method, ()))
+        ask(side, saver, method, **OPERATIONS.get(method, {}))
     saver.close()

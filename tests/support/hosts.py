@@ -1,6 +1,8 @@
 """What an agent runs under beside `asyncio.run`: anyio, uvloop, nest_asyncio, Starlette's TestClient, Jupyter.
 
 Each runs a coroutine that makes every kind of call on the saver and plays the examples, in a process of its own.
+`examples/demo*.py` and the agents in `infra/` are left out: they are, or start, processes that decide themselves what
+they run under, and `tests/infra` runs them. Three examples make their own saver, and are played with that one only.
 """
 
 from __future__ import annotations
@@ -13,30 +15,30 @@ from pathlib import Path
 PROJECT_FOLDER = Path(__file__).parents[2]
 
 _MAIN = """
-import asyncio, sys
-from pathlib import Path
-from examples import async_quickstart, conversation, many_users, remote_agent, workflow
+import asyncio, runpy, sys
+from examples import async_quickstart, conversation, many_users, progress, remote_agent, workflow
 from langgraph.checkpoint.dynamodb import create_checkpointer
 from tests.support.operations import aask_all, ask_all
 
 file, where = sys.argv[1:]
-workflow.STEP_SECONDS = remote_agent.STEP_SECONDS = 0
+workflow.STEP_SECONDS = remote_agent.STEP_SECONDS = progress.PAGE_SECONDS = 0
 
 def act(number):
     with create_checkpointer(file) as saver:
         ask_all("sync", saver, f"thread-{number}")
     conversation.main(file, f"user-{number}", "Hello")
     workflow.main(file, f"order-{number}")
+    progress.main(file, "run", f"report-{number}")
+    progress.main(file, "watch", f"report-{number}")
     if where.startswith("http"):
         remote_agent.main(where, "start", f"trip-{number}")
         remote_agent.main(where, "yes", f"trip-{number}")
+    else:
+        runpy.run_module("examples.sync_quickstart")["saver"].close()
 
 async def main():
     with create_checkpointer(file) as saver:
         await aask_all(saver, "thread-1")
-        if hasattr(saver, "athread_lock"):
-            async with saver.athread_lock("thread-1") as lock:
-                await lock.check()
         await saver.aclose()
     await many_users.main(file, "3")
     if not where.startswith("http"):

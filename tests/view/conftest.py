@@ -68,8 +68,8 @@ def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..
     savers: list[DynamoDBSaver] = []
 
     def open_saver(table: str, **options: Any) -> DynamoDBSaver:
-        reach = {"endpoint_url": engine.endpoint_url, "session": sessions["session"], **options}
-        savers.append(DynamoDBSaver(table, **reach))
+        connection = {"endpoint_url": engine.endpoint_url, "session": sessions["session"], **options}
+        savers.append(DynamoDBSaver(table, **connection))
         return savers[-1]
 
     yield open_saver

@@ -331,4 +331,4 @@ def test_only_so_many_threads_are_kept(saver: DynamoDBSaver) -> None:
     for number in range(20):
         with session.opened(f"thread {number}"):
             pass
-    assert list(session._records) == [f"thread {number}" for number in range(12, 20)]  # noqa: SLF001
+    assert list(session._threads) == [f"thread {number}" for number in range(12, 20)]  # noqa: SLF001

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-class BackendSaver(BaseCheckpointSaver[Any]):
+class BackendSaver(BaseCheckpointSaver[Any], ABC):
     """A checkpoint saver whose operations use the table directly, or a gateway."""
 
     def __init__(self, serde: SerializerProtocol | None, transport: Transport) -> None:

@@ -140,7 +140,7 @@ def is_reusable(confirmed: bytes | None, epoch: bytes | None) -> bool:
 
 def epoch_of(item: Item, name: str) -> bytes | None:
     """Return the epoch that a part of a head or a writes item carries."""
-    attribute = item.get(items.epoch_name(name))
+    attribute = item.get(items.EPOCH_NAMES[name])
     return None if attribute is None else bytes(attribute.get("B", b""))
 
 

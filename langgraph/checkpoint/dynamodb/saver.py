@@ -99,6 +99,9 @@ class DynamoDBSaver(BackendSaver):
         TypeError: An option is unknown. The message names the one to use, also for those of langgraph-checkpoint-aws.
     """
 
+    transport: Clients
+    """The clients that make the requests; public inside the package."""
+
     def __init__(
         self,
         table_name: str,
@@ -147,14 +150,12 @@ class DynamoDBSaver(BackendSaver):
             checkpoint_bytes_max=checkpoint_bytes_max,
             cache_bytes=cache_bytes,
         )
-        clients = Clients(
+        transport = Clients(
             ClientOptions(
                 region_name, endpoint_url, session, async_session, client, client_config, retry_seconds
             )
         )
-        super().__init__(serde, clients)
-        self.clients = clients
-        """The clients that make the requests; public inside the package."""
+        super().__init__(serde, transport)
         # A table's ARN ends in its name.
         self._codec_options: dict[str, Any] = {
             "bound_to": (table_name if bound_to is None else bound_to).rpartition("/")[2],

@@ -26,8 +26,8 @@ def serve(engine: Engine, table_name: str, sessions: dict[str, Any]) -> Iterator
     with contextlib.ExitStack() as stack:
 
         def serve(**options: Any) -> str:
-            reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-            return stack.enter_context(gateway_service(DynamoDBSaver(table_name, **reach, **options)))
+            connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+            return stack.enter_context(gateway_service(DynamoDBSaver(table_name, **connection, **options)))
 
         yield serve
 

@@ -99,7 +99,7 @@ def test_without_it_the_error_says_what_to_give(acme: str, method: str) -> None:
         HttpCheckpointSaver(acme) as remote,
         pytest.raises(CheckpointerConfigurationError, match="give HttpCheckpointSaver thread_prefix='acme/'"),
     ):
-        ask("sync", remote, method, *OPERATIONS[method])
+        ask("sync", remote, method, **OPERATIONS[method])
 
 
 def test_it_may_be_configured(acme: str) -> None:

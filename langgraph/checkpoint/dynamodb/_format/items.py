@@ -182,6 +182,11 @@ def key(pk: str, sk: str) -> Item:
     return {PARTITION_KEY: {"S": pk}, SORT_KEY: {"S": sk}}
 
 
+def thread_key(partition: Partition) -> Item:
+    """Return the key of the thread item of a namespace's thread."""
+    return key(partition.root, THREAD)
+
+
 def key_of(item: Item) -> Item:
     """Return an item's primary key."""
     return key(partition_key(item), sort_key(item))
@@ -297,12 +302,9 @@ def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
             yield name, part
 
 
-def epoch_name(name: str) -> str:
-    """Return the name of the attribute with a part's epoch. The parts of a writes item may have different epochs."""
-    return EPOCH if name in (BODY, SEALED_METADATA) else f"{name}_epoch"
-
-
-EPOCHS = tuple(dict.fromkeys(map(epoch_name, PARTS)))
+# The attribute with a part's epoch. The parts of a writes item may have different epochs.
+EPOCH_NAMES = {name: EPOCH if name in (BODY, SEALED_METADATA) else f"{name}_epoch" for name in PARTS}
+EPOCHS = tuple(dict.fromkeys(EPOCH_NAMES.values()))
 
 
 def named_ids(some: Iterable[Item]) -> set[bytes]:
@@ -414,6 +416,50 @@ def binary(item: Item, name: str) -> bytes:
     if value is None:
         raise damaged(item, f"it has no binary attribute {name}")
     return bytes(value)
+
+
+# Expiry. Times are epoch seconds; `None` is never
+
+# A checkpoint's head lives for one ttl. Writes, namespace markers and the thread item live for two, and segments for
+# three. So an item that names an older segment has to extend it once per ttl, and not each time.
+SEGMENT_LIFETIMES = 3
+
+
+def expires_before(expires_at: int | None, other: int | None) -> bool:
+    """Tell whether one expiry comes before another."""
+    return expires_at is not None and (other is None or expires_at < other)
+
+
+def earlier(one: int | None, other: int | None) -> int | None:
+    """Return the earlier of two expiries."""
+    return one if expires_before(one, other) else other
+
+
+def later(one: int | None, other: int | None) -> int | None:
+    """Return the later of two expiries."""
+    return other if expires_before(one, other) else one
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """The expiries of all items that are stored at one moment.
+
+    Compute it before the first request: a process may stand still between two requests, and a head must never outlive
+    its segments.
+    """
+
+    head: int | None
+    item: int | None
+    """For writes, namespace markers and the thread item."""
+    segment: int | None
+
+    @classmethod
+    def after(cls, ttl_seconds: int | None, now: float) -> Expiry:
+        """Return the expiries for a ttl that starts at `now`; without a ttl, nothing expires."""
+        if ttl_seconds is None:
+            return cls(None, None, None)
+        start = int(now)
+        return cls(start + ttl_seconds, start + 2 * ttl_seconds, start + SEGMENT_LIFETIMES * ttl_seconds)
 
 
 def expires_at(item: Item) -> int | None:

@@ -27,7 +27,7 @@ class AncestorReader:
         yield from self._next_page(0)
         return next(iter(self.read.values()), None)
 
-    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
+    def checkpoint(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
         """Return the items of a checkpoint. Each page that has to be read has `at_least()` items or more."""
         # Ids only ascend within one process, so a parent may lie outside the range that history is read in.
         while checkpoint_id not in self.read and not self._history.done:
@@ -47,7 +47,7 @@ class AncestorReader:
                 # This is the first checkpoint, or one that was put again as a child of its own descendants.
                 break
             passed.add(parent_id)
-            checkpoint = yield from self.group(parent_id, lambda: 0)
+            checkpoint = yield from self.checkpoint(parent_id, lambda: 0)
             if checkpoint is None:
                 break
             path.append(checkpoint)

@@ -1,4 +1,4 @@
-"""Arguments of the saver's methods other than stored values: ids, namespaces, filters and limits.
+"""Arguments of the saver's methods other than stored values: ids, configs, namespaces, filters and limits.
 
 Each is checked before any request. A value that is not an id must not become one by `str`: `delete_thread(None)` must
 not delete a thread named "None".
@@ -60,6 +60,17 @@ def target(config: RunnableConfig) -> Partition:
         checked_id(thread_id, "thread_id"),
         "" if namespace is None else checked_text(namespace, "checkpoint_ns"),
     )
+
+
+def config_of(partition: Partition, checkpoint_id: str) -> RunnableConfig:
+    """Return the config that points to a checkpoint."""
+    return {
+        "configurable": {
+            "thread_id": partition.thread_id,
+            "checkpoint_ns": partition.namespace,
+            "checkpoint_id": checkpoint_id,
+        }
+    }
 
 
 def checkpoint_id_in(config: RunnableConfig, name: str = "config") -> str | None:

@@ -12,8 +12,7 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry, earlier, expires_before
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, earlier, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import MERGE_ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
-from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
@@ -133,7 +132,7 @@ def _store_parts(
     for name, part in writes.parts.items():
         attributes[name] = part.attribute(writes.sk)
         if part.ids:
-            attributes[items.epoch_name(name)] = {"B": thread.epoch}
+            attributes[items.EPOCH_NAMES[name]] = {"B": thread.epoch}
     if writes.order is not None:
         attributes[items.ORDER] = {"N": str(writes.order)}
     if not writes.replaces:

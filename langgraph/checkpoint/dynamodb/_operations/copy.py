@@ -20,8 +20,7 @@ from functools import partial
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import open_part
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry
-from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BATCH_WRITE_ITEMS_MAX,

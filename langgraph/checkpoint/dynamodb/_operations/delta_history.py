@@ -56,7 +56,7 @@ def _steps_since(metadata: CheckpointMetadata, channels: AbstractSet[str]) -> in
 class Ancestor:
     """One ancestor of a checkpoint: its items and its body."""
 
-    group: StoredCheckpoint
+    checkpoint: StoredCheckpoint
     body: Body
 
 
@@ -72,7 +72,7 @@ class Source(Protocol):
     def start(self, checkpoint_id: str | None) -> Op[StoredCheckpoint | None]:
         """Return the checkpoint whose ancestors are wanted, or the newest one."""
 
-    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
+    def checkpoint(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
         """Return the items of a checkpoint. Each page that has to be read has `at_least()` items or more."""
 
     def segments(
@@ -147,7 +147,9 @@ class Ancestors:
                 # This is the first checkpoint, or one that was put again as a child of its own descendants.
                 break
             passed.add(parent_id)
-            checkpoint = yield from self._source.group(parent_id, partial(self._items_back, head, remaining))
+            checkpoint = yield from self._source.checkpoint(
+                parent_id, partial(self._items_back, head, remaining)
+            )
             if checkpoint is None:
                 if (yield from self._is_first(head)):
                     break
@@ -175,7 +177,7 @@ class Ancestors:
 
     def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
         """Read the segments of a channel's stored value."""
-        yield from self._source.segments(ancestor.group, ancestor.body.values[channel].segments)
+        yield from self._source.segments(ancestor.checkpoint, ancestor.body.values[channel].segments)
 
     def _items_back(self, head: Item, channels: AbstractSet[str]) -> int:
         """Estimate how many items the ancestors of a head have; return 0 if that is not known yet."""
@@ -223,13 +225,15 @@ def collect_history(
         writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
         for depth, each in reversed(list(enumerate(path))):
             wanted = frozenset(channel for channel in channels if depth <= depths[channel])
-            for write in pending_writes(codec, each.group.writes, contents, wanted):
+            for write in pending_writes(codec, each.checkpoint.writes, contents, wanted):
                 writes[write[1]].append(write)
         found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in channels}
         for channel, depth in depths.items():
             if depth < len(path):
                 value = path[depth].body.values[channel]
-                found[channel]["seed"] = codec.loads(value.kind, value.join(contents), path[depth].group.head)
+                found[channel]["seed"] = codec.loads(
+                    value.kind, value.join(contents), path[depth].checkpoint.head
+                )
         return found
 
     return (yield from work(collect, sum(map(len, contents.values()))))

@@ -15,13 +15,12 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, target
+from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, target
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     LoadedSegments,
     StoredCheckpoint,
-    config_of,
     find,
     find_newest,
     load,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -71,12 +71,14 @@ class Inventory:
         elif sk == items.LOCK:
             self.lock = item
 
-    def items_of(self, checkpoint_ids: Iterable[str]) -> Iterator[Item]:
-        """Yield the heads and writes items of some checkpoints."""
+    def items_of(self, checkpoint_ids: Iterable[str]) -> list[Item]:
+        """Return the heads and writes items of some checkpoints."""
+        found: list[Item] = []
         for each in checkpoint_ids:
             if each in self.heads:
-                yield self.heads[each]
-            yield from self.writes.get(each, ())
+                found.append(self.heads[each])
+            found += self.writes.get(each, ())
+        return found
 
     def named(self, checkpoint_ids: Iterable[str]) -> set[bytes]:
         """Return the ids of all segments that the items of some checkpoints name, directly or by index segments."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
-from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     HEAD_IDS_MAX,
     IDLE_TAIL_BYTES_MAX,

@@ -39,11 +39,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
-from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, id_of, target
+from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, id_of, target
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
-from langgraph.checkpoint.dynamodb._operations.reads import config_of
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage

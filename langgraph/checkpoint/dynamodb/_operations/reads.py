@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-
-from langchain_core.runnables import RunnableConfig
+from functools import cached_property, partial
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain
@@ -44,7 +42,7 @@ class StoredCheckpoint:
     head: Item
     writes: Sequence[Item] = ()
 
-    @property
+    @cached_property
     def checkpoint_id(self) -> str:
         """The checkpoint's id."""
         return items.checkpoint_id_of(self.head)
@@ -65,17 +63,6 @@ class StoredCheckpoint:
     def sealed_bytes(self) -> int:
         """Return how many sealed bytes the items hold themselves."""
         return sum(len(part.sealed) for item in self.members for _, part in items.parts_of(item))
-
-
-def config_of(partition: Partition, checkpoint_id: str) -> RunnableConfig:
-    """Return the config that points to a checkpoint."""
-    return {
-        "configurable": {
-            "thread_id": partition.thread_id,
-            "checkpoint_ns": partition.namespace,
-            "checkpoint_id": checkpoint_id,
-        }
-    }
 
 
 # Finding heads

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry, expires_before
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BACKOFF_SECONDS_TOTAL,
@@ -28,11 +27,6 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
-
-
-def thread_key(partition: Partition) -> Item:
-    """Return the key of the thread item of a namespace's thread."""
-    return items.key(partition.root, items.THREAD)
 
 
 def read_thread(storage: LocalStorage, partition: Partition) -> Op[Thread | None]:
@@ -61,14 +55,14 @@ def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread
         epoch, now = storage.rng.randbytes(8), storage.clock()
         expires_at = Expiry.after(ttl_seconds, now).item
         create = protocol.create_thread(epoch, ttl_seconds, expires_at, now)
-        item = yield from storage.table.try_update(thread_key(partition), create)
+        item = yield from storage.table.try_update(items.thread_key(partition), create)
         if item is None:
             return storage.cache.remember_thread(partition.root, epoch, ttl_seconds)
         thread = Thread.parse(item)
         if not thread.is_pending:
             return _cached(storage, partition, thread)
         begin = protocol.begin_epoch(thread.epoch, ttl_seconds)
-        request = storage.table.update(thread_key(partition), begin, ReturnValues="ALL_NEW")
+        request = storage.table.update(items.thread_key(partition), begin, ReturnValues="ALL_NEW")
         response = yield from none_if_condition_failed(request)
         if response is not None:
             return _cached(storage, partition, Thread.parse(response["Attributes"]))
@@ -108,7 +102,7 @@ def confirm_epoch(
     if thread is not None and thread.confirms(epoch) and expires_before(thread.expires_at, ends_at):
         expires_at = Expiry.after(thread.ttl_seconds, storage.clock()).item
         item = yield from storage.table.try_update(
-            thread_key(partition), protocol.extend_thread(epoch, expires_at)
+            items.thread_key(partition), protocol.extend_thread(epoch, expires_at)
         )
         if item is not None:
             # Another process has extended it, or the epoch has ended since it was read.
@@ -176,19 +170,19 @@ def _try_claim(
     now = storage.clock()
     claim = protocol.claim_thread(token, now)
     request = storage.table.update(
-        thread_key(root), claim, ReturnValues="ALL_NEW", delay_seconds=delay_seconds
+        items.thread_key(root), claim, ReturnValues="ALL_NEW", delay_seconds=delay_seconds
     )
     response = yield from none_if_condition_failed(request)
     if response is None:
         if (yield from storage.table.get(root.pk, items.THREAD)) is None:
             create = protocol.create_pending_thread(storage.rng.randbytes(8), now)
-            yield from storage.table.try_update(thread_key(root), create)
+            yield from storage.table.try_update(items.thread_key(root), create)
         return None
     thread = Thread.parse(response["Attributes"])
     if expires_before(thread.expires_at, int(now) + ORPHAN_SECONDS):
         # DynamoDB would remove it while the deletion runs, and the claim with it.
         extend = protocol.extend_claimed_thread(token, now + ORPHAN_SECONDS)
-        item = yield from storage.table.try_update(thread_key(root), extend)
+        item = yield from storage.table.try_update(items.thread_key(root), extend)
         if item is not None and (not item or Thread.parse(item).claim != token):
             return None
     return thread
@@ -222,7 +216,7 @@ def end_epoch(storage: LocalStorage, claim: Claim) -> Op[Thread]:
     """
     new, now = storage.rng.randbytes(8), storage.clock()
     change = protocol.end_epoch(claim.token, claim.thread.epoch, new, now)
-    item = yield from storage.table.try_update(thread_key(claim.root), change)
+    item = yield from storage.table.try_update(items.thread_key(claim.root), change)
     if item is None:
         return claim.thread.ended(new)
     thread = Thread.parse(item) if item else None
@@ -240,7 +234,7 @@ def finalize(storage: LocalStorage, claim: Claim, thread: Thread, *, is_empty: b
     """
     stays_pending = is_empty or not thread.has_ttl
     change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
-    if (yield from storage.table.try_update(thread_key(claim.root), change)) is not None:
+    if (yield from storage.table.try_update(items.thread_key(claim.root), change)) is not None:
         raise _claim_lost(claim.root)
 
 
@@ -257,10 +251,11 @@ def release(storage: LocalStorage, root: Partition, token: bytes, *, is_empty: b
     """Release the claim. If the thread is empty, remove its item instead, unless a put has begun its epoch."""
     if (
         is_empty
-        and (yield from storage.table.try_delete(thread_key(root), protocol.remove_thread(token))) is None
+        and (yield from storage.table.try_delete(items.thread_key(root), protocol.remove_thread(token)))
+        is None
     ):
         return
-    yield from storage.table.try_update(thread_key(root), protocol.release_thread(token))
+    yield from storage.table.try_update(items.thread_key(root), protocol.release_thread(token))
 
 
 # Namespaces

@@ -98,7 +98,8 @@ def is_transient(error: Exception) -> bool:
     if not isinstance(response, dict):
         return isinstance(error, (ConnectionError, HTTPClientError))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or error_code(error) in THROTTLED
+    # 501 says that a server never serves such a request, as one does that is not DynamoDB.
+    return (status >= 500 and status != 501) or error_code(error) in THROTTLED
 
 
 def account_remedy(table_name: str, error: Exception) -> str | None:
@@ -139,7 +140,18 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
         )
     if kind == "NoRegionError":
         return f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION"
+    if code.isdecimal() and not is_transient(error):
+        # botocore takes the status for the code if the body names none. DynamoDB's always does.
+        return not_dynamodb(table_name, error)
     return None
+
+
+def not_dynamodb(table_name: str, answer: object) -> str:
+    """Return what to do about an answer that DynamoDB would not give."""
+    return (
+        f"another server than DynamoDB answered for table {table_name} ({answer}); check endpoint_url, and the proxies"
+        " in the environment"
+    )
 
 
 def outage_remedy(table_name: str, error: Exception) -> str:

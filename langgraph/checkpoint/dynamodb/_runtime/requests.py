@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.items import Item, key, key_of
 from langgraph.checkpoint.dynamodb._format.limits import (
     BATCH_GET_ITEMS_MAX,
     BATCH_WRITE_ITEMS_MAX,
@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import (
     located,
     outage_remedy,
 )
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
@@ -121,7 +121,7 @@ class Table:
     def batch_write(self, puts: Iterable[Item] = (), deletes: Iterable[Item] = ()) -> Op[None]:
         """Put and delete items, in no particular order, until all are done."""
         writes = [{"PutRequest": {"Item": item}} for item in puts]
-        writes += [{"DeleteRequest": {"Key": key(partition_key(item), sort_key(item))}} for item in deletes]
+        writes += [{"DeleteRequest": {"Key": key_of(item)}} for item in deletes]
 
         def requests(left: Sequence[Any]) -> list[Mapping[str, Any]]:
             return [
@@ -163,7 +163,7 @@ class Table:
         """Return a request's response, or raise its error."""
         if isinstance(outcome, Exception):
             self._raise(outcome)
-        return result(outcome)
+        return outcome
 
     def _raise(self, error: Exception) -> NoReturn:
         """Raise a request's error, as one of our exceptions if the set-up is wrong."""

@@ -98,8 +98,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             end = explained(error, context.table_name)
             if end is None:
                 raise
+            # The message names the region.
             is_missing = error_code(error.__cause__ or error) == "ResourceNotFoundException"
-            context.output.error(f"{end}; looked in {context.where}" if is_missing else str(end))
+            endpoint = context.custom_endpoint if is_missing else None
+            context.output.error(f"{end}; the endpoint is {endpoint}" if endpoint else str(end))
             raise typer.Exit(end.code) from error
 
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]

@@ -38,7 +38,7 @@ class ConnectionOptions:
         content = section.content
         if isinstance(content, Mapping):
             content = self._under_options(content)
-        config = CheckpointerConfig.model_validate(content, context=section.place)
+        config = CheckpointerConfig.model_validate(content, context=section.location)
         if not isinstance(config.config, DynamoDBOptions):
             msg = f"type {config.type} is configured, which has no table; give --table, or another --config"
             raise CheckpointerConfigurationError(msg)

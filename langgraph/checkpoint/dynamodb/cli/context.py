@@ -13,11 +13,11 @@ from langgraph.checkpoint.dynamodb._format.inert import inert
 from langgraph.checkpoint.dynamodb._format.items import key
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
 from langgraph.checkpoint.dynamodb._operations.overview import Extent, extent
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient, not_dynamodb
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, in_options
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.values import sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_CONTENT_TYPE = "application/x-amz-json"
+
 
 @dataclass
 class CommandContext:
     """The state that every command works with. The saver is opened on first use, and closed with the command."""
 
-    reach: ConnectionOptions
+    connection: ConnectionOptions
     output: Output
     _opened: list[DynamoDBSaver] = field(default_factory=list)
 
@@ -57,7 +59,7 @@ class CommandContext:
     def table_name(self) -> str:
         """The table's name. If the configuration cannot be read, the name that was given."""
         options = self.__dict__.get("options")
-        return self.reach.table_name or "" if options is None else str(options.table_name)
+        return self.connection.table_name or "" if options is None else str(options.table_name)
 
     @cached_property
     def options(self) -> DynamoDBOptions:
@@ -67,7 +69,7 @@ class CommandContext:
 
     @cached_property
     def _config(self) -> CheckpointerConfig:
-        return self.reach.configuration()
+        return self.connection.configuration()
 
     @cached_property
     def saver(self) -> DynamoDBSaver:
@@ -86,21 +88,28 @@ class CommandContext:
         """Make one request to the endpoint: the saver's own attempts would go on for a minute.
 
         Raises:
+            CommandError: Another server than DynamoDB answers.
             Exception: The error that botocore raises if nobody answers.
         """
         item_key = key("langgraph-dynamodb#", "?")
         try:
-            self.client.get_item(TableName=self.options.table_name, Key=item_key)
+            response = self.client.get_item(TableName=self.options.table_name, Key=item_key)
         except Exception as error:
             # An error that is an answer is for the command to explain, which knows what it asked for.
             if is_transient(error) and not error_code(error):
                 raise
+            return
+        # botocore reads any text with status 200 as a response without an item.
+        found = response["ResponseMetadata"]["HTTPHeaders"].get("content-type", "no content type")
+        if not found.startswith(_CONTENT_TYPE):
+            said = f"with {found} from {self.client.meta.endpoint_url}"
+            raise CommandError(Exit.CONFIGURATION, in_options(not_dynamodb(self.options.table_name, said)))
 
     @property
-    def where(self) -> str:
-        """The region and the endpoint that the command used, once it has a client."""
+    def custom_endpoint(self) -> str | None:
+        """The endpoint, once the command has a client, unless it is AWS's own for the region."""
         meta = self.client.meta
-        return f"region {meta.region_name}, at {meta.endpoint_url}"
+        return None if meta.region_name in meta.endpoint_url else str(meta.endpoint_url)
 
     @cached_property
     def read_only_saver(self) -> DynamoDBSaver:
@@ -117,13 +126,13 @@ class CommandContext:
     @property
     def client(self) -> DynamoDBClient:
         """The client that the saver sends its requests with. It sends each of them once."""
-        client: DynamoDBClient = self.configured_saver.clients.client()
+        client: DynamoDBClient = self.configured_saver.transport.client()
         return client
 
     @property
     def session(self) -> boto3.Session:
         """The session that makes clients for other services."""
-        session: boto3.Session = self.configured_saver.clients.session()
+        session: boto3.Session = self.configured_saver.transport.session()
         return session
 
     def run(self, operation: Op[T]) -> T:

@@ -39,8 +39,8 @@ def export(
 ) -> None:
     """Write a thread to a file of JSON lines.
 
-    With all that belongs to it; docs/thread-file.md has the format. The file is not encrypted, also where the thread
-    is: who has it has the conversation.
+    The file has all that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It is not
+    encrypted, even if the thread is: whoever has the file has the conversation.
     """
     if file == _PIPE and context.output.as_json:
         raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write the thread to")

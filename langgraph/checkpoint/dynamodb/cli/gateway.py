@@ -61,9 +61,9 @@ def gateway(
 ) -> None:
     """Serve agents that have no access to the table.
 
-    It runs until SIGTERM or Ctrl-C, and then answers what is under way. Who may ask for what stands under `gateway:` in
-    the file that --config names, or in the environment, in LANGGRAPH_GATEWAY_PRINCIPALS and others (docs/gateway.md).
-    Its log is lines of JSON on standard error.
+    It runs until SIGTERM or Ctrl-C, and then answers the requests under way. `gateway:` in the file that --config names
+    says who may do what, or else environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS do; see
+    `langgraph-dynamodb docs gateway`. Its log is lines of JSON on standard error.
     """
     serve(context, _application(context, host, insecure=insecure), host, port)
 
@@ -80,7 +80,7 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> FastA
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure who may ask"
         raise CommandError(Exit.USAGE, msg)
-    return load_options(context.reach.config).gateway(context.configured_saver, insecure=insecure)
+    return load_options(context.connection.config).gateway(context.configured_saver, insecure=insecure)
 
 
 def serve(context: CommandContext, application: FastAPI, host: str, port: int) -> None:

@@ -17,20 +17,20 @@ from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, ch
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import (
-    PLACES,
+    ENDPOINTS,
     Budget,
     SaverStore,
     Source,
     Status,
     TableStore,
     ThreadReport,
-    open_place,
+    open_endpoint,
 )
 from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
 
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
 
-PLACES_HELP = f"Places:\n\n{PLACES}"
+PLACES_HELP = f"Places:\n\n{ENDPOINTS}"
 
 
 def migrate(
@@ -103,11 +103,11 @@ def _opened(
 ) -> Iterator[tuple[SaverStore, SaverStore, TableStore]]:
     """Open the source, the target and the table, which is one of the two."""
     if (source is None) == (target is None):
-        raise CommandError(Exit.USAGE, f"give either --from or --to\n{PLACES}")
+        raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
     table = TableStore(context.saver, budget)
     with ExitStack() as stack:
-        place = open_place(source or target or "", parallel=parallel, as_target=source is None)
-        other = stack.enter_context(place)
+        opened = open_endpoint(source or target or "", parallel=parallel, as_target=source is None)
+        other = stack.enter_context(opened)
         yield (other, table, table) if source is not None else (table, other, table)
 
 

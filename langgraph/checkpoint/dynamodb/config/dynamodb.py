@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, SecretStr, Tag
 
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import (
-    AllowUnencrypted,
-    CacheBytes,
-    CheckpointBytes,
-    EncryptMetadata,
     Positive,
     Reference,
     Seconds,
     SecondsOrZero,
-    ShareEqualPieces,
     kind_of,
     made_object,
 )
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
-from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
+from langgraph.checkpoint.dynamodb.config.serde import made_serde
+from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -79,7 +73,7 @@ ClientConfig = Annotated[
 ]
 
 
-class DynamoDBOptions(Options):
+class DynamoDBOptions(StorageOptions):
     """The options of `DynamoDBSaver`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
 
     other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
@@ -117,15 +111,6 @@ class DynamoDBOptions(Options):
         default=RETRY_SECONDS,
         description="For how long what is throttled, fails on AWS's side or gets no answer is sent again, in seconds.",
     )
-    serde: Serde | None = Field(
-        default=None,
-        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that makes one, as "
-        "module:name.",
-    )
-    encryption_key: EncryptionKey | None = Field(
-        default=None,
-        description="Where the key is with which all but ids, sizes and times is encrypted by AES.",
-    )
     ttl_seconds: Positive | None = Field(
         default=None,
         description="Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.",
@@ -134,16 +119,6 @@ class DynamoDBOptions(Options):
         default=True,
         description="Whether checkpoints are found by strongly consistent reads, at twice the price.",
     )
-    encrypt_metadata: EncryptMetadata = None
-    share_equal_pieces: ShareEqualPieces = True
-    allow_unencrypted: AllowUnencrypted = False
-    bound_to: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The name of the table that encrypted data are for, where it was restored under another name.",
-    )
-    checkpoint_bytes_max: CheckpointBytes = CHECKPOINT_BYTES_MAX
-    cache_bytes: CacheBytes = CACHE_BYTES
     setup: bool = Field(
         default=False,
         description="Whether a missing table is made, as for development; on AWS, deploy the template instead.",

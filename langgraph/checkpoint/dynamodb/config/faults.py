@@ -26,9 +26,9 @@ class Fault:
     says: str
 
 
-def configuration_error(faults: Sequence[Fault], place: SourceLocation) -> CheckpointerConfigurationError:
+def configuration_error(faults: Sequence[Fault], location: SourceLocation) -> CheckpointerConfigurationError:
     """Return an error that lists all mistakes with their locations."""
-    lines = [f"{place.of(fault.key)}: {fault.says}" for fault in faults]
+    lines = [f"{location.of(fault.key)}: {fault.says}" for fault in faults]
     if len(lines) == 1:
         return CheckpointerConfigurationError(lines[0])
     return CheckpointerConfigurationError("\n  ".join(["the configuration has several mistakes:", *lines]))

@@ -56,29 +56,6 @@ Reference = Annotated[
     Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": rf"{_NAME}|\$\{{"})
 ]
 
-# Options of both savers of this package.
-EncryptMetadata = Annotated[
-    bool | None,
-    Field(description="Whether metadata goes through the serializer too; otherwise if that encrypts."),
-]
-ShareEqualPieces = Annotated[
-    bool, Field(description="Whether stored pieces that are equal are named instead of stored again.")
-]
-AllowUnencrypted = Annotated[
-    bool,
-    Field(
-        description="Whether what is not encrypted is read in spite of a key; for the time of a migration."
-    ),
-]
-CheckpointBytes = Annotated[
-    Positive,
-    Field(description="Bound on what a checkpoint's values, or its pending writes, take up, in bytes."),
-]
-CacheBytes = Annotated[
-    NotNegative,
-    Field(description="Bound on the memory for what is remembered of recent checkpoints, in bytes."),
-]
-
 
 def made_object(name: str, value: Any) -> Any:
     """Return the object that an option refers to, or call the function or class that makes it.

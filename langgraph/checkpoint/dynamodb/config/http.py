@@ -14,19 +14,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import (
-    AllowUnencrypted,
-    CacheBytes,
-    CheckpointBytes,
-    EncryptMetadata,
     Seconds,
     SecondsOrZero,
-    ShareEqualPieces,
 )
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
-from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
+from langgraph.checkpoint.dynamodb.config.serde import made_serde
+from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
@@ -67,7 +61,7 @@ class AuthOptions(Options):
         return self
 
 
-class HttpOptions(Options):
+class HttpOptions(StorageOptions):
     """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and options of the connection."""
 
     url: str = Field(
@@ -103,25 +97,6 @@ class HttpOptions(Options):
         default="",
         description="What the table has in front of every thread id, such as acme/ with a token of the tenant acme.",
     )
-    serde: Serde | None = Field(
-        default=None,
-        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that makes one, as"
-        " module:name.",
-    )
-    encryption_key: EncryptionKey | None = Field(
-        default=None,
-        description="Where the key is with which all but ids, sizes and times is encrypted by AES, before it is sent.",
-    )
-    encrypt_metadata: EncryptMetadata = None
-    share_equal_pieces: ShareEqualPieces = True
-    allow_unencrypted: AllowUnencrypted = False
-    bound_to: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The name of the table that encrypted data are for, where it is not the one that the gateway says.",
-    )
-    checkpoint_bytes_max: CheckpointBytes = CHECKPOINT_BYTES_MAX
-    cache_bytes: CacheBytes = CACHE_BYTES
 
 
 # The constructor takes these in another form.

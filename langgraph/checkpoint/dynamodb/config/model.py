@@ -63,7 +63,7 @@ class CheckpointerConfig(BaseModel):
         default=True, description="Whether there is a checkpointer at all; what is configured is kept."
     )
 
-    _place: SourceLocation = PrivateAttr(default_factory=SourceLocation)
+    _location: SourceLocation = PrivateAttr(default_factory=SourceLocation)
 
     @classmethod
     def load(cls, source: Source = None) -> Self:
@@ -85,19 +85,19 @@ class CheckpointerConfig(BaseModel):
         if isinstance(source, cls):
             return source
         section = read(source)
-        return cls.model_validate(section.content, context=section.place)
+        return cls.model_validate(section.content, context=section.location)
 
     @model_validator(mode="wrap")
     @classmethod
     def _check(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         """Check type, options and the rest, and report all mistakes at once."""
-        place = info.context if isinstance(info.context, SourceLocation) else SourceLocation()
+        location = info.context if isinstance(info.context, SourceLocation) else SourceLocation()
         if isinstance(data, cls):
             return data
         variables = Variables(os.environ)
         data = variables.fill(data)
         if variables.faults:
-            raise configuration_error(variables.faults, place)
+            raise configuration_error(variables.faults, location)
         faults: list[Fault] = []
         if isinstance(data, dict):
             data, faults = _with_options(data)
@@ -106,8 +106,8 @@ class CheckpointerConfig(BaseModel):
         except ValidationError as error:
             faults = [*faults_of(error, cls), *faults]
         if faults:
-            raise configuration_error(faults, place) from None
-        checked._place = place  # noqa: SLF001 - it is this class's own.
+            raise configuration_error(faults, location) from None
+        checked._location = location  # noqa: SLF001 - it is this class's own.
         return checked
 
     @contextmanager
@@ -120,11 +120,13 @@ class CheckpointerConfig(BaseModel):
         try:
             yield
         except OptionError as error:
-            raise configuration_error([Fault(("config", error.option), error.says)], self._place) from error
+            raise configuration_error(
+                [Fault(("config", error.option), error.says)], self._location
+            ) from error
         except ImportError as error:
             install = f"pip install {find_type(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"
-            raise configuration_error([Fault(("type",), says)], self._place) from error
+            raise configuration_error([Fault(("type",), says)], self._location) from error
 
 
 def _with_options(data: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:

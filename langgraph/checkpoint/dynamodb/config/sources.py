@@ -52,7 +52,7 @@ class Section:
     """The unchecked content of a source about a subject, with its location."""
 
     content: Any
-    place: SourceLocation
+    location: SourceLocation
 
 
 def read(source: object, subject: Subject = CHECKPOINTER) -> Section:
@@ -94,14 +94,14 @@ def _read_yaml(name: str, text: str, subject: Subject) -> Section:
         # An empty file has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")
         found = _section_node(root, name, subject)
-        place = YamlFile(name, root, (subject.in_yaml,))
+        location = YamlFile(name, root, (subject.in_yaml,))
         if found is None:
-            return Section({}, place)
+            return Section({}, location)
         faults = _twice(found, (), ())
         if faults:
-            raise configuration_error(faults, place)
+            raise configuration_error(faults, location)
         # Only this part becomes objects: other parts of the file may have custom tags.
-        return Section(loader.construct_document(found), place)
+        return Section(loader.construct_document(found), location)
     except yaml.MarkedYAMLError as error:
         _refuse(f"{name}{_what_is_no_yaml(error, text)}")
     except yaml.YAMLError:

@@ -13,8 +13,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.expiry import Expiry
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     BATCH_GET_ITEMS_MAX,
     INDEX_GROUP,

@@ -170,11 +170,11 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
     variables = Variables(os.environ)
     content = variables.fill({} if section.content is None else section.content)
     if variables.faults:
-        raise configuration_error(variables.faults, section.place)
+        raise configuration_error(variables.faults, section.location)
     try:
         return GatewayOptions.model_validate(content)
     except ValidationError as error:
-        raise configuration_error(faults_of(error, GatewayOptions), section.place) from None
+        raise configuration_error(faults_of(error, GatewayOptions), section.location) from None
 
 
 def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> FastAPI:

@@ -28,6 +28,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     checked_ids,
     checked_limit,
     checkpoint_id_in,
+    config_of,
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
@@ -36,7 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorColle
 from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
 from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, config_of
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -435,7 +436,7 @@ class _GatewaySource:
         yield from self._page({"checkpoint_id": checkpoint_id})
         return next(iter(self.read.values()), None)
 
-    def group(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
+    def checkpoint(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
         """Return the items of the next ancestor."""
         del at_least
         while checkpoint_id not in self.read and not self._ended:

@@ -1,23 +1,23 @@
 """Migration of threads to DynamoDB from LangGraph's other savers, and back; and threads as files.
 
-A package above the saver. Only code that moves threads imports it. `open_place` opens a store, and `migrate` moves
+A package above the saver. Only code that moves threads imports it. `open_endpoint` opens a store, and `migrate` moves
 threads. `export_thread` writes a file, and `FileStore` is a file as a source. `Restoration` takes one thread from a
 restored table, and `TtlChange` changes the ttl of a thread.
 
 Example:
     ```python
     from langgraph.checkpoint.dynamodb import DynamoDBSaver
-    from langgraph.checkpoint.dynamodb.migrate import migrate, open_place, store_of
+    from langgraph.checkpoint.dynamodb.migrate import migrate, open_endpoint, store_of
 
     target = store_of(DynamoDBSaver("langgraph-checkpoints"))
-    with open_place("postgresql://localhost/agents") as source:
+    with open_endpoint("postgresql://localhost/agents") as source:
         for report in migrate(source, target, source.thread_ids(), verify=True):
             print(report.thread_id, report.status.value)
     ```
 """
 
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
-from langgraph.checkpoint.dynamodb.migrate.endpoints import PLACES, open_place, store_of
+from langgraph.checkpoint.dynamodb.migrate.endpoints import ENDPOINTS, open_endpoint, store_of
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
 from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect
 
 __all__ = [
-    "PLACES",
+    "ENDPOINTS",
     "Budget",
     "Exported",
     "FileStore",
@@ -41,6 +41,6 @@ __all__ = [
     "TtlProspect",
     "export_thread",
     "migrate",
-    "open_place",
+    "open_endpoint",
     "store_of",
 ]

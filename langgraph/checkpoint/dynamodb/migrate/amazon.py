@@ -1,4 +1,4 @@
-"""langgraph-checkpoint-aws's DynamoDB saver as a store: thread ids, checkpoints and places of writes from its table."""
+"""langgraph-checkpoint-aws's DynamoDB saver as a store: thread ids, checkpoints and writes from its table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AmazonStore(SaverStore):
 
     saver: Any
     mover: Any
-    knows_places = True
+    knows_positions = True
 
     def __init__(self, saver: AmazonSaver) -> None:
         """Store the saver. From now on, the bytes that it retrieves are counted."""
@@ -78,7 +78,7 @@ class AmazonStore(SaverStore):
             yield record
 
     def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
-        """Return the places and channels of a checkpoint's writes, in the order in which the saver returns them."""
+        """Return the positions and channels of a checkpoint's writes, in the order in which the saver returns them."""
         configurable = config["configurable"]
         pk = f"{_WRITES}{configurable['thread_id']}#{configurable['checkpoint_ns']}#{configurable['checkpoint_id']}"
         return [

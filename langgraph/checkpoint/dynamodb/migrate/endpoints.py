@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
-PLACES = """\
+ENDPOINTS = """\
 postgresql://user:password@host/database    a database of LangGraph's Postgres saver
 sqlite:PATH                                 a file of LangGraph's SQLite saver
 aws:TABLE?bucket_name=...&region_name=...   a table of langgraph-checkpoint-aws, with its bucket if it has one;
@@ -41,11 +41,11 @@ _TABLE_OPTIONS = ("region_name", "endpoint_url")
 
 
 @contextmanager
-def open_place(place: str, *, parallel: int = 1, as_target: bool = False) -> Iterator[SaverStore]:
+def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) -> Iterator[SaverStore]:
     """Open a named endpoint as a store.
 
     Args:
-        place: One of `PLACES`.
+        endpoint: One of `ENDPOINTS`.
         parallel: How many threads will be moved at a time.
         as_target: Whether threads are moved to it, so that missing tables are made.
 
@@ -53,33 +53,33 @@ def open_place(place: str, *, parallel: int = 1, as_target: bool = False) -> Ite
         The store. It is closed at the end if it was opened here.
 
     Raises:
-        CheckpointerInputError: The place is none of `PLACES`.
+        CheckpointerInputError: The endpoint is none of `ENDPOINTS`.
         CheckpointerConfigurationError: It cannot be reached, has no checkpoints, or its package is not installed.
     """
-    kind, colon, rest = place.partition(":")
+    kind, colon, rest = endpoint.partition(":")
     if not colon or not rest:
         # It may be a connection string with a password, so it is not shown.
-        msg = f"this names no place of threads; give one of\n{PLACES}"
+        msg = f"this names no store of threads; give one of\n{ENDPOINTS}"
         raise CheckpointerInputError(msg)
     with ExitStack() as stack:
         if kind not in _PACKAGES:
             yield store_of(stack.enter_context(_made(kind, rest)))
             return
         try:
-            store = _known(kind, place, rest, parallel, as_target=as_target)
+            store = _known(kind, endpoint, rest, parallel, as_target=as_target)
         except ImportError as error:
-            msg = f"{error}; install what reads such a place: pip install {_PACKAGES[kind]}"
+            msg = f"{error}; install what reads such an endpoint: pip install {_PACKAGES[kind]}"
             raise CheckpointerConfigurationError(msg) from error
         stack.callback(store.close)
         yield store
 
 
-def _known(kind: str, place: str, rest: str, parallel: int, *, as_target: bool) -> SaverStore:
+def _known(kind: str, endpoint: str, rest: str, parallel: int, *, as_target: bool) -> SaverStore:
     """Return the store of a saver whose package may have to be installed first."""
     if kind in _POSTGRES:
         from langgraph.checkpoint.dynamodb.migrate.postgres import open_postgres  # noqa: PLC0415
 
-        return open_postgres(place, connections=parallel, as_target=as_target)
+        return open_postgres(endpoint, connections=parallel, as_target=as_target)
     if kind == "sqlite":
         from langgraph.checkpoint.dynamodb.migrate.sqlite import open_sqlite  # noqa: PLC0415
 
@@ -114,7 +114,7 @@ def _made(module: str, function: str) -> Iterator[BaseCheckpointSaver[Any]]:
     try:
         make = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{PLACES}"
+        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{ENDPOINTS}"
         raise CheckpointerConfigurationError(msg) from error
     finally:
         sys.path.remove("")

@@ -106,9 +106,9 @@ class _Writer:
             "values": {name: self._value(each) for name, each in checkpoint["channel_values"].items()},
             "writes": [
                 {
-                    "task": each.place.task_id,
-                    "path": each.place.task_path,
-                    "position": each.place.position,
+                    "task": each.position.task_id,
+                    "path": each.position.task_path,
+                    "position": each.position.number,
                     "channel": each.channel,
                     "value": self._value(each.value),
                 }
@@ -155,7 +155,7 @@ class _Index:
 class FileStore:
     """An exported file as a source to move a thread from. It is checked to its end first."""
 
-    knows_places = True
+    knows_positions = True
 
     def __init__(self, file: BinaryIO, target: SaverStore, thread_id: str | None = None) -> None:
         """Read the file once.

@@ -31,7 +31,7 @@ class Status(str, Enum):
     """The outcome for a thread."""
 
     MOVED = "moved"
-    """Everything that the source has of it is now in the target."""
+    """The target has every checkpoint of the source, with the writes that each had when it was read."""
     COMPLETE = "complete"
     """Everything was in the target already."""
     AHEAD = "ahead"
@@ -177,8 +177,8 @@ class _Move:
         self._report = report
         self._thread_id = report.thread_id
         self._stopped = stopped
-        places = source.knows_places and target.knows_places
-        self._comparison = Comparison(target.dumps, target.same, places)
+        positions = source.knows_positions and target.knows_positions
+        self._comparison = Comparison(target.dumps, target.same, positions)
         # Checkpoints that were deleted meanwhile, or were never committed, so nobody could read them.
         self._unread = set[Ref]()
         self._pairs = dict[Ref, Pair | None]()

@@ -1,4 +1,4 @@
-"""LangGraph's Postgres saver as a store: thread ids, checkpoints and places of writes by SQL on its tables."""
+"""LangGraph's Postgres saver as a store: thread ids, checkpoints and positions of writes by SQL on its tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PostgresStore(SaverStore):
     """The tables of LangGraph's Postgres saver."""
 
     saver: PostgresSaver
-    knows_places = True
+    knows_positions = True
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, in order."""
@@ -54,7 +54,7 @@ class PostgresStore(SaverStore):
         return sorted(Ref(row["checkpoint_id"], row["checkpoint_ns"]) for row in rows)
 
     def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
-        """Return the places and channels of a checkpoint's writes, in order."""
+        """Return the positions and channels of a checkpoint's writes, in order."""
         configurable = config["configurable"]
         rows = self._rows(
             _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]

@@ -1,4 +1,4 @@
-"""Records: a checkpoint as it is moved, with its metadata and its writes in their places; and their comparison."""
+"""Records: a checkpoint as it is moved, with its metadata and its writes in order; and their comparison."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Ref(NamedTuple):
 
 
 class WritePosition(NamedTuple):
-    """The place of a write among those of its checkpoint. They sort in the order in which a run applies them."""
+    """The position of a write among those of its checkpoint. They sort in the order in which a run applies them."""
 
     task_path: str
     task_id: str
-    position: int
+    number: int
 
 
 class Write(NamedTuple):
-    """A pending write with its place, which `put_writes` takes and `get_tuple` does not return."""
+    """A pending write with its position, which `put_writes` takes and `get_tuple` does not return."""
 
-    place: WritePosition
+    position: WritePosition
     channel: str
     value: Any
 
@@ -62,8 +62,8 @@ class Record:
         return Ref(self.checkpoint["id"], self.namespace)
 
 
-def record_of(found: CheckpointTuple, places: Sequence[WritePosition]) -> Record:
-    """Return the record of a checkpoint that a saver returned, given the places of its pending writes."""
+def record_of(found: CheckpointTuple, positions: Sequence[WritePosition]) -> Record:
+    """Return the record of a checkpoint that a saver returned, given the positions of its pending writes."""
     parent = found.parent_config
     return Record(
         found.config["configurable"].get("checkpoint_ns", ""),
@@ -71,14 +71,14 @@ def record_of(found: CheckpointTuple, places: Sequence[WritePosition]) -> Record
         found.metadata,
         None if parent is None else parent["configurable"]["checkpoint_id"],
         [
-            Write(place, channel, value)
-            for place, (_, channel, value) in zip(places, found.pending_writes or (), strict=True)
+            Write(position, channel, value)
+            for position, (_, channel, value) in zip(positions, found.pending_writes or (), strict=True)
         ],
     )
 
 
 def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
-    """Return places that keep writes in their order, for savers that offer nothing better.
+    """Return positions that keep writes in their order, for savers that offer nothing better.
 
     Task paths are made up only if the tasks' ids alone would change the order.
     """
@@ -90,33 +90,35 @@ def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
         else:
             indexes.append(counts.setdefault(task_id, 0))
             counts[task_id] += 1
-    places = [WritePosition("", task_id, index) for (task_id, *_), index in zip(writes, indexes, strict=True)]
-    if sorted(places) == places:
-        return places
+    positions = [
+        WritePosition("", task_id, index) for (task_id, *_), index in zip(writes, indexes, strict=True)
+    ]
+    if sorted(positions) == positions:
+        return positions
     ranks = {task_id: rank for rank, task_id in enumerate(dict.fromkeys(task_id for task_id, *_ in writes))}
     # LangGraph's own paths begin with a tilde, which sorts after all digits.
-    return [place._replace(task_path=f"{ranks[place.task_id]:08}") for place in places]
+    return [position._replace(task_path=f"{ranks[position.task_id]:08}") for position in positions]
 
 
 def calls_of(
     writes: Sequence[Write],
 ) -> Iterator[tuple[str, str, list[tuple[str, Any]]]]:
-    """Yield the calls of `put_writes` that put writes in their places: task, path, and the task's writes.
+    """Yield the calls of `put_writes` that put writes in their positions: task, path, and the task's writes.
 
     A write's position is its position in the call. So if a call had special writes among others, they have to be
     repeated.
     """
     tasks = dict[tuple[str, str], list[Write]]()
-    for write in sorted(writes, key=lambda each: each.place):
-        tasks.setdefault((write.place.task_id, write.place.task_path), []).append(write)
+    for write in sorted(writes, key=lambda each: each.position):
+        tasks.setdefault((write.position.task_id, write.position.task_path), []).append(write)
     for (task_id, task_path), found in tasks.items():
-        special = [(each.channel, each.value) for each in found if each.place.position < 0]
-        regular = [each for each in found if each.place.position >= 0]
+        special = [(each.channel, each.value) for each in found if each.position.number < 0]
+        regular = [each for each in found if each.position.number >= 0]
         if special:
             yield task_id, task_path, special
         call = list[tuple[str, Any]]()
         for each in regular:
-            call += special[: max(0, each.place.position - len(call))]
+            call += special[: max(0, each.position.number - len(call))]
             call.append((each.channel, each.value))
         if call:
             yield task_id, task_path, call
@@ -125,7 +127,7 @@ def calls_of(
 def own_writes(one: Record, other: Record) -> bool:
     """Tell whether a record has writes that another record of the checkpoint lacks, by their tasks and channels."""
     counts, others = (
-        Counter((each.place.task_id, each.channel) for each in record.writes) for record in (one, other)
+        Counter((each.position.task_id, each.channel) for each in record.writes) for record in (one, other)
     )
     return bool(counts - others)
 
@@ -137,8 +139,8 @@ class Comparison:
     dumps: Dumps
     same: Callable[[Any, Any], bool]
     """Tells whether two values are equal."""
-    places: bool
-    """Whether both sides know the places of writes, and not only their order."""
+    positions: bool
+    """Whether both sides know the positions of writes, and not only their order."""
 
     def differences(self, one: Record, other: Record) -> list[str]:
         """Return the differences, in words."""
@@ -160,12 +162,12 @@ class Comparison:
         return found
 
     def same_writes(self, one: Record, other: Record) -> bool:
-        """Tell whether both have the same writes in the same places, or at least in the same order."""
-        writes, others = (sorted(record.writes, key=lambda each: each.place) for record in (one, other))
+        """Tell whether both have the same writes in the same positions, or at least in the same order."""
+        writes, others = (sorted(record.writes, key=lambda each: each.position) for record in (one, other))
         return len(writes) == len(others) and all(map(self._same_write, writes, others))
 
     def _same_write(self, one: Write, other: Write) -> bool:
-        here, there = (each.place if self.places else each.place.task_id for each in (one, other))
+        here, there = (each.position if self.positions else each.position.task_id for each in (one, other))
         return (here, one.channel) == (there, other.channel) and self.same(one.value, other.value)
 
     def _in_order(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""LangGraph's SQLite saver as a store: thread ids, checkpoints and places of writes by SQL on its tables."""
+"""LangGraph's SQLite saver as a store: thread ids, checkpoints and positions of writes by SQL on its tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SqliteStore(SaverStore):
     """The tables of LangGraph's SQLite saver."""
 
     saver: SqliteSaver
-    knows_places = True
+    knows_positions = True
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, in order."""
@@ -43,12 +43,12 @@ class SqliteStore(SaverStore):
         return sorted(Ref(*row) for row in self._rows(_CHECKPOINTS, thread_id))
 
     def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
-        """Return the places and channels of a checkpoint's writes, in order."""
+        """Return the positions and channels of a checkpoint's writes, in order."""
         configurable = config["configurable"]
         rows = self._rows(
             _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
         )
-        return sorted((WritePosition(*place), channel) for *place, channel in rows)
+        return sorted((WritePosition(*position), channel) for *position, channel in rows)
 
     def stored_bytes(self, thread_id: str) -> int | None:
         """Return the size of the thread's checkpoints, metadata and writes, without keys."""

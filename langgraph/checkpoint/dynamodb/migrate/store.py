@@ -1,6 +1,6 @@
 """Stores: savers as sources and targets of a migration, with their threads, and checkpoints as records.
 
-`SaverStore` needs only LangGraph's interface. The stores of known savers read ids and places of writes directly from
+`SaverStore` needs only LangGraph's interface. The stores of known savers read ids and positions of writes directly from
 their tables, which is cheaper and exact.
 """
 
@@ -31,8 +31,8 @@ class Source(Protocol):
     """A store that threads can be moved from."""
 
     @property
-    def knows_places(self) -> bool:
-        """Whether the places of writes are read from the tables, and not guessed."""
+    def knows_positions(self) -> bool:
+        """Whether the positions of writes are read from the tables, and not guessed."""
 
     def can_pass_through(self) -> bool:
         """Tell whether values can be moved without making the objects in them."""
@@ -56,8 +56,8 @@ class Source(Protocol):
 class SaverStore:
     """A store on any saver, by LangGraph's interface alone."""
 
-    knows_places = False
-    """Whether the places of writes are read from the tables, and not guessed."""
+    knows_positions = False
+    """Whether the positions of writes are read from the tables, and not guessed."""
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         """Store a saver whose blocking methods can be called."""
@@ -119,16 +119,18 @@ class SaverStore:
         if found is None:
             return None
         writes = found.pending_writes or []
-        places = self._places(config, writes)
-        if places is not None:
-            return record_of(found, places)
+        positions = self._positions(config, writes)
+        if positions is not None:
+            return record_of(found, positions)
         if attempts_left > 1:
             return self._record(config, attempts_left - 1)
         # The saver leaves out some writes, as langgraph-checkpoint-aws's does with those whose content is lost.
         return record_of(found, guessed_positions(writes))
 
-    def _places(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> list[WritePosition] | None:
-        """Return the places of a checkpoint's pending writes, in order. None if the saver did not return all."""
+    def _positions(
+        self, config: RunnableConfig, writes: Sequence[PendingWrite]
+    ) -> list[WritePosition] | None:
+        """Return the positions of a checkpoint's pending writes, in order. None if the saver did not return all."""
         stored = self.stored_positions(config) if writes else []
         if stored is None:
             return guessed_positions(writes)
@@ -142,10 +144,10 @@ class SaverStore:
             each[1] for each in writes
         ]:
             return None
-        return [place for place, _ in found_pairs]
+        return [position for position, _ in found_pairs]
 
     def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
-        """Return the places and channels of a checkpoint's writes, in the order of its pending writes, or None."""
+        """Return the positions and channels of a checkpoint's writes, in the order of its pending writes, or None."""
         del config
         return None
 

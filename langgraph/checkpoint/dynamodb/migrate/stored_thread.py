@@ -83,4 +83,4 @@ def beside_each_other(*stores: TableStore) -> Comparison:
     if all(each.can_pass_through() for each in stores):
         for each in stores:
             each.keep_values()
-    return Comparison(stores[0].dumps, stores[0].same, places=True)
+    return Comparison(stores[0].dumps, stores[0].same, positions=True)

@@ -1,4 +1,4 @@
-"""The store of this package's own saver: exact places of writes, measured capacity, few reads of shared segments."""
+"""The store of this package's own saver: exact positions of writes, measured capacity, few reads of shared segments."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
+from langgraph.checkpoint.dynamodb._operations.arguments import config_of
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
@@ -26,11 +27,10 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     LoadedSegments,
     NamespaceReader,
     StoredCheckpoint,
-    config_of,
     find,
     load,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread, thread_key
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._operations.usage import account_of
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
@@ -53,19 +53,19 @@ class TableStore(SaverStore):
 
     saver: DynamoDBSaver
     mover: DynamoDBSaver
-    knows_places = True
+    knows_positions = True
 
     def __init__(self, saver: DynamoDBSaver, budget: Budget | None = None) -> None:
         """Take the saver, and what its writes are paid from."""
         super().__init__(saver)
         self.budget = Budget() if budget is None else budget
-        self._driver = BlockingDriver(self._send, saver.clients.pool)
+        self._driver = BlockingDriver(self._send, saver.transport.pool)
 
     def _send(self, call: Call) -> Any:
         """Make a request. The capacity of writes is measured."""
         if call.method not in _WRITING:
-            return self.saver.clients.send(call)
-        response = self.saver.clients.send(
+            return self.saver.transport.send(call)
+        response = self.saver.transport.send(
             Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
         )
         consumed = response.get("ConsumedCapacity") or []
@@ -179,11 +179,11 @@ class TableStore(SaverStore):
 
     def _change_thread(self, thread_id: str, change: Change) -> Item | None:
         return self._driver.run(
-            self._storage.table.try_update(thread_key(items.partition_of(thread_id)), change)
+            self._storage.table.try_update(items.thread_key(items.partition_of(thread_id)), change)
         )
 
     def put_writes(self, thread_id: str, record: Record) -> None:
-        """Store the writes of a checkpoint that is already stored, in exactly their places."""
+        """Store the writes of a checkpoint that is already stored, in exactly their positions."""
         partition = items.partition_of(thread_id, record.namespace)
         for task_id, serialized in _serialized(self._storage.codec, record).items():
             backend = LocalBackend(self._storage)
@@ -239,9 +239,9 @@ def _record(
 def _decoded(
     partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
 ) -> Record:
-    places = [
+    positions = [
         WritePosition(write.task_path, items.task_id_of(item), write.index)
         for item, name in product(checkpoint.writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
         for write in read_writes(codec, item, name, loaded.contents)
     ]
-    return record_of(decode_tuple(partition, codec, checkpoint, loaded), sorted(places))
+    return record_of(decode_tuple(partition, codec, checkpoint, loaded), sorted(positions))

@@ -101,13 +101,13 @@ class Answers:
     def _thread(self, parameters: Parameters) -> documents.Thread:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
-        with self._session.opened(thread_id) as record:
-            return self._session.run(thread_document(record))
+        with self._session.opened(thread_id) as thread:
+            return self._session.run(thread_document(thread))
 
     def _in_thread(self, answer: Callable[[ThreadView, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:
-            with self._session.opened(_text(parameters, "thread")) as record:
-                return self._session.run(answer(record, parameters))
+            with self._session.opened(_text(parameters, "thread")) as thread:
+                return self._session.run(answer(thread, parameters))
 
         return answered
 
@@ -146,54 +146,54 @@ class Scans:
 # Documents of one thread
 
 
-def _tree(record: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
+def _tree(thread: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
     limit = _number(parameters, "limit", ROWS, ROWS_MAX)
-    lane = yield from record.lane(_text(parameters, "ns"))
-    return (yield from tree(lane, parameters.get("before"), limit))
+    namespace = yield from thread.namespace(_text(parameters, "ns"))
+    return (yield from tree(namespace, parameters.get("before"), limit))
 
 
-def _state(record: ThreadView, parameters: Parameters) -> Op[documents.State]:
-    lane, group = yield from _checkpoint(record, parameters)
-    return (yield from state(lane, group, Shower()))
+def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.State]:
+    namespace, checkpoint = yield from _checkpoint(thread, parameters)
+    return (yield from state(namespace, checkpoint, Shower()))
 
 
-def _part(record: ThreadView, parameters: Parameters) -> Op[Node]:
-    lane, group = yield from _checkpoint(record, parameters)
-    value = yield from value_at(lane, group, _path(parameters))
+def _part(thread: ThreadView, parameters: Parameters) -> Op[Node]:
+    namespace, checkpoint = yield from _checkpoint(thread, parameters)
+    value = yield from value_at(namespace, checkpoint, _path(parameters))
     shower = Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)
     return shower.node(value, start=_number(parameters, "start", 0, None))
 
 
-def _pending(record: ThreadView, parameters: Parameters) -> Op[documents.Pending]:
-    lane, group = yield from _checkpoint(record, parameters)
-    return (yield from pending(lane, group, Shower()))
+def _pending(thread: ThreadView, parameters: Parameters) -> Op[documents.Pending]:
+    namespace, checkpoint = yield from _checkpoint(thread, parameters)
+    return (yield from pending(namespace, checkpoint, Shower()))
 
 
-def _changes(record: ThreadView, parameters: Parameters) -> Op[documents.Changes]:
-    lane, group = yield from _checkpoint(record, parameters)
+def _changes(thread: ThreadView, parameters: Parameters) -> Op[documents.Changes]:
+    namespace, checkpoint = yield from _checkpoint(thread, parameters)
     against = parameters.get("against")
     if against is None:
-        other = yield from lane.parent(group)
+        other = yield from namespace.parent(checkpoint)
     else:
-        _, other = yield from record.checkpoint(lane.partition.namespace, against)
-    return (yield from changes(lane, group, other, Shower()))
+        _, other = yield from thread.checkpoint(namespace.partition.namespace, against)
+    return (yield from changes(namespace, checkpoint, other, Shower()))
 
 
-def _blame(record: ThreadView, parameters: Parameters) -> Op[documents.Blame]:
-    lane, group = yield from _checkpoint(record, parameters)
-    return (yield from blame(lane, group, _path(parameters), parameters.get("cursor")))
+def _blame(thread: ThreadView, parameters: Parameters) -> Op[documents.Blame]:
+    namespace, checkpoint = yield from _checkpoint(thread, parameters)
+    return (yield from blame(namespace, checkpoint, _path(parameters), parameters.get("cursor")))
 
 
-def _search(record: ThreadView, parameters: Parameters) -> Op[documents.Search]:
-    return (yield from search(record, _text(parameters, "text"), parameters.get("cursor")))
+def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.Search]:
+    return (yield from search(thread, _text(parameters, "text"), parameters.get("cursor")))
 
 
-def _cost(record: ThreadView, parameters: Parameters) -> Op[documents.Cost]:
-    return (yield from cost((yield from record.lane(_text(parameters, "ns")))))
+def _cost(thread: ThreadView, parameters: Parameters) -> Op[documents.Cost]:
+    return (yield from cost((yield from thread.namespace(_text(parameters, "ns")))))
 
 
-def _checkpoint(record: ThreadView, parameters: Parameters) -> Any:
-    return record.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
+def _checkpoint(thread: ThreadView, parameters: Parameters) -> Any:
+    return thread.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
 
 
 _OF_THREADS: Mapping[str, Callable[[ThreadView, Parameters], Op[Any]]] = {

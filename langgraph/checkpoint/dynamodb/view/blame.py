@@ -30,12 +30,12 @@ _LOOKED_AT_MAX = 1000
 
 
 def blame(
-    lane: NamespaceView, checkpoint: StoredCheckpoint, path: Sequence[str | int], cursor: str | None
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Sequence[str | int], cursor: str | None
 ) -> Op[Blame]:
     """Follow a value back to its origin, as far as one request goes.
 
     Args:
-        lane: The namespace.
+        namespace: The namespace.
         checkpoint: The checkpoint that has the value.
         path: The path to the value, which begins with "values" and a channel.
         cursor: Where an earlier request stopped.
@@ -48,37 +48,39 @@ def blame(
         msg = f"path {list(path)!r} is not that of a value; a pending write is its task's"
         raise CheckpointerInputError(msg)
     looked_at, decoded = 0, 0
-    wanted = fingerprint((yield from value_at(lane, checkpoint, path)))
+    wanted = fingerprint((yield from value_at(namespace, checkpoint, path)))
     if cursor is not None:
-        checkpoint, path, looked_at = yield from _resumed(lane, cursor)
+        checkpoint, path, looked_at = yield from _resumed(namespace, cursor)
     for _ in range(_LOOKED_AT_MAX):
-        parent = yield from lane.parent(checkpoint)
+        parent = yield from namespace.parent(checkpoint)
         looked_at += 1
         if parent is None:
-            return _blame(lane, (yield from _origin(lane, checkpoint, path, None, None)), None, looked_at)
-        if not (yield from _is_untouched(lane, checkpoint, parent, str(path[1]))):
+            return _blame(
+                namespace, (yield from _origin(namespace, checkpoint, path, None, None)), None, looked_at
+            )
+        if not (yield from _is_untouched(namespace, checkpoint, parent, str(path[1]))):
             decoded += 1
-            earlier = yield from _earlier_path(lane, checkpoint, parent, path)
-            if earlier is None or fingerprint((yield from value_at(lane, parent, earlier))) != wanted:
-                origin = yield from _origin(lane, checkpoint, path, parent, earlier)
-                return _blame(lane, origin, None, looked_at)
+            earlier = yield from _earlier_path(namespace, checkpoint, parent, path)
+            if earlier is None or fingerprint((yield from value_at(namespace, parent, earlier))) != wanted:
+                origin = yield from _origin(namespace, checkpoint, path, parent, earlier)
+                return _blame(namespace, origin, None, looked_at)
             path = earlier
         checkpoint = parent
         if decoded == _DECODED_MAX:
             break
     cursor = json.dumps([checkpoint.checkpoint_id, list(path), looked_at])
-    return _blame(lane, None, cursor, looked_at)
+    return _blame(namespace, None, cursor, looked_at)
 
 
-def _blame(lane: NamespaceView, origin: Origin | None, cursor: str | None, looked_at: int) -> Blame:
-    return Blame(origin=origin, cursor=cursor, looked_at=looked_at, of=len(lane.rows))
+def _blame(namespace: NamespaceView, origin: Origin | None, cursor: str | None, looked_at: int) -> Blame:
+    return Blame(origin=origin, cursor=cursor, looked_at=looked_at, of=len(namespace.rows))
 
 
-def _resumed(lane: NamespaceView, cursor: str) -> Op[tuple[StoredCheckpoint, Sequence[str | int], int]]:
+def _resumed(namespace: NamespaceView, cursor: str) -> Op[tuple[StoredCheckpoint, Sequence[str | int], int]]:
     try:
         match json.loads(cursor):
             case [str(checkpoint_id), ["values", str(), *_] as path, int(looked_at)]:
-                checkpoint = yield from lane.find(checkpoint_id)
+                checkpoint = yield from namespace.find(checkpoint_id)
                 if checkpoint is not None:
                     return checkpoint, path, looked_at
     except (ValueError, RecursionError):
@@ -88,10 +90,10 @@ def _resumed(lane: NamespaceView, cursor: str) -> Op[tuple[StoredCheckpoint, Seq
 
 
 def _is_untouched(
-    lane: NamespaceView, checkpoint: StoredCheckpoint, parent: StoredCheckpoint, channel: str
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, parent: StoredCheckpoint, channel: str
 ) -> Op[bool]:
     """Tell whether a channel is the same as in the parent, as far as that is known without its value."""
-    body, before = (yield from lane.body(checkpoint)), (yield from lane.body(parent))
+    body, before = (yield from namespace.body(checkpoint)), (yield from namespace.body(parent))
     if versions(body).get(channel) != versions(before).get(channel):
         value = body.values.get(channel)
         return value is not None and value == before.values.get(channel)
@@ -100,14 +102,17 @@ def _is_untouched(
 
 
 def _earlier_path(
-    lane: NamespaceView, checkpoint: StoredCheckpoint, parent: StoredCheckpoint, path: Sequence[str | int]
+    namespace: NamespaceView,
+    checkpoint: StoredCheckpoint,
+    parent: StoredCheckpoint,
+    path: Sequence[str | int],
 ) -> Op[Sequence[str | int] | None]:
     """Return the path in the parent of what is at a path, or None if the parent has nothing of the kind."""
     channel = str(path[1])
-    value = yield from channel_value(lane, checkpoint, (yield from lane.body(checkpoint)), channel)
-    if channel not in (yield from channels_of(lane, parent)):
+    value = yield from channel_value(namespace, checkpoint, (yield from namespace.body(checkpoint)), channel)
+    if channel not in (yield from channels_of(namespace, parent)):
         return None
-    before = yield from channel_value(lane, parent, (yield from lane.body(parent)), channel)
+    before = yield from channel_value(namespace, parent, (yield from namespace.body(parent)), channel)
     found: list[str | int] = [*path[:2]]
     for at, step in enumerate(path[2:], 2):
         part, old = part_at(value, path[2:at]), inside(part_at(before, found[2:]))
@@ -137,22 +142,22 @@ def _place(part: Any, old: Sequence[Any], step: int) -> int | None:
 
 
 def _origin(
-    lane: NamespaceView,
+    namespace: NamespaceView,
     checkpoint: StoredCheckpoint,
     path: Sequence[str | int],
     parent: StoredCheckpoint | None,
     earlier: Sequence[str | int] | None,
 ) -> Op[Origin]:
-    loaded = yield from know(lane, checkpoint, whole=True)
-    value = yield from value_at(lane, checkpoint, path)
+    loaded = yield from know(namespace, checkpoint, whole=True)
+    value = yield from value_at(namespace, checkpoint, path)
     before = None
     if parent is not None and earlier is not None:
-        before = Shower().node((yield from value_at(lane, parent, earlier)))
+        before = Shower().node((yield from value_at(namespace, parent, earlier)))
     makers = [
         Maker(
             task_id=task.task_id,
             node=node_of(task, loaded.parent_sends),
-            wrote_it=contains(lane.loads(write, task.item), value),
+            wrote_it=contains(namespace.loads(write, task.item), value),
         )
         for task, write in writers(loaded, str(path[1]))
     ]
@@ -162,7 +167,7 @@ def _origin(
         makers = [each for each in makers if each["wrote_it"]]
     step = loaded.metadata.get("step")
     return Origin(
-        ns=lane.partition.namespace,
+        ns=namespace.partition.namespace,
         checkpoint=checkpoint.checkpoint_id,
         parent=None if parent is None else parent.checkpoint_id,
         path=list(path),

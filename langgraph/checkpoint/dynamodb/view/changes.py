@@ -157,17 +157,17 @@ def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 
 def changes(
-    lane: NamespaceView, checkpoint: StoredCheckpoint, other: StoredCheckpoint | None, shower: Shower
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, other: StoredCheckpoint | None, shower: Shower
 ) -> Op[Changes]:
     """Return the changes of a checkpoint against another one of its namespace. Against None, everything is added."""
-    body = yield from lane.body(checkpoint)
-    names = yield from channels_of(lane, checkpoint)
+    body = yield from namespace.body(checkpoint)
+    names = yield from channels_of(namespace, checkpoint)
     earlier: Body | None = None
     earlier_names: list[str] = []
     if other is not None:
-        earlier = yield from lane.body(other)
-        earlier_names = yield from channels_of(lane, other)
-    parent = yield from lane.parent(checkpoint)
+        earlier = yield from namespace.body(other)
+        earlier_names = yield from channels_of(namespace, other)
+    parent = yield from namespace.parent(checkpoint)
     of_parent = parent is not None and parent is other
     found, unchanged = list[ChannelChanges](), list[str]()
     for name in sorted({*names, *earlier_names}):
@@ -178,14 +178,14 @@ def changes(
                 unchanged.append(name)
                 continue
         sides = _Side(other, earlier, name in earlier_names), _Side(checkpoint, body, name in names)
-        told = yield from _of_channel(lane, name, *sides, shower)
+        told = yield from _of_channel(namespace, name, *sides, shower)
         if told["changes"] or told["problem"]:
             found.append(told)
         else:
             unchanged.append(name)
     return Changes(
-        thread=lane.partition.thread_id,
-        ns=lane.partition.namespace,
+        thread=namespace.partition.thread_id,
+        ns=namespace.partition.namespace,
         checkpoint=checkpoint.checkpoint_id,
         against=None if other is None else other.checkpoint_id,
         channels=found,
@@ -197,19 +197,19 @@ def changes(
 class _Side:
     """One of the two checkpoints, and whether it has a channel."""
 
-    group: StoredCheckpoint | None
+    checkpoint: StoredCheckpoint | None
     body: Body | None
     has: bool
 
-    def value(self, lane: NamespaceView, name: str) -> Op[Any]:
+    def value(self, namespace: NamespaceView, name: str) -> Op[Any]:
         """Return the channel's value, or None if there is none."""
-        if self.group is None or self.body is None or not self.has:
+        if self.checkpoint is None or self.body is None or not self.has:
             return None
-        return (yield from channel_value(lane, self.group, self.body, name))
+        return (yield from channel_value(namespace, self.checkpoint, self.body, name))
 
 
 def _of_channel(
-    lane: NamespaceView, name: str, before: _Side, after: _Side, shower: Shower
+    namespace: NamespaceView, name: str, before: _Side, after: _Side, shower: Shower
 ) -> Op[ChannelChanges]:
     kind: Literal["added", "changed", "gone"] = (
         "changed" if before.has and after.has else "added" if after.has else "gone"
@@ -218,8 +218,8 @@ def _of_channel(
         channel=name, kind=kind, before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
     )
     try:
-        old = yield from before.value(lane, name)
-        new = yield from after.value(lane, name)
+        old = yield from before.value(namespace, name)
+        new = yield from after.value(namespace, name)
     except CheckpointerError as error:
         told["problem"] = str(error)
         return told

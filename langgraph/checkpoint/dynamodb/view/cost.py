@@ -10,21 +10,21 @@ from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 
 
-def cost(lane: NamespaceView) -> Op[Cost]:
+def cost(namespace: NamespaceView) -> Op[Cost]:
     """Return the cost of each checkpoint, oldest first, and of all. Reads every segment that is not cached."""
-    yield from lane.read_to_end()
-    yield from lane.measure_segments()
-    account = account_of([lane.inventory])
+    yield from namespace.read_to_end()
+    yield from namespace.measure_segments()
+    account = account_of([namespace.inventory])
     return Cost(
-        thread=lane.partition.thread_id,
-        ns=lane.partition.namespace,
-        prices=[_price(lane, each) for each in account.steps],
+        thread=namespace.partition.thread_id,
+        ns=namespace.partition.namespace,
+        prices=[_price(namespace, each) for each in account.steps],
         totals=_totals(account),
     )
 
 
-def _price(lane: NamespaceView, step: Step) -> Price:
-    inventory = lane.inventory
+def _price(namespace: NamespaceView, step: Step) -> Price:
+    inventory = namespace.inventory
     parent = items.text(inventory.heads[step.checkpoint_id], items.PARENT)
     named = inventory.named([step.checkpoint_id]) & inventory.segments.keys()
     shared = named & (inventory.named([parent]) if parent is not None else set())

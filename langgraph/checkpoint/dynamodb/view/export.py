@@ -57,11 +57,11 @@ class Exporter:
             CheckpointNotFoundError: The thread has no checkpoint.
             CheckpointerInputError: Masking makes two checkpoints or namespaces the same.
         """
-        with self._session.opened(thread_id) as record:
-            lanes = self._session.run(record.lanes())
-            for lane in lanes:
-                self._session.run(lane.read_to_end())
-            of = sum(len(lane.rows) for lane in lanes)
+        with self._session.opened(thread_id) as thread:
+            namespaces = self._session.run(thread.namespaces())
+            for namespace in namespaces:
+                self._session.run(namespace.read_to_end())
+            of = sum(len(namespace.rows) for namespace in namespaces)
             if not of:
                 msg = f"thread {thread_id!r} has no checkpoint; `threads` lists the threads that there are"
                 raise CheckpointNotFoundError(msg)
@@ -71,12 +71,12 @@ class Exporter:
                 thread=thread_id,
             )
             self._add("start", {}, start)
-            self._add("thread", {"thread": thread_id}, self._session.run(thread_document(record)))
+            self._add("thread", {"thread": thread_id}, self._session.run(thread_document(thread)))
             done = 0
-            for lane in lanes:
-                self._lane(lane)
-                for checkpoint in lane.rows:
-                    self._checkpoint(lane, checkpoint)
+            for namespace in namespaces:
+                self._namespace(namespace)
+                for checkpoint in namespace.rows:
+                    self._checkpoint(namespace, checkpoint)
                     done += 1
                     self._tell(done, of)
         return Export(
@@ -87,21 +87,21 @@ class Exporter:
             documents=self._documents,
         )
 
-    def _lane(self, lane: NamespaceView) -> None:
-        address = {"thread": lane.partition.thread_id, "ns": lane.partition.namespace}
-        self._add_readable("tree", address, tree(lane, None, _ALL, lambda: self._shower))
-        self._add_readable("cost", address, cost(lane))
+    def _namespace(self, namespace: NamespaceView) -> None:
+        address = {"thread": namespace.partition.thread_id, "ns": namespace.partition.namespace}
+        self._add_readable("tree", address, tree(namespace, None, _ALL, lambda: self._shower))
+        self._add_readable("cost", address, cost(namespace))
 
-    def _checkpoint(self, lane: NamespaceView, checkpoint: StoredCheckpoint) -> None:
+    def _checkpoint(self, namespace: NamespaceView, checkpoint: StoredCheckpoint) -> None:
         address = {
-            "thread": lane.partition.thread_id,
-            "ns": lane.partition.namespace,
+            "thread": namespace.partition.thread_id,
+            "ns": namespace.partition.namespace,
             "checkpoint": checkpoint.checkpoint_id,
         }
-        parent = self._session.run(lane.parent(checkpoint))
-        self._add_readable("state", address, state(lane, checkpoint, self._shower))
-        self._add_readable("changes", address, changes(lane, checkpoint, parent, self._shower))
-        self._add_readable("pending", address, pending(lane, checkpoint, self._shower))
+        parent = self._session.run(namespace.parent(checkpoint))
+        self._add_readable("state", address, state(namespace, checkpoint, self._shower))
+        self._add_readable("changes", address, changes(namespace, checkpoint, parent, self._shower))
+        self._add_readable("pending", address, pending(namespace, checkpoint, self._shower))
 
     def _add_readable(self, name: str, parameters: Mapping[str, str], operation: Op[Any]) -> None:
         """Add a document, unless its checkpoint is damaged, which the tree shows."""

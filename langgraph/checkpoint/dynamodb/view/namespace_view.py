@@ -63,7 +63,7 @@ class NamespaceView:
             caches: The caches of segments and values, which others share.
         """
         self.partition = partition
-        self.groups: dict[str, StoredCheckpoint] = {}
+        self.checkpoints: dict[str, StoredCheckpoint] = {}
         """The checkpoints that were read, newest first."""
         self.inventory = Inventory(partition)
         """All items that were read, with their sizes. Segments are kept without their data."""
@@ -95,7 +95,7 @@ class NamespaceView:
 
     def read_on(self) -> Op[None]:
         """Read the next page of checkpoints, and the index segments that they name."""
-        known = len(self.groups)
+        known = len(self.checkpoints)
         for item in (yield from self._storage.table.query_page(self._query)):
             try:
                 self._add(item)
@@ -104,7 +104,7 @@ class NamespaceView:
             if self._is_over(item):
                 self._query.done = True
                 break
-        new = list(self.groups.values())[known:]
+        new = list(self.checkpoints.values())[known:]
         yield from self._read_indexes({each for checkpoint in new for each in self._named(checkpoint)})
 
     def _add(self, item: Item) -> None:
@@ -122,11 +122,11 @@ class NamespaceView:
             checkpoint_id = items.checkpoint_id_of(item)
             writes = self.inventory.writes.get(checkpoint_id, ())
             live = [each for each in writes if not items.is_expired(each, now)]
-            self.groups[checkpoint_id] = StoredCheckpoint(item, live)
+            self.checkpoints[checkpoint_id] = StoredCheckpoint(item, live)
 
     def _is_over(self, item: Item) -> bool:
         """Tell whether an item is the newest checkpoint's head and has expired, which hides the whole namespace."""
-        newest = next(iter(self.groups.values()), None)
+        newest = next(iter(self.checkpoints.values()), None)
         return newest is not None and newest.head is item and hides_namespace(item, self._storage.clock())
 
     def _named(self, checkpoint: StoredCheckpoint) -> set[bytes]:
@@ -143,9 +143,9 @@ class NamespaceView:
 
     def find(self, checkpoint_id: str) -> Op[StoredCheckpoint | None]:
         """Return a checkpoint by its id, or None. Newer checkpoints are read with it."""
-        while checkpoint_id not in self.groups and not self.done:
+        while checkpoint_id not in self.checkpoints and not self.done:
             yield from self.read_on()
-        return self.groups.get(checkpoint_id)
+        return self.checkpoints.get(checkpoint_id)
 
     def is_readable(self, checkpoint: StoredCheckpoint) -> bool:
         """Tell whether a checkpoint has not expired. An expired one is kept for those that are rebuilt from it."""
@@ -154,7 +154,7 @@ class NamespaceView:
     @property
     def rows(self) -> list[StoredCheckpoint]:
         """The checkpoints that were read and have not expired, newest first."""
-        return [each for each in self.groups.values() if self.is_readable(each)]
+        return [each for each in self.checkpoints.values() if self.is_readable(each)]
 
     def body(self, checkpoint: StoredCheckpoint) -> Op[Body]:
         """Return a checkpoint without its values."""
@@ -265,7 +265,7 @@ class NamespaceView:
 
     def named(self) -> set[bytes]:
         """Return every segment that is named by what was read."""
-        return {each for checkpoint in self.groups.values() for each in self.segments_of(checkpoint)}
+        return {each for checkpoint in self.checkpoints.values() for each in self.segments_of(checkpoint)}
 
     def _fetch(self, ids: list[bytes], found: dict[bytes, bytes] | None) -> Op[None]:
         """Read segments, into `found` if it is given, in whichever way reads less."""

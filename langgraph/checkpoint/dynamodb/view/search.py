@@ -31,11 +31,11 @@ _AROUND = 30
 Contexts: TypeAlias = "Counter[str | bytes]"
 
 
-def search(record: ThreadView, text: str, cursor: str | None) -> Op[Search]:
+def search(thread: ThreadView, text: str, cursor: str | None) -> Op[Search]:
     """Search for a text in values and pending writes, oldest checkpoints first, ignoring case.
 
     Args:
-        record: The thread.
+        thread: The thread.
         text: The text to look for.
         cursor: Where an earlier request stopped.
 
@@ -46,9 +46,11 @@ def search(record: ThreadView, text: str, cursor: str | None) -> Op[Search]:
         msg = "the parameter 'text' is empty; give what to look for"
         raise CheckpointerInputError(msg)
     history = list[tuple[str, str, NamespaceView, StoredCheckpoint]]()
-    for lane in (yield from record.lanes()):
-        yield from lane.read_to_end()
-        history += [(each.checkpoint_id, lane.partition.namespace, lane, each) for each in lane.rows]
+    for namespace in (yield from thread.namespaces()):
+        yield from namespace.read_to_end()
+        history += [
+            (each.checkpoint_id, namespace.partition.namespace, namespace, each) for each in namespace.rows
+        ]
     history.sort(key=lambda each: each[:2])
     start, matcher = _start(cursor, len(history)), _Matcher(text)
     at = start
@@ -87,36 +89,36 @@ class _Matcher:
         """Whether the text may be a part of a number, which is not serialized as text."""
         return set(self.text) <= set("0123456789.+-e")
 
-    def at(self, lane: NamespaceView, checkpoint: StoredCheckpoint) -> Op[None]:
+    def at(self, namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[None]:
         """Search one checkpoint, and then its tasks' writes. Whatever cannot be read is skipped."""
-        loaded = yield from know(lane, checkpoint, whole=True)
+        loaded = yield from know(namespace, checkpoint, whole=True)
         try:
-            yield from self._in_values(lane, checkpoint, loaded)
-            yield from self._in_writes(lane, checkpoint, loaded)
+            yield from self._in_values(namespace, checkpoint, loaded)
+            yield from self._in_writes(namespace, checkpoint, loaded)
         except CheckpointerError:
             return
 
-    def _in_values(self, lane: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
+    def _in_values(self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
         if loaded.body is None:
             return
         for name, value in sorted(loaded.body.values.items()):
-            parent = yield from lane.parent(checkpoint)
+            parent = yield from namespace.parent(checkpoint)
             before = None if loaded.parent is None else loaded.parent.values.get(name)
             if value == before:
                 continue
             had = Counter[str | bytes]()
             if before is not None and parent is not None:
-                had = yield from self._places_in(lane, parent, before)
-            if not (yield from self._places_in(lane, checkpoint, value)) - had and not self._is_number:
+                had = yield from self._places_in(namespace, parent, before)
+            if not (yield from self._places_in(namespace, checkpoint, value)) - had and not self._is_number:
                 continue
             old = None
             if before is not None and parent is not None:
-                old = yield from lane.value(parent, before)
-            new = yield from lane.value(checkpoint, value)
+                old = yield from namespace.value(parent, before)
+            new = yield from namespace.value(checkpoint, value)
             for path, found in new_texts(new, old, ("values", name), self._is_in):
-                self._note(lane, checkpoint, loaded, path, found, None)
+                self._note(namespace, checkpoint, loaded, path, found, None)
 
-    def _in_writes(self, lane: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
+    def _in_writes(self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
         place = -1
         for task in loaded.tasks:
             for write in task.writes:
@@ -125,17 +127,17 @@ class _Matcher:
                 if not self._places(write.kind, write.data) and not self._is_number:
                     continue
                 value = None if loaded.body is None else loaded.body.values.get(write.channel)
-                own = None if value is None else (yield from lane.value(checkpoint, value))
-                written = lane.loads(write, task.item)
+                own = None if value is None else (yield from namespace.value(checkpoint, value))
+                written = namespace.loads(write, task.item)
                 for path, found in new_texts(written, own, ("writes", place), self._is_in):
-                    self._note(lane, checkpoint, loaded, path, found, node_of(task, loaded.sends))
+                    self._note(namespace, checkpoint, loaded, path, found, node_of(task, loaded.sends))
 
     def _places_in(
-        self, lane: NamespaceView, checkpoint: StoredCheckpoint, value: StoredValue
+        self, namespace: NamespaceView, checkpoint: StoredCheckpoint, value: StoredValue
     ) -> Op[Contexts]:
         """Count the contexts of the text in a stored value."""
         if value not in self._found:
-            raw = yield from lane.raw(checkpoint, value)
+            raw = yield from namespace.raw(checkpoint, value)
             self._read_bytes += len(raw)
             self._found[value] = self._places(value.kind, raw)
         return self._found[value]
@@ -158,7 +160,7 @@ class _Matcher:
 
     def _note(
         self,
-        lane: NamespaceView,
+        namespace: NamespaceView,
         checkpoint: StoredCheckpoint,
         loaded: Known,
         path: tuple[str | int, ...],
@@ -170,7 +172,7 @@ class _Matcher:
         step = loaded.metadata.get("step")
         self.hits.append(
             Hit(
-                ns=lane.partition.namespace,
+                ns=namespace.partition.namespace,
                 checkpoint=checkpoint.checkpoint_id,
                 step=step if isinstance(step, int) else None,
                 stored_at=stored(checkpoint, loaded.body),

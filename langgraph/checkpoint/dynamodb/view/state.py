@@ -29,19 +29,19 @@ from langgraph.checkpoint.dynamodb.view.tree import (
 )
 
 
-def state(lane: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[State]:
+def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[State]:
     """Return a checkpoint, channel by channel. An unreadable channel has a problem, and the others are shown."""
-    body = yield from lane.body(checkpoint)
-    metadata = yield from lane.metadata(checkpoint)
-    parent = yield from lane.parent(checkpoint)
-    before = {} if parent is None else versions((yield from lane.body(parent)))
+    body = yield from namespace.body(checkpoint)
+    metadata = yield from namespace.metadata(checkpoint)
+    parent = yield from namespace.parent(checkpoint)
+    before = {} if parent is None else versions((yield from namespace.body(parent)))
     channels = []
-    for name in (yield from channels_of(lane, checkpoint)):
-        channels.append((yield from _channel(lane, checkpoint, body, name, shower)))
+    for name in (yield from channels_of(namespace, checkpoint)):
+        channels.append((yield from _channel(namespace, checkpoint, body, name, shower)))
         channels[-1]["changed"] = versions(body).get(name) != before.get(name)
     return State(
-        thread=lane.partition.thread_id,
-        ns=lane.partition.namespace,
+        thread=namespace.partition.thread_id,
+        ns=namespace.partition.namespace,
         checkpoint=checkpoint.checkpoint_id,
         channels=channels,
         metadata=shower.node(metadata),
@@ -49,7 +49,7 @@ def state(lane: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> 
 
 
 def _channel(
-    lane: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str, shower: Shower
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str, shower: Shower
 ) -> Op[Channel]:
     stored, version = body.values.get(name), versions(body).get(name)
     channel = Channel(
@@ -64,53 +64,53 @@ def _channel(
     )
     try:
         if stored is None:
-            value = yield from channel_value(lane, checkpoint, body, name)
+            value = yield from channel_value(namespace, checkpoint, body, name)
         else:
-            value, channel["stored_bytes"] = yield from lane.measured_value(checkpoint, stored)
+            value, channel["stored_bytes"] = yield from namespace.measured_value(checkpoint, stored)
         channel["node"] = shower.node(value, (name,))
     except CheckpointerError as error:
         channel["problem"] = str(error)
     return channel
 
 
-def channels_of(lane: NamespaceView, checkpoint: StoredCheckpoint) -> Op[list[str]]:
+def channels_of(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[list[str]]:
     """Return the channels that have a value in a checkpoint, sorted by name."""
-    body, metadata = (yield from lane.body(checkpoint)), (yield from lane.metadata(checkpoint))
+    body, metadata = (yield from namespace.body(checkpoint)), (yield from namespace.metadata(checkpoint))
     return sorted(body.values.keys() | delta_counters(metadata))
 
 
-def channel_value(lane: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str) -> Op[Any]:
+def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str) -> Op[Any]:
     """Return a channel's value; for a delta channel that is not stored here, return what it is rebuilt from."""
     stored = body.values.get(name)
     if stored is not None:
-        return (yield from lane.value(checkpoint, stored))
+        return (yield from namespace.value(checkpoint, stored))
     seed, writes, passed = None, list[Any](), {checkpoint.checkpoint_id}
-    at = yield from lane.parent(checkpoint)
+    at = yield from namespace.parent(checkpoint)
     while at is not None and at.checkpoint_id not in passed:
         passed.add(at.checkpoint_id)
-        tasks = yield from lane.tasks(at, whole=True)
+        tasks = yield from namespace.tasks(at, whole=True)
         found = [
-            lane.loads(each, task.item) for task in tasks for each in task.writes if each.channel == name
+            namespace.loads(each, task.item) for task in tasks for each in task.writes if each.channel == name
         ]
         writes = found + writes
-        earlier = yield from lane.body(at)
+        earlier = yield from namespace.body(at)
         if name in earlier.values:
-            seed = yield from lane.value(at, earlier.values[name])
+            seed = yield from namespace.value(at, earlier.values[name])
             break
-        at = yield from lane.parent(at)
+        at = yield from namespace.parent(at)
     return Stored(REBUILT, {"from": seed, "writes": writes})
 
 
-def pending(lane: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Pending]:
+def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Pending]:
     """Return everything that the tasks of a checkpoint have stored, and which nodes run next."""
-    known = yield from know(lane, checkpoint, whole=True)
+    known = yield from know(namespace, checkpoint, whole=True)
     return Pending(
-        thread=lane.partition.thread_id,
-        ns=lane.partition.namespace,
+        thread=namespace.partition.thread_id,
+        ns=namespace.partition.namespace,
         checkpoint=checkpoint.checkpoint_id,
-        tasks=[task_document(lane, each, known.sends, shower) for each in known.tasks],
+        tasks=[task_document(namespace, each, known.sends, shower) for each in known.tasks],
         next=next_nodes(known),
-        writes=[_write(lane, known, place, shower) for place in range(len(_writes(known)))],
+        writes=[_write(namespace, known, place, shower) for place in range(len(_writes(known)))],
         problem=known.problem,
     )
 
@@ -120,13 +120,13 @@ def _writes(known: Known) -> list[tuple[int, int]]:
     return [(task, write) for task, each in enumerate(known.tasks) for write in range(len(each.writes))]
 
 
-def _write(lane: NamespaceView, known: Known, place: int, shower: Shower) -> Write:
+def _write(namespace: NamespaceView, known: Known, place: int, shower: Shower) -> Write:
     at, within = _writes(known)[place]
     task = known.tasks[at]
     write = task.writes[within]
     value, problem = None, None
     try:
-        value = shower.node(lane.loads(write, task.item), (write.channel,))
+        value = shower.node(namespace.loads(write, task.item), (write.channel,))
     except CheckpointerError as error:
         problem = str(error)
     return Write(
@@ -138,7 +138,7 @@ def _write(lane: NamespaceView, known: Known, place: int, shower: Shower) -> Wri
     )
 
 
-def value_at(lane: NamespaceView, checkpoint: StoredCheckpoint, path: Sequence[str | int]) -> Op[Any]:
+def value_at(namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Sequence[str | int]) -> Op[Any]:
     """Return the value at the end of a path.
 
     Raises:
@@ -147,21 +147,21 @@ def value_at(lane: NamespaceView, checkpoint: StoredCheckpoint, path: Sequence[s
     """
     match list(path):
         case ["values", str(name), *rest]:
-            body = yield from lane.body(checkpoint)
-            if name not in (yield from channels_of(lane, checkpoint)):
+            body = yield from namespace.body(checkpoint)
+            if name not in (yield from channels_of(namespace, checkpoint)):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no value of channel {name!r}"
                 raise CheckpointNotFoundError(msg)
-            return part_at((yield from channel_value(lane, checkpoint, body, name)), rest)
+            return part_at((yield from channel_value(namespace, checkpoint, body, name)), rest)
         case ["writes", int(place), *rest]:
-            known = yield from know(lane, checkpoint, whole=True)
+            known = yield from know(namespace, checkpoint, whole=True)
             places = _writes(known)
             if not 0 <= place < len(places):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no pending write {place}"
                 raise CheckpointNotFoundError(msg)
             task = known.tasks[places[place][0]]
-            return part_at(lane.loads(task.writes[places[place][1]], task.item), rest)
+            return part_at(namespace.loads(task.writes[places[place][1]], task.item), rest)
         case ["metadata", *rest]:
-            return part_at((yield from lane.metadata(checkpoint)), rest)
+            return part_at((yield from namespace.metadata(checkpoint)), rest)
     msg = (
         f"path {list(path)!r} has to begin with 'values' and a channel, 'writes' and a number, or 'metadata'"
     )

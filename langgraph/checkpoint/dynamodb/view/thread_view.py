@@ -34,40 +34,40 @@ class ThreadView:
         self.root = items.partition_of(checked_id(thread_id, "thread_id"))
         self._storage = storage
         self._caches = caches
-        self._lanes: dict[str, NamespaceView] = {}
+        self._namespaces: dict[str, NamespaceView] = {}
 
-    def lanes(self) -> Op[list[NamespaceView]]:
+    def namespaces(self) -> Op[list[NamespaceView]]:
         """Return every namespace, the root's first."""
-        if not self._lanes:
+        if not self._namespaces:
             for partition in (yield from namespaces(self._storage, self.root)):
-                self._lanes[partition.namespace] = NamespaceView(self._storage, partition, self._caches)
-        return list(self._lanes.values())
+                self._namespaces[partition.namespace] = NamespaceView(self._storage, partition, self._caches)
+        return list(self._namespaces.values())
 
-    def lane(self, namespace: str) -> Op[NamespaceView]:
+    def namespace(self, name: str) -> Op[NamespaceView]:
         """Return a namespace.
 
         Raises:
             CheckpointNotFoundError: The thread has no such namespace.
         """
-        yield from self.lanes()
-        found = self._lanes.get(namespace)
+        yield from self.namespaces()
+        found = self._namespaces.get(name)
         if found is None:
-            msg = f"thread {self.root.thread_id!r} has no namespace {namespace!r}; look at the thread again"
+            msg = f"thread {self.root.thread_id!r} has no namespace {name!r}; look at the thread again"
             raise CheckpointNotFoundError(msg)
         return found
 
-    def checkpoint(self, namespace: str, checkpoint_id: str) -> Op[tuple[NamespaceView, StoredCheckpoint]]:
-        """Return a checkpoint with its namespace.
+    def checkpoint(self, name: str, checkpoint_id: str) -> Op[tuple[NamespaceView, StoredCheckpoint]]:
+        """Return a checkpoint of a namespace, with that namespace.
 
         Raises:
             CheckpointNotFoundError: The thread has no such namespace or checkpoint.
         """
-        lane = yield from self.lane(namespace)
-        checkpoint = yield from lane.find(checkpoint_id)
-        if checkpoint is None or not lane.is_readable(checkpoint):
+        namespace = yield from self.namespace(name)
+        checkpoint = yield from namespace.find(checkpoint_id)
+        if checkpoint is None or not namespace.is_readable(checkpoint):
             msg = f"thread {self.root.thread_id!r} has no checkpoint {checkpoint_id!r}; look at the thread again"
             raise CheckpointNotFoundError(msg)
-        return lane, checkpoint
+        return namespace, checkpoint
 
 
 class Session:
@@ -83,7 +83,7 @@ class Session:
         read_only_saver.serde = inert(saver.serde, self._caches.objects)
         self.storage = read_only_saver.storage
         self._runner = read_only_saver.runner
-        self._records: OrderedDict[str, tuple[ThreadView, RLock]] = OrderedDict()
+        self._threads: OrderedDict[str, tuple[ThreadView, RLock]] = OrderedDict()
         self._lock = RLock()
 
     def run(self, operation: Op[T]) -> T:
@@ -97,18 +97,18 @@ class Session:
     def forget(self, thread_id: str) -> None:
         """Drop a thread, so that it is read again when it is next opened. Cached segments stay: they never change."""
         with self._lock:
-            self._records.pop(thread_id, None)
+            self._threads.pop(thread_id, None)
 
     @contextmanager
     def opened(self, thread_id: str) -> Iterator[ThreadView]:
         """Yield a thread to one request at a time, so that nothing is read twice."""
         with self._lock:
-            if thread_id not in self._records:
-                record = ThreadView(self.storage, thread_id, self._caches)
-                self._records[thread_id] = (record, RLock())
-                while len(self._records) > _THREADS_MAX:
-                    self._records.popitem(last=False)
-            self._records.move_to_end(thread_id)
-            record, lock = self._records[thread_id]
+            if thread_id not in self._threads:
+                thread = ThreadView(self.storage, thread_id, self._caches)
+                self._threads[thread_id] = (thread, RLock())
+                while len(self._threads) > _THREADS_MAX:
+                    self._threads.popitem(last=False)
+            self._threads.move_to_end(thread_id)
+            thread, lock = self._threads[thread_id]
         with lock:
-            yield record
+            yield thread

@@ -7,10 +7,10 @@ from langgraph.checkpoint.dynamodb.view.documents import Lane, Thread
 from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
 
 
-def thread_document(record: ThreadView) -> Op[Thread]:
+def thread_document(thread: ThreadView) -> Op[Thread]:
     """Return a thread, before its checkpoints are read."""
-    names = [each.partition.namespace for each in (yield from record.lanes())]
-    return Thread(thread=record.root.thread_id, lanes=[_lane(each, names) for each in names])
+    names = [each.partition.namespace for each in (yield from thread.namespaces())]
+    return Thread(thread=thread.root.thread_id, lanes=[_lane(each, names) for each in names])
 
 
 def _lane(namespace: str, others: list[str]) -> Lane:

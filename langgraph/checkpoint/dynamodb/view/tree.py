@@ -54,20 +54,20 @@ class Known:
     problem: str | None = None
 
 
-def know(lane: NamespaceView, checkpoint: StoredCheckpoint, *, whole: bool = False) -> Op[Known]:
+def know(namespace: NamespaceView, checkpoint: StoredCheckpoint, *, whole: bool = False) -> Op[Known]:
     """Read the facts about a checkpoint. `whole` reads large writes too."""
     loaded = Known()
     try:
-        loaded.metadata = yield from lane.metadata(checkpoint)
-        loaded.body = yield from lane.body(checkpoint)
-        loaded.tasks = yield from lane.tasks(checkpoint, whole=whole)
-        loaded.sends = yield from _sends(lane, checkpoint, loaded.body, whole=whole)
-        loaded.joined = yield from _joined(lane, checkpoint, loaded.body)
-        parent = yield from lane.parent(checkpoint)
+        loaded.metadata = yield from namespace.metadata(checkpoint)
+        loaded.body = yield from namespace.body(checkpoint)
+        loaded.tasks = yield from namespace.tasks(checkpoint, whole=whole)
+        loaded.sends = yield from _sends(namespace, checkpoint, loaded.body, whole=whole)
+        loaded.joined = yield from _joined(namespace, checkpoint, loaded.body)
+        parent = yield from namespace.parent(checkpoint)
         if parent is not None:
-            loaded.parent = yield from lane.body(parent)
-            loaded.parent_tasks = yield from lane.tasks(parent, whole=whole)
-            loaded.parent_sends = yield from _sends(lane, parent, loaded.parent, whole=whole)
+            loaded.parent = yield from namespace.body(parent)
+            loaded.parent_tasks = yield from namespace.tasks(parent, whole=whole)
+            loaded.parent_sends = yield from _sends(namespace, parent, loaded.parent, whole=whole)
     except CheckpointerError as error:
         loaded.problem = str(error)
     return loaded
@@ -79,35 +79,35 @@ def tree_shower() -> Shower:
 
 
 def tree(
-    lane: NamespaceView, before: str | None, limit: int, shower: Callable[[], Shower] = tree_shower
+    namespace: NamespaceView, before: str | None, limit: int, shower: Callable[[], Shower] = tree_shower
 ) -> Op[documents.Tree]:
     """Return some checkpoints of a namespace, newest first, older than `before` if that is given."""
-    while not lane.done and len(_below(lane, before)) <= limit:
-        yield from lane.read_on()
-    found = _below(lane, before)
+    while not namespace.done and len(_below(namespace, before)) <= limit:
+        yield from namespace.read_on()
+    found = _below(namespace, before)
     rows = []
     for checkpoint in found[:limit]:
-        rows.append((yield from row(lane, checkpoint, shower())))  # noqa: PERF401 - a comprehension cannot yield.
-    newest = next(iter(lane.rows), None)
+        rows.append((yield from row(namespace, checkpoint, shower())))  # noqa: PERF401 - a comprehension cannot yield.
+    newest = next(iter(namespace.rows), None)
     return documents.Tree(
-        thread=lane.partition.thread_id,
-        ns=lane.partition.namespace,
+        thread=namespace.partition.thread_id,
+        ns=namespace.partition.namespace,
         newest=None if newest is None else newest.checkpoint_id,
         rows=rows,
         before=rows[-1]["checkpoint"] if len(found) > limit else None,
-        problem=lane.problem,
+        problem=namespace.problem,
     )
 
 
-def _below(lane: NamespaceView, before: str | None) -> list[StoredCheckpoint]:
-    return [each for each in lane.rows if before is None or each.checkpoint_id < before]
+def _below(namespace: NamespaceView, before: str | None) -> list[StoredCheckpoint]:
+    return [each for each in namespace.rows if before is None or each.checkpoint_id < before]
 
 
-def row(lane: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Row]:
+def row(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Row]:
     """Return a checkpoint's row of the tree."""
-    loaded = yield from know(lane, checkpoint)
+    loaded = yield from know(namespace, checkpoint)
     step, run = loaded.metadata.get("step"), loaded.metadata.get(RUN_ID)
-    own = [lane.inventory.sizes[items.sort_key(each)] for each in checkpoint.members]
+    own = [namespace.inventory.sizes[items.sort_key(each)] for each in checkpoint.members]
     return Row(
         checkpoint=checkpoint.checkpoint_id,
         parent=items.text(checkpoint.head, items.PARENT),
@@ -118,7 +118,7 @@ def row(lane: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op
         ran=ran(loaded),
         next=next_nodes(loaded),
         changed=changed_channels(loaded),
-        tasks=[task_document(lane, each, loaded.sends, shower) for each in loaded.tasks],
+        tasks=[task_document(namespace, each, loaded.sends, shower) for each in loaded.tasks],
         expires_at=_iso(in_epoch_seconds(items.ends_at(checkpoint.head))),
         items=len(own),
         bytes=sum(own),
@@ -161,7 +161,7 @@ def is_finished(task: Task) -> bool:
 
 
 def task_document(
-    lane: NamespaceView, task: Task, sends: Sequence[str | None], shower: Shower
+    namespace: NamespaceView, task: Task, sends: Sequence[str | None], shower: Shower
 ) -> documents.Task:
     """Return a task as the page shows it."""
 
@@ -169,7 +169,7 @@ def task_document(
         for write in task.writes:
             if write.channel == channel:
                 try:
-                    yield lane.loads(write, task.item)
+                    yield namespace.loads(write, task.item)
                 except CheckpointerError as error:
                     yield Stored("unreadable", str(error))
 
@@ -202,13 +202,13 @@ def _question(interrupt: Any) -> Any:
 
 
 def _sends(
-    lane: NamespaceView, checkpoint: StoredCheckpoint, body: Body, *, whole: bool
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, *, whole: bool
 ) -> Op[Sequence[str | None]]:
     """Return the nodes that a checkpoint's `Send`s name, by their places. Large values are read only with `whole`."""
     stored_value = body.values.get(TASKS)
     if stored_value is None or (stored_value.segments and not whole):
         return ()
-    value = yield from lane.value(checkpoint, stored_value)
+    value = yield from namespace.value(checkpoint, stored_value)
     return [_send_node(each) for each in _several(value)]
 
 
@@ -253,12 +253,12 @@ def next_nodes(known: Known) -> list[str]:
     return sorted(names)
 
 
-def _joined(lane: NamespaceView, checkpoint: StoredCheckpoint, body: Body) -> Op[list[str]]:
+def _joined(namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body) -> Op[list[str]]:
     """Return the nodes whose awaited nodes have all run."""
     found = []
     for name, stored_value in body.values.items():
         if name.startswith(_JOIN):
-            been = _several((yield from lane.value(checkpoint, stored_value)))
+            been = _several((yield from namespace.value(checkpoint, stored_value)))
             awaited, _, node = name.removeprefix(_JOIN).rpartition(":")
             if set(awaited.split("+")) <= {each for each in been if isinstance(each, str)}:
                 found.append(node)

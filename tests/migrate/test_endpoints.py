@@ -1,4 +1,4 @@
-"""The places that a person names: what opens each, what is wrong with others, and the places of writes in them."""
+"""The endpoints that a person names: what opens each, what is wrong with others, and the positions of writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     Status,
     TableStore,
     migrate,
-    open_place,
+    open_endpoint,
     store_of,
 )
 from langgraph.checkpoint.dynamodb.migrate.record import (
@@ -63,7 +63,7 @@ def store_writes(store_: SaverStore) -> RunnableConfig:
 
 @pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("kind", [each for each in OTHERS if each != "memory"])
-def test_writes_keep_their_places(
+def test_writes_keep_their_positions(
     open_other: Callable[[str], SaverStore], table: TableStore, kind: str, tmp_path: Path
 ) -> None:
     source = open_other(kind)
@@ -71,13 +71,13 @@ def test_writes_keep_their_places(
     assert statuses(migrate(source, table, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
     [record] = table.records("thread-1", [Ref("1", "")])
     assert record is not None
-    assert sorted(write.place for write in record.writes) == [
+    assert sorted(write.position for write in record.writes) == [
         WritePosition("", "task-4", 0),
         *(WritePosition("~1", "task-2", number) for number in range(12)),
         *(WritePosition("~2", "task-1", position) for position in (-4, -3, 0, 2)),
         WritePosition("~3", "task-3", -1),
     ]
-    with open_place(f"sqlite:{tmp_path / 'back.db'}", as_target=True) as back:
+    with open_endpoint(f"sqlite:{tmp_path / 'back.db'}", as_target=True) as back:
         assert statuses(migrate(table, back, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
 
 
@@ -94,12 +94,12 @@ def test_writes_keep_their_order_where_more_cannot_be_known() -> None:
 @pytest.mark.parametrize("order", list(itertools.permutations(["1", "2", "3"])))
 def test_guessed_places_are_in_the_given_order(order: tuple[str, ...]) -> None:
     writes = [(task, channel, 0) for task in order for channel in (RESUME, "a", "b")]
-    places = guessed_positions(writes)
-    assert sorted(places) == places
-    assert [(place.task_id, place.position) for place in places] == [
+    positions = guessed_positions(writes)
+    assert sorted(positions) == positions
+    assert [(each.task_id, each.number) for each in positions] == [
         (task, position) for task in order for position in (-4, 0, 1)
     ]
-    assert all(place.task_path == "" for place in places) is (list(order) == sorted(order))
+    assert all(each.task_path == "" for each in positions) is (list(order) == sorted(order))
 
 
 def test_a_position_that_nothing_leads_to_is_the_next_one() -> None:
@@ -124,11 +124,11 @@ def test_writes_that_come_in_meanwhile_are_read_again() -> None:
     busy = Busy(saver)
     [record] = busy.records("thread-1", [Ref("1", "")])
     assert record is not None
-    assert [write.place.task_path for write in record.writes] == ["~", "~"]
+    assert [write.position.task_path for write in record.writes] == ["~", "~"]
     busy.reads = 10
     [record] = busy.records("thread-1", [Ref("1", "")])
     assert record is not None
-    assert [write.place.task_path for write in record.writes] == ["", ""]
+    assert [write.position.task_path for write in record.writes] == ["", ""]
 
 
 # Places of threads
@@ -156,7 +156,7 @@ def functions(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("function", ["make", "opened"])
 def test_a_saver_of_a_function(functions: str, function: str) -> None:
-    with open_place(f"{functions}:{function}") as found:
+    with open_endpoint(f"{functions}:{function}") as found:
         assert isinstance(found.saver, InMemorySaver)
     assert "" not in sys.path
 
@@ -164,8 +164,8 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nothing", "names no place"),
-        ("postgresql:", "names no place"),
+        ("nothing", "names no store"),
+        ("postgresql:", "names no store"),
         ("functions_of_the_tests:other", "cannot be imported"),
         ("no_such_module:make", "cannot be imported"),
         ("functions_of_the_tests:number", "gives a int"),
@@ -176,11 +176,11 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
         ("aws:table?key_prefix=x", "no bucket_name"),
     ],
 )
-def test_what_is_wrong_with_a_place_is_said(functions: str, place: str, message: str) -> None:
+def test_what_is_wrong_with_an_endpoint_is_said(functions: str, place: str, message: str) -> None:
     del functions
     with (
         pytest.raises((CheckpointerInputError, CheckpointerConfigurationError), match=message) as error,
-        open_place(place),
+        open_endpoint(place),
     ):
         pass
     assert "secret" not in str(error.value)
@@ -190,7 +190,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.migrate.sqlite", None)
     with (
         pytest.raises(CheckpointerConfigurationError, match="pip install langgraph-checkpoint-sqlite"),
-        open_place("sqlite:threads.db"),
+        open_endpoint("sqlite:threads.db"),
     ):
         pass
 
@@ -203,21 +203,21 @@ def test_a_file_that_is_no_database_of_threads(tmp_path: Path) -> None:
     empty.touch()
     text.write_text("This is no database, but some text that is longer than the header of one.")
     for path, message in ((empty, "has no tables"), (text, "is no SQLite database")):
-        with pytest.raises(CheckpointerConfigurationError, match=message), open_place(f"sqlite:{path}"):
+        with pytest.raises(CheckpointerConfigurationError, match=message), open_endpoint(f"sqlite:{path}"):
             pass
     with (
         pytest.raises(CheckpointerConfigurationError, match="there is no folder"),
-        open_place(f"sqlite:{tmp_path}/none/new.db", as_target=True),
+        open_endpoint(f"sqlite:{tmp_path}/none/new.db", as_target=True),
     ):
         pass
 
 
 def test_a_database_file_is_opened_by_its_path_or_address(tmp_path: Path) -> None:
-    with open_place(f"sqlite:{tmp_path}/new.db", as_target=True) as made:
+    with open_endpoint(f"sqlite:{tmp_path}/new.db", as_target=True) as made:
         store(made.saver, thread_config(), "1", {"a": "b" * 100})
         assert made.stored_bytes("thread-1") or 0 > 100
     for place in (f"sqlite:{tmp_path}/new.db", f"sqlite://{tmp_path}/new.db"):
-        with open_place(place) as found:
+        with open_endpoint(place) as found:
             assert list(found.thread_ids()) == ["thread-1"]
 
 
@@ -226,7 +226,7 @@ def test_a_database_file_is_opened_by_its_path_or_address(tmp_path: Path) -> Non
 
 def test_threads_of_postgres_come_page_by_page(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.postgres._PAGE_THREADS", 2)
-    with open_place(postgres_url, as_target=True) as found:
+    with open_endpoint(postgres_url, as_target=True) as found:
         for number in range(5):
             store(found.saver, thread_config(f"thread-{number}"), "1", {"a": [b"x" * 100]})
         assert list(found.thread_ids()) == [f"thread-{number}" for number in range(5)]
@@ -235,7 +235,7 @@ def test_threads_of_postgres_come_page_by_page(postgres_url: str, monkeypatch: p
 
 def test_a_database_without_threads_is_told_from_one_with_none(postgres_url: str) -> None:
     with (
-        open_place(postgres_url) as found,
+        open_endpoint(postgres_url) as found,
         pytest.raises(CheckpointerConfigurationError, match='relation "checkpoints" does not exist'),
     ):
         next(iter(found.thread_ids()))
@@ -245,14 +245,14 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, postgres
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.postgres._CONNECT_SECONDS", 0.2)
     with (
         pytest.raises(CheckpointerConfigurationError, match="Postgres cannot be reached: ") as error,
-        open_place("postgresql://user:secret@127.0.0.1:1/none"),
+        open_endpoint("postgresql://user:secret@127.0.0.1:1/none"),
     ):
         pass
     assert "secret" not in str(error.value)
     monkeypatch.setattr(ConnectionPool, "wait", never)
     with (
         pytest.raises(CheckpointerConfigurationError, match="did not answer within"),
-        open_place(postgres_url),
+        open_endpoint(postgres_url),
     ):
         pass
 
@@ -289,7 +289,7 @@ def test_what_lies_in_a_bucket_is_moved_and_counted(
         f"aws:{amazon_table}?region_name={engine.region_name}&endpoint_url={engine.endpoint_url}"
         f"&bucket_name=threads&key_prefix=a&s3_endpoint_url={moto.endpoint_url}&compression=true"
     )
-    with open_place(place) as source:
+    with open_endpoint(place) as source:
         store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
         reports = list(migrate(source, table, source.thread_ids(), verify=True))
         assert statuses(reports) == {"thread-1": Status.MOVED}

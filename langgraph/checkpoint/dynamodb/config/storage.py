@@ -1,0 +1,52 @@
+"""The options that both savers of this package share: how values are serialized, encrypted, bounded and cached."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
+from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Positive
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
+from langgraph.checkpoint.dynamodb.config.serde import Serde
+from langgraph.checkpoint.dynamodb.config.types import Options
+
+
+class StorageOptions(Options):
+    """The options of both constructors about what is stored, and `encryption_key`, which neither has."""
+
+    serde: Serde | None = Field(
+        default=None,
+        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that makes one, as"
+        " module:name.",
+    )
+    encryption_key: EncryptionKey | None = Field(
+        default=None,
+        description="Where the AES key is. With it everything but ids, sizes and times is encrypted in this process.",
+    )
+    encrypt_metadata: bool | None = Field(
+        default=None,
+        description="Whether metadata goes through the serializer too; by default if the serializer encrypts.",
+    )
+    share_equal_pieces: bool = Field(
+        default=True,
+        description="Whether a stored piece that is equal to a new one is used instead of stored again.",
+    )
+    allow_unencrypted: bool = Field(
+        default=False,
+        description="Whether data that is not encrypted is read although there is a key; for the time of a migration.",
+    )
+    bound_to: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The name of the table that encrypted data is bound to, if it is another one: the table from which"
+        " this one was restored or copied.",
+    )
+    checkpoint_bytes_max: Positive = Field(
+        default=CHECKPOINT_BYTES_MAX,
+        description="The most bytes that a checkpoint's values, or its pending writes, may have.",
+    )
+    cache_bytes: NotNegative = Field(
+        default=CACHE_BYTES,
+        description="The most bytes of memory for the cache of recent checkpoints.",
+    )

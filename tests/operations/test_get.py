@@ -1,0 +1,40 @@
+"""`get_tuple`: which checkpoint is found, and what it asks for again when others change the thread meanwhile."""
+
+from __future__ import annotations
+
+from tests.support.harness import Harness
+
+
+def test_the_newest_checkpoint_is_one_query() -> None:
+    harness = Harness()
+    for number in ("1", "2"):
+        harness.run(harness.process().put(number, {"x": number}))
+    reading = harness.begin(harness.process().read())
+    assert [call.method for call in reading.calls] == ["query"]
+    found = reading.finish()
+    assert found is not None
+    assert found.config["configurable"]["checkpoint_id"] == "2"
+
+
+def test_one_that_is_not_there_is_none() -> None:
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 1}))
+    assert harness.process().get("2") is None
+
+
+def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
+    """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"text": "oldest"}))
+    harness.run(process.put("2", {"text": "older"}, "1"))
+    for each in ("2", "3"):
+        harness.run(process.put_writes(each, [("text", each)]))
+    read = harness.begin(harness.process().read())
+    read.until(lambda call: call.method == "query")
+    read.go_on()
+    harness.run(process.put("3", {"text": "newest"}, "2"))
+    harness.run(harness.process().prune())
+    found = read.finish()
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"text": "newest"}

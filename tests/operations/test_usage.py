@@ -1,0 +1,64 @@
+"""What a thread takes up and costs, computed from its measured inventories."""
+
+from __future__ import annotations
+
+from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
+from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, account_of, pruned
+from tests.support.checkpoints import noise
+from tests.support.harness import THREAD, Harness
+
+
+def _thread() -> Harness:
+    """A thread whose two checkpoints share one value and have one each."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"shared": noise(60_000), "own": noise(60_000, 1)}))
+    harness.run(process.put("2", {"shared": noise(60_000), "own": noise(60_000, 2)}, "1", ["own"]))
+    harness.run(process.put_writes("2", [("own", 1)]))
+    return harness
+
+
+def _account(harness: Harness) -> Account:
+    return account_of(harness.run(measure_thread(harness.process().storage, THREAD)))
+
+
+def test_the_kinds_add_up_to_all_items() -> None:
+    harness = _thread()
+    account = _account(harness)
+    assert set(account.kinds) == {"checkpoints", "pending writes", "segments", "thread items"}
+    assert account.total.items == len(harness.model.items())
+    segments = account.kinds["segments"]
+    assert account.shared.bytes + account.own.bytes == segments.bytes
+    assert account.shared.bytes > 50_000
+    assert account.own.bytes > 100_000
+    assert (account.unnamed.items, account.missing) == (0, 0)
+
+
+def test_segments_without_a_checkpoint_and_checkpoints_without_a_segment_are_told() -> None:
+    harness = _thread()
+    [segment, *_] = harness.items("S#").values()
+    harness.remove(segment)
+    assert _account(harness).missing == 1
+    for head in harness.items("C#").values():
+        harness.remove(head)
+    account = _account(harness)
+    assert account.unnamed.items == account.kinds["segments"].items
+
+
+def test_a_step_costs_what_no_earlier_one_has() -> None:
+    first, second = _account(_thread()).steps
+    assert first.new.bytes > second.new.bytes > 50_000
+    assert first.write_units > second.write_units
+    assert second.stored.items == 2
+
+
+def test_a_prune_frees_what_only_the_gone_checkpoints_have() -> None:
+    harness = _thread()
+    before = _account(harness)
+    found = pruned(harness.run(measure_thread(harness.process().storage, THREAD)), 1, lambda _: True)
+    assert found.checkpoints == 1
+    harness.run(harness.process().prune())
+    after = _account(harness)
+    assert (found.freed.items, after.unnamed.items) == (before.total.items - after.total.items, 0)
+    assert Pruned.sum_of([found, found]).checkpoints == 2
+    assert Account.sum_of([before, after]).total.items == before.total.items + after.total.items
