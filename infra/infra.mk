@@ -33,6 +33,16 @@ DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilitie
 TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; name = sys.argv[1]; \
 	plain = re.sub("[^A-Za-z0-9-]", "-", name); digest = hashlib.sha256(name.encode()).hexdigest()[:8]; \
 	print(plain if plain == name and len(name) <= 60 else f"{plain[:60]}-{digest}")' '$(TENANT)')
+# What is protected from deletion is in the way when a creation that failed is taken back, so protection comes after it.
+# Takes the stack, its template and its parameters, among which DeletionProtection may be.
+define DEPLOY_PROTECTED
+	if $(AWS) cloudformation describe-stacks --stack-name $(1) >/dev/null 2>&1; then \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) $(if $(3),--parameter-overrides $(3)); \
+	else \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides $(3) DeletionProtection=false && \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides DeletionProtection=true $(3); \
+	fi
+endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
@@ -58,8 +68,7 @@ infra-constraints: $(VENV)/.installed
 		--output-file constraints/infra.txt
 
 deploy:
-	$(DEPLOY) --stack-name $(STACK) --template-file infra/table.yaml \
-		$(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(call DEPLOY_PROTECTED,$(STACK),infra/table.yaml,$(PARAMETERS))
 	$(PROTECT) $(STACK) >/dev/null
 	$(DEPLOY) --stack-name $(STACK)-observability --template-file infra/observability.yaml \
 		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
@@ -123,7 +132,8 @@ define DEPLOY_ON_LAMBDA
 		< $(1)).zip && \
 	$(AWS) s3 cp $(1) s3://$(BUCKET)/$$key && \
 	$(DEPLOY) --stack-name $(2) --template-file $(3) \
-		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key $(4)
+		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
+		Runtime=python$(LAMBDA_PYTHON) $(4)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
 endef
 LAMBDA_SOURCES = $(VENV)/.installed $(shell find langgraph -name '*.py') constraints/aioboto3.txt
@@ -145,12 +155,13 @@ $(GATEWAY_PACKAGE).zip: $(LAMBDA_SOURCES)
 PRINCIPALS ?=
 deploy-gateway: $(GATEWAY_PACKAGE).zip
 	$(if $(PRINCIPALS),,$(error Say who may call: make deploy-gateway PRINCIPALS=principals.yaml; see docs/gateway.md))
+	@test $$(wc -m < $(PRINCIPALS)) -le 3000 || { echo "$(PRINCIPALS) has more than 3,000 characters, which is what" \
+		"fits beside a function. See \"How many may call\" in docs/gateway.md." >&2; exit 1; }
 	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,"Principals=$$(cat $(PRINCIPALS))" $(GATEWAY_PARAMETERS))
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
-	$(DEPLOY) --stack-name $(STACK)-gateway-ecs --template-file infra/gateway-ecs.yaml \
-		--parameter-overrides TableStackName=$(STACK) $(GATEWAY_PARAMETERS)
+	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(STACK) $(GATEWAY_PARAMETERS))
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
 # The service and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.

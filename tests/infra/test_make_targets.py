@@ -161,6 +161,51 @@ def test_deploy_without_parameters_takes_the_defaults(make: Make) -> None:
     assert "--parameter-overrides" not in deployments(commands)["langgraph-checkpoints"]
 
 
+GIVEN = {"langgraph-checkpoints": "TableName=blue", "langgraph-checkpoints-gateway-ecs": "VpcId=vpc-1"}
+PROTECTED = [
+    (["deploy"], "langgraph-checkpoints", "PARAMETERS"),
+    (["deploy-gateway-ecs"], "langgraph-checkpoints-gateway-ecs", "GATEWAY_PARAMETERS"),
+]
+
+
+@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+@pytest.mark.parametrize("own", ["", " DeletionProtection=false"])
+def test_protection_comes_after_the_creation(
+    make: Make, words: list[str], stack: str, variable: str, own: str
+) -> None:
+    """Else nothing could take back a creation that failed; and whoever wants none gets none."""
+    answers = {f"describe-stacks --stack-name {stack}$": "An error occurred: does not exist"}
+    _, commands = make(*words, f"{variable}={GIVEN[stack]}{own}", answers=answers)
+    first, second = (
+        dict(word.split("=", 1) for word in options(command)["--parameter-overrides"])
+        for command in commands
+        if command[:2] == ["cloudformation", "deploy"] and stack in command
+    )
+    assert first == {**second, "DeletionProtection": "false"}
+    assert second["DeletionProtection"] == ("false" if own else "true")
+
+
+@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+def test_a_stack_that_is_there_keeps_its_protection(
+    make: Make, words: list[str], stack: str, variable: str
+) -> None:
+    _, commands = make(*words, f"{variable}={GIVEN[stack]}")
+    [only] = [each for each in commands if each[:2] == ["cloudformation", "deploy"] and stack in each]
+    assert "DeletionProtection" not in str(only)
+
+
+def test_principals_that_do_not_fit_beside_a_function_are_refused_before_anything_is_built(
+    make: Make, tmp_path: Path
+) -> None:
+    principals = tmp_path / "principals.yaml"
+    principals.write_text("x" * 3001)
+    built = ["--assume-old", f"{tmp_path}/gateway.zip", f"GATEWAY_PACKAGE={tmp_path}/gateway", "BUCKET=b"]
+    Path(f"{tmp_path}/gateway.zip").touch()
+    output, commands = make("deploy-gateway", *built, f"PRINCIPALS={principals}", status=2)
+    assert "more than 3,000 characters" in output
+    assert not commands
+
+
 def test_deploy_of_a_tenant_needs_its_name(make: Make) -> None:
     _, commands = make("deploy-tenant", "TENANT=acme")
     stacks = deployments(commands)
@@ -279,6 +324,7 @@ def test_the_gateway_is_deployed_with_who_may_call_and_with_its_package(make: Ma
     assert values["TableStackName"] == "blue"
     assert values["Principals"] == principals.read_text().strip()
     assert (values["MemorySize"], values["TtlSeconds"]) == ("1769", "3600")
+    assert values["Runtime"] == "python3.13"
     [copy] = [command for command in commands if command[:2] == ["s3", "cp"]]
     assert copy[-1] == f"s3://{values['CodeBucket']}/{values['CodeKey']}"
     output, _ = make("deploy-gateway", *built, status=2)
