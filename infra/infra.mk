@@ -1,6 +1,7 @@
 # Checks and deploys the templates of this folder. Included by the Makefile, whose variables it uses.
 
 VENV_INFRA := .venv-infra
+VENV_MINISTACK := .venv-ministack
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
 
@@ -49,11 +50,12 @@ OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 .PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
-infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.installed
+infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
-	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py
+	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py \
+		tests/infra/test_emulator.py
 
 # checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with. The
 # AWS CLI is in it for the tests.
@@ -62,10 +64,17 @@ $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
 	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
 	touch $@
 
+# An emulator that makes more of the templates than moto does; it has its own botocore.
+$(VENV_MINISTACK)/.installed: constraints/ministack.txt $(VENV)/.installed
+	test -x $(VENV_MINISTACK)/bin/python || $(PYTHON) -m venv $(VENV_MINISTACK)
+	$(BIN)/uv pip install --quiet --python $(VENV_MINISTACK)/bin/python --requirement constraints/ministack.txt
+	touch $@
+
+COMPILE_INFRA = $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" --output-file
 infra-constraints: $(VENV)/.installed
-	printf "checkov\nawscli\n" | $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" \
-		--output-file constraints/infra.txt
+	printf "checkov\nawscli\n" | $(COMPILE_INFRA) constraints/infra.txt
+	printf "ministack\n" | $(COMPILE_INFRA) constraints/ministack.txt
 
 deploy:
 	$(call DEPLOY_PROTECTED,$(STACK),infra/table.yaml,$(PARAMETERS))
