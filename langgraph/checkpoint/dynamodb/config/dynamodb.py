@@ -144,6 +144,10 @@ class DynamoDBOptions(Options):
     )
     checkpoint_bytes_max: CheckpointBytes = CHECKPOINT_BYTES_MAX
     cache_bytes: CacheBytes = CACHE_BYTES
+    detect_other_savers: bool = Field(
+        default=True,
+        description="Whether to look for another saver's table once; a runner's and a tenant's policy deny a part.",
+    )
     setup: bool = Field(
         default=False,
         description="Whether a missing table is made, as for development; on AWS, deploy the template instead.",
