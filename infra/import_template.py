@@ -11,26 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads the short forms of the intrinsic functions (`!Ref x`) as their long forms."""
-
-
-def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    name = suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}"
-    if isinstance(node, yaml.SequenceNode):
-        return {name: loader.construct_sequence(node, deep=True)}
-    if isinstance(node, yaml.MappingNode):
-        return {name: loader.construct_mapping(node, deep=True)}
-    if not isinstance(node, yaml.ScalarNode):
-        raise TypeError(f"{name} holds neither a list, nor a mapping, nor a value")
-    value = loader.construct_scalar(node)
-    return {name: value.split(".", 1) if name == "Fn::GetAtt" else value}
-
-
-_Loader.add_multi_constructor("!", _intrinsic)
+from langgraph.checkpoint.dynamodb.cli.shipped import parse_template
 
 
 def read_template(path: Path) -> dict[str, Any]:
@@ -42,9 +23,7 @@ def read_template(path: Path) -> dict[str, Any]:
     Returns:
         The template as JSON could hold it.
     """
-    # The loader is a safe one: it adds only the tags of CloudFormation to SafeLoader.
-    template: dict[str, Any] = yaml.load(path.read_text(), Loader=_Loader)  # noqa: S506
-    return template
+    return parse_template(path.read_text(encoding="utf-8"))
 
 
 def import_template() -> str:

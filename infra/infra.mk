@@ -1,6 +1,7 @@
 # Checks and deploys the templates of this folder. Included by the Makefile, whose variables it uses.
 
 VENV_INFRA := .venv-infra
+VENV_MINISTACK := .venv-ministack
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
 
@@ -33,17 +34,28 @@ DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilitie
 TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; name = sys.argv[1]; \
 	plain = re.sub("[^A-Za-z0-9-]", "-", name); digest = hashlib.sha256(name.encode()).hexdigest()[:8]; \
 	print(plain if plain == name and len(name) <= 60 else f"{plain[:60]}-{digest}")' '$(TENANT)')
+# What is protected from deletion is in the way when a creation that failed is taken back, so protection comes after it.
+# Takes the stack, its template and its parameters, among which DeletionProtection may be.
+define DEPLOY_PROTECTED
+	if $(AWS) cloudformation describe-stacks --stack-name $(1) >/dev/null 2>&1; then \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) $(if $(3),--parameter-overrides $(3)); \
+	else \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides $(3) DeletionProtection=false && \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides DeletionProtection=true $(3); \
+	fi
+endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
 .PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
-infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(NODE_PACKAGES)/.installed
+infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
-	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py
+	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py \
+		tests/infra/test_emulator.py
 
 # checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with. The
 # AWS CLI is in it for the tests.
@@ -52,14 +64,20 @@ $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
 	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
 	touch $@
 
+# An emulator that makes more of the templates than moto does; it has its own botocore.
+$(VENV_MINISTACK)/.installed: constraints/ministack.txt $(VENV)/.installed
+	test -x $(VENV_MINISTACK)/bin/python || $(PYTHON) -m venv $(VENV_MINISTACK)
+	$(BIN)/uv pip install --quiet --python $(VENV_MINISTACK)/bin/python --requirement constraints/ministack.txt
+	touch $@
+
+COMPILE_INFRA = $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" --output-file
 infra-constraints: $(VENV)/.installed
-	printf "checkov\nawscli\n" | $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" \
-		--output-file constraints/infra.txt
+	printf "checkov\nawscli\n" | $(COMPILE_INFRA) constraints/infra.txt
+	printf "ministack\n" | $(COMPILE_INFRA) constraints/ministack.txt
 
 deploy:
-	$(DEPLOY) --stack-name $(STACK) --template-file infra/table.yaml \
-		$(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(call DEPLOY_PROTECTED,$(STACK),infra/table.yaml,$(PARAMETERS))
 	$(PROTECT) $(STACK) >/dev/null
 	$(DEPLOY) --stack-name $(STACK)-observability --template-file infra/observability.yaml \
 		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
@@ -123,7 +141,8 @@ define DEPLOY_ON_LAMBDA
 		< $(1)).zip && \
 	$(AWS) s3 cp $(1) s3://$(BUCKET)/$$key && \
 	$(DEPLOY) --stack-name $(2) --template-file $(3) \
-		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key $(4)
+		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
+		Runtime=python$(LAMBDA_PYTHON) $(4)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
 endef
 LAMBDA_SOURCES = $(VENV)/.installed $(shell find langgraph -name '*.py') constraints/aioboto3.txt
@@ -145,12 +164,13 @@ $(GATEWAY_PACKAGE).zip: $(LAMBDA_SOURCES)
 PRINCIPALS ?=
 deploy-gateway: $(GATEWAY_PACKAGE).zip
 	$(if $(PRINCIPALS),,$(error Say who may call: make deploy-gateway PRINCIPALS=principals.yaml; see docs/gateway.md))
+	@test $$(wc -m < $(PRINCIPALS)) -le 3000 || { echo "$(PRINCIPALS) has more than 3,000 characters, which is what" \
+		"fits beside a function. See \"How many may call\" in docs/gateway.md." >&2; exit 1; }
 	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,"Principals=$$(cat $(PRINCIPALS))" $(GATEWAY_PARAMETERS))
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
-	$(DEPLOY) --stack-name $(STACK)-gateway-ecs --template-file infra/gateway-ecs.yaml \
-		--parameter-overrides TableStackName=$(STACK) $(GATEWAY_PARAMETERS)
+	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(STACK) $(GATEWAY_PARAMETERS))
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
 # The service and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.

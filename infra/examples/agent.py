@@ -1,23 +1,26 @@
 """The agent that both examples run: it plans, it answers, and it remembers what a thread told it before.
 
-Its model is scripted, so that the examples need no access to one. Put a chat model's `invoke` in place of `_model`.
+Its model is scripted, so that the examples need no access to one. Put a chat model's `invoke` in place of `call_model`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import time
+from collections.abc import Iterator
 from typing import Annotated, Any, TypeAlias, TypedDict
 
+from botocore.exceptions import BotoCoreError, ClientError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 
 # How long the model takes, so that there is a middle in which a process can be stopped.
 THINK_SECONDS = float(os.environ.get("THINK_SECONDS", "0"))
@@ -25,6 +28,19 @@ THINK_SECONDS = float(os.environ.get("THINK_SECONDS", "0"))
 LOCK_SECONDS = float(os.environ.get("LOCK_SECONDS", "20"))
 # For so long a message waits for the one before it. The caller, and Lambda's time-out, have to wait for longer.
 WAIT_SECONDS = float(os.environ.get("WAIT_SECONDS", "30"))
+# A step that failed as often, or that a time-out ended, is given up: its message gets an error for an answer. Otherwise
+# a message that the model can never answer would keep every later one of its thread out.
+ATTEMPTS_MAX = int(os.environ.get("ATTEMPTS_MAX", "3"))
+# The name under which attempts stand among a checkpoint's pending writes. No channel of the graph has it.
+_ATTEMPT = "attempt"
+
+
+class AttemptFailedError(Exception):
+    """A step of the thread failed. Send the message again: the step is tried again, or given up."""
+
+
+class MessageFailedError(Exception):
+    """The message was given up. Sending it again changes nothing."""
 
 
 class State(TypedDict):
@@ -37,7 +53,8 @@ class State(TypedDict):
 Agent: TypeAlias = CompiledStateGraph[State, None, State, State]
 
 
-def _model(messages: list[AnyMessage]) -> AIMessage:
+def call_model(messages: list[AnyMessage]) -> AIMessage:
+    """Answer the newest of these messages."""
     time.sleep(THINK_SECONDS)
     said = [str(message.content) for message in messages if isinstance(message, HumanMessage)]
     return AIMessage(f"You have told me {len(said)} things. The first was: {said[0]}")
@@ -49,7 +66,7 @@ def _plan(state: State) -> dict[str, Any]:
 
 def _answer(state: State) -> dict[str, Any]:
     step = f"answer message {len(state['messages'])} in process {os.getpid()}"
-    return {"messages": [_model(state["messages"])], "steps": [step]}
+    return {"messages": [call_model(state["messages"])], "steps": [step]}
 
 
 def build_agent(saver: BaseCheckpointSaver[Any]) -> Agent:
@@ -83,16 +100,23 @@ def converse(agent: Agent, thread_id: str, message_id: str, text: str) -> dict[s
         The state of the conversation, with the message and its answer in it.
 
     Raises:
+        AttemptFailedError: A step failed, of this message or of an earlier one; send the message again.
         ThreadBusyError: Another runner had the thread for too long; send the message again.
         ThreadLockLostError: This one stood still for too long; send the message again.
     """
     thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    with _saver_of(agent).thread_lock(thread_id, ttl=LOCK_SECONDS, wait=WAIT_SECONDS):
+    saver = _saver_of(agent)
+    with saver.thread_lock(thread_id, ttl=LOCK_SECONDS, wait=WAIT_SECONDS), _failures(thread_id):
         snapshot = agent.get_state(thread)
         state: dict[str, Any] = snapshot.values
-        if snapshot.next:
-            # A process died here. With no input the run goes on after the last step that was stored.
-            state = agent.invoke(None, thread, durability="sync")
+        # A step failed here, or a process died. With no input the run goes on after the last step that was stored.
+        if snapshot.next and (stored := saver.get_tuple(thread)):
+            if _attempts(stored) < ATTEMPTS_MAX:
+                saver.put_writes(stored.config, *_attempt(stored))
+                state = agent.invoke(None, thread, durability="sync")
+            else:
+                agent.update_state(stored.config, _given_up(), as_node="answer")
+                state = agent.get_state(thread).values
         if message_id not in message_ids(state):
             state = agent.invoke(_said(message_id, text), thread, durability="sync")
     return state
@@ -101,14 +125,48 @@ def converse(agent: Agent, thread_id: str, message_id: str, text: str) -> dict[s
 async def aconverse(agent: Agent, thread_id: str, message_id: str, text: str) -> dict[str, Any]:
     """Do as `converse` does."""
     thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    async with _saver_of(agent).athread_lock(thread_id, ttl=LOCK_SECONDS, wait=WAIT_SECONDS):
-        snapshot = await agent.aget_state(thread)
-        state: dict[str, Any] = snapshot.values
-        if snapshot.next:
-            state = await agent.ainvoke(None, thread, durability="sync")
-        if message_id not in message_ids(state):
-            state = await agent.ainvoke(_said(message_id, text), thread, durability="sync")
+    saver = _saver_of(agent)
+    async with saver.athread_lock(thread_id, ttl=LOCK_SECONDS, wait=WAIT_SECONDS):
+        with _failures(thread_id):
+            snapshot = await agent.aget_state(thread)
+            state: dict[str, Any] = snapshot.values
+            if snapshot.next and (stored := await saver.aget_tuple(thread)):
+                if _attempts(stored) < ATTEMPTS_MAX:
+                    await saver.aput_writes(stored.config, *_attempt(stored))
+                    state = await agent.ainvoke(None, thread, durability="sync")
+                else:
+                    await agent.aupdate_state(stored.config, _given_up(), as_node="answer")
+                    state = (await agent.aget_state(thread)).values
+            if message_id not in message_ids(state):
+                state = await agent.ainvoke(_said(message_id, text), thread, durability="sync")
     return state
+
+
+def _attempts(stored: CheckpointTuple) -> int:
+    """Count the attempts at the step behind a checkpoint; the run that stored the checkpoint made the first."""
+    return 1 + sum(name == _ATTEMPT for _, name, _ in stored.pending_writes or [])
+
+
+def _attempt(stored: CheckpointTuple) -> tuple[list[tuple[str, int]], str]:
+    """Note the next attempt, before it begins: one that a time-out ends has no other way to be counted."""
+    number = 1 + _attempts(stored)
+    return [(_ATTEMPT, number)], f"{_ATTEMPT}-{number}"
+
+
+def _given_up() -> dict[str, Any]:
+    text = f"This message could not be answered: {ATTEMPTS_MAX} attempts failed."
+    return {"messages": [AIMessage(text, additional_kwargs={"failed": True})], "steps": []}
+
+
+@contextlib.contextmanager
+def _failures(thread_id: str) -> Iterator[None]:
+    """Tell failures of the agent, such as those of its model, from those of the table."""
+    try:
+        yield
+    except (CheckpointerError, BotoCoreError, ClientError):
+        raise
+    except Exception as error:
+        raise AttemptFailedError(f"a step of thread {thread_id!r} failed: {error!r}") from error
 
 
 def reply_to(state: dict[str, Any], message_id: str) -> str:
@@ -120,10 +178,16 @@ def reply_to(state: dict[str, Any], message_id: str) -> str:
 
     Returns:
         The answer's text.
+
+    Raises:
+        MessageFailedError: The message was given up.
     """
     messages: list[AnyMessage] = state["messages"]
     asked = message_ids(state).index(message_id)
-    return str(next(message for message in messages[asked:] if isinstance(message, AIMessage)).content)
+    answer = next(message for message in messages[asked:] if isinstance(message, AIMessage))
+    if answer.additional_kwargs.get("failed"):
+        raise MessageFailedError(str(answer.content))
+    return str(answer.content)
 
 
 def message_ids(state: dict[str, Any]) -> list[str | None]:

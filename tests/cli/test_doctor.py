@@ -330,6 +330,20 @@ def test_an_index_that_is_still_being_made_is_a_problem() -> None:
     assert found("index", seen).says == "run_id-index is CREATING"
 
 
+@pytest.mark.parametrize(("projection", "verdict"), [("ALL", Verdict.WARNING), ("KEYS_ONLY", Verdict.OK)])
+def test_an_index_that_projects_more_than_keys_is_a_warning(projection: str, verdict: Verdict) -> None:
+    """It holds each checkpoint a second time, and each put pays for it."""
+    keys = [{"AttributeName": "run_id", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
+    index = {
+        "IndexName": "run_id-index",
+        "IndexStatus": "ACTIVE",
+        "KeySchema": keys,
+        "Projection": {"ProjectionType": projection},
+    }
+    seen = examination(describe_table={"Table": DESCRIPTION | {"GlobalSecondaryIndexes": [index]}})
+    assert found("index", seen).verdict is verdict
+
+
 def test_a_long_way_to_the_table_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))

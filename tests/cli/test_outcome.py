@@ -144,7 +144,18 @@ def test_what_nobody_has_foreseen_is_raised(run: Run, table: str, monkeypatch: p
         run("threads", "--table", table)
 
 
-@pytest.mark.parametrize("words", ["template", "schema", "docs", "docs bad-days", "docs docs/wire.md"])
+PRINTED = [
+    "template",
+    "template gateway",
+    "template --policy tenant",
+    "schema",
+    "docs",
+    "docs bad-days",
+    "docs docs/wire.md",
+]
+
+
+@pytest.mark.parametrize("words", PRINTED)
 @pytest.mark.parametrize("main", [printed.main, cli.main], ids=["python -m", "langgraph-dynamodb"])
 def test_what_is_printed_is_what_python_prints(
     words: str,
@@ -157,6 +168,16 @@ def test_what_is_printed_is_what_python_prints(
     printed = capsys.readouterr().out
     assert CliRunner().invoke(app, words.split()).stdout == printed
     assert len(printed.splitlines()) > 10
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["nowhere"], "--list` lists those"), (["--policy", "root"], "there are agent, runner")],
+)
+def test_a_template_that_is_not_there_is_told(words: list[str], says: str) -> None:
+    ended = CliRunner().invoke(app, ["template", *words])
+    assert ended.exit_code == 2
+    assert says in ended.stderr
 
 
 def test_a_document_that_is_not_there_is_told(

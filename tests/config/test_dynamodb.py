@@ -78,6 +78,7 @@ def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPa
         "bound_to": "other",
         "checkpoint_bytes_max": 10,
         "cache_bytes": 0,
+        "detect_other_savers": False,
     }
     _make(**values)
     objects = {"session", "async_session", "client", "client_config", "serde"}

@@ -1,9 +1,9 @@
 """Runs a handler as Lambda's runtime does: imports it once, then calls it for one event after another.
 
-    python lambda_runtime.py handler.sync_handler
+    python lambda_runtime.py handler.sync_handler [module ...]
 
-Each line of standard input is an event; each answer is a line of standard output. The process may be stopped and
-continued between two events, as Lambda freezes and thaws an execution environment.
+The modules are imported first. Each line of standard input is an event; each answer is a line of standard output. The
+process may be stopped and continued between two events, as Lambda freezes and thaws an execution environment.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import sys
 def main() -> None:
     """Serve events until standard input ends."""
     module_name, function_name = sys.argv[1].rsplit(".", 1)
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
     # Whatever the handler prints goes to the log, so that it cannot be taken for an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     sys.stdout = sys.stderr

@@ -29,6 +29,10 @@ _PSEUDO_PARAMETERS = {
 }
 
 
+# What CloudFormation resolves in `Rules`, of all that the templates use anywhere.
+RULE_FUNCTIONS = {"Fn::And", "Fn::Equals", "Fn::Not", "Fn::Or"}
+
+
 class StackRefusedError(Exception):
     """CloudFormation would not start to create this stack; the message is what it would say."""
 
@@ -176,11 +180,14 @@ class _Renderer:
             "Fn::GetAtt": self._attribute,
             "Fn::Sub": self._sub,
             "Fn::Join": self._join,
+            "Fn::Split": lambda argument: self.value(argument[1]).split(argument[0]),
             "Fn::ImportValue": self._import,
         }
 
     def check_rules(self) -> None:
         for rule in self._template.get("Rules", {}).values():
+            used = set(re.findall(r"'(Fn::\w+)'", str(rule)))
+            assert used <= RULE_FUNCTIONS, f"CloudFormation knows no {used - RULE_FUNCTIONS} in rules"
             if self._bool(rule.get("RuleCondition", True)):
                 for assertion in rule["Assertions"]:
                     if not self._bool(assertion["Assert"]):

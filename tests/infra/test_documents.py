@@ -138,3 +138,31 @@ def test_the_growth_of_a_step_is_that_of_the_chart() -> None:
     (row,) = re.findall(r"^\| write units per step, turns 51 to 60 \| (.*) \|$", COST, re.MULTILINE)
     ours, aws, _ = row.split(" | ")
     assert {ours, aws} <= {*ends}
+
+
+def test_as_many_principals_fit_as_the_page_says() -> None:
+    """Counted with names of ordinary length, as JSON without spaces, which is the shortest that can be given."""
+    many = _section(GATEWAY, "### How many may call")
+    arn = "arn:aws:iam::210987654321:role/support-agents-000"
+    room = {
+        "`iam` on Lambda": (
+            load("gateway.yaml")["Parameters"]["Principals"]["MaxLength"],
+            "iam",
+            {"arns": [arn]},
+        ),
+        "`bearer` on ECS": (65_536, "bearer", {"sha256": ["0" * 64]}),
+    }
+    for row, (characters, way, credentials) in room.items():
+        (said,) = re.findall(rf"^\| {re.escape(row)} \| ([\d,]+) .*\| (\d+) \w+", many, re.MULTILINE)
+        assert int(said[0].replace(",", "")) == characters
+        lengths = [
+            len(
+                json.dumps(
+                    {way: {f"a{n}": {**credentials, "tenant": f"t{n}"} for n in range(count)}},
+                    separators=(",", ":"),
+                )
+            )
+            for count in range(1000)
+        ]
+        fit = max(count for count, length in enumerate(lengths) if length <= characters)
+        assert int(said[1]) <= fit < int(said[1]) * 1.25

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 # What is tested here is the process, so one engine does, except for what a killed process leaves in the table.
 pytestmark = pytest.mark.engines("dynamodb-local")
 EXAMPLES = INFRA / "examples"
+FOLDERS = (EXAMPLES / "ecs-agent", EXAMPLES, Path.cwd(), Path(__file__).parent)
+SERVICE = "import service; service.main()"
+POISONED = f"import poisoned; {SERVICE}"
 
 
 class Task:
@@ -63,9 +67,9 @@ def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]
     """Give a factory of tasks; it takes how long their model thinks, and how long a message waits for another."""
     with contextlib.ExitStack() as stack:
 
-        def start(think_seconds: int = 0, wait_seconds: int = 30) -> Task:
+        def start(think_seconds: int = 0, wait_seconds: int = 30, program: str = SERVICE) -> Task:
             process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-                [sys.executable, str(EXAMPLES / "ecs-agent" / "service.py")],
+                [sys.executable, "-c", program],
                 env={
                     **engine.environment(),
                     "WAIT_SECONDS": str(wait_seconds),
@@ -74,7 +78,7 @@ def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]
                     "PORT": "0",
                     "THINK_SECONDS": str(think_seconds),
                     "LOCK_SECONDS": "1",
-                    "PYTHONPATH": os.pathsep.join([str(EXAMPLES), str(Path.cwd())]),
+                    "PYTHONPATH": os.pathsep.join(str(folder) for folder in FOLDERS),
                 },
                 stdout=subprocess.PIPE,
                 text=True,
@@ -155,6 +159,48 @@ def test_killed_in_the_middle_of_a_request_another_task_goes_on(
         f"plan message 1 in process {victim.process.pid}",
         f"answer message 1 in process {successor.process.pid}",
     ]
+
+
+def test_a_message_that_always_fails_is_given_up_and_later_ones_are_served(
+    start_task: Callable[..., Task],
+) -> None:
+    task = start_task(program=POISONED)
+    failing, later = b'{"id": "1", "text": "poison"}', b'{"id": "2", "text": "next"}'
+    for body in (failing, later, failing):
+        status, answer = task.request("POST", "/threads/thread", body)
+        assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
+        assert "the model refuses" in answer["error"]
+    assert task.say("thread", "2", "next")["reply"].startswith("You have told me 2 things.")
+    status, answer = task.request("POST", "/threads/thread", failing)
+    assert status == http.HTTPStatus.UNPROCESSABLE_ENTITY
+    assert answer["error"] == "This message could not be answered: 3 attempts failed."
+
+
+@pytest.mark.search
+def test_a_message_that_kills_its_task_is_given_up_and_later_ones_are_served(
+    start_task: Callable[..., Task],
+) -> None:
+    for _ in range(3):
+        victim = start_task(program=POISONED)
+        with pytest.raises((OSError, http.client.HTTPException)):
+            victim.say("thread", "1", "hang")
+    task = start_task(program=POISONED)
+    assert task.say("thread", "2", "next")["reply"].startswith("You have told me 2 things.")
+    status, _ = task.request("POST", "/threads/thread", b'{"id": "1", "text": "hang"}')
+    assert status == http.HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+def test_a_client_that_sends_nothing_does_not_keep_a_task_from_ending_in_time(
+    start_task: Callable[..., Task],
+) -> None:
+    task = start_task()
+    stack = render(TEMPLATE, NETWORK, exports=TABLE_STACK.exports)
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    with socket.create_connection(("127.0.0.1", task.port)):
+        # Whoever is answered came behind that connection, so a thread waits for it by now.
+        assert task.request("GET", "/health")[0] == http.HTTPStatus.OK
+        task.process.send_signal(signal.SIGTERM)
+        assert task.process.wait(timeout=container["StopTimeout"] / 2) == 0
 
 
 @pytest.mark.search

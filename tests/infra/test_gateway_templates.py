@@ -239,7 +239,8 @@ def test_tasks_scale_with_their_processors_and_write_nothing_to_disk() -> None:
     target = stack.properties("ScalableTarget")
     assert (target["MinCapacity"], target["MaxCapacity"]) == ("3", "30")
     assert target["ResourceId"] == "service/gateway-Cluster/Service.Name"
-    assert stack.properties("Service")["DesiredCount"] == "3"
+    # Each update of the stack would take a busy service back to it.
+    assert "DesiredCount" not in stack.properties("Service")
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
     assert container["ReadonlyRootFilesystem"] is True
     assert container["User"] == "10001"
@@ -283,9 +284,26 @@ def test_alarms_notify_the_topic_and_may_be_made_to(make: Node) -> None:
         make(RequireAlarmActions="true")
 
 
+def test_another_version_of_the_cursor_key_is_another_text_for_cloudformation() -> None:
+    """A dynamic reference is read again only where the property that holds it changes."""
+    name, version = "LANGGRAPH_GATEWAY_CURSOR_KEY", "a1b2c3d4-0000-4000-8000-000000000000"
+    assert variables_of(on_lambda())[name] == "{{resolve:secretsmanager:gateway-CursorKey:SecretString}}"
+    rotated = variables_of(on_lambda(CursorKeyVersion=version))[name]
+    assert rotated == "{{resolve:secretsmanager:gateway-CursorKey:SecretString:::" + version + "}}"
+    for stack in (STACKS["function URL"], STACKS["ECS"]):
+        assert stack.outputs["CursorKeyArn"] == "gateway-CursorKey"
+
+
+def test_the_function_runs_on_what_its_package_was_made_for() -> None:
+    assert on_lambda(Runtime="python3.14").properties("Gateway")["Runtime"] == "python3.14"
+
+
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
+        ({"Principals": "x" * 3001}, "where the claims of a token say who may do what"),
+        ({"Runtime": "nodejs22.x"}, "must be a runtime of Lambda such as python3.13"),
+        ({"CursorKeyVersion": "new"}, "must be the VersionId"),
         ({"Entrance": "HTTP_API"}, "needs JwtIssuer and JwtAudiences"),
         ({**TOKENS, "ClientPrincipal": CLIENT}, "ClientPrincipal is for Entrance=FUNCTION_URL"),
         ({**TOKENS, "Entrance": "FUNCTION_URL"}, "would let nobody in by a JWT"),

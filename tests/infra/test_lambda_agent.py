@@ -54,6 +54,11 @@ class Environment:
         assert self._process.stdout is not None
         return json.loads(self._process.stdout.readline())
 
+    def is_dead(self) -> bool:
+        """Wait for the invocation to end; whether the process ended with it, and without an answer."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline() == ""
+
     def invoke(self, **event: str) -> Node:
         """Run an invocation that is expected to succeed."""
         self.send(**event)
@@ -78,21 +83,21 @@ def proxy(engine: Engine) -> Iterator[Proxy]:
 
 @pytest.fixture
 def environment_of(engine: Engine, proxy: Proxy, table_name: str) -> Iterator[Callable[..., Environment]]:
-    """Give a factory of execution environments for a handler; it takes other variables besides."""
+    """Give a factory of execution environments for a handler; it takes modules to import first, and variables."""
     variables = {
         **engine.environment(),
         "AWS_ENDPOINT_URL_DYNAMODB": proxy.url,
         "TABLE_NAME": table_name,
         "RETRY_SECONDS": "1",
         "PYTHONPATH": os.pathsep.join(
-            str(folder) for folder in (EXAMPLES / "lambda-agent", EXAMPLES, Path.cwd())
+            str(folder) for folder in (EXAMPLES / "lambda-agent", EXAMPLES, Path.cwd(), Path(__file__).parent)
         ),
     }
     with contextlib.ExitStack() as stack:
 
-        def start(handler: str, **others: str) -> Environment:
+        def start(handler: str, *modules: str, **others: str) -> Environment:
             process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-                [sys.executable, lambda_runtime.__file__, handler],
+                [sys.executable, lambda_runtime.__file__, handler, *modules],
                 env={**variables, **others},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -209,6 +214,53 @@ def test_failed_invocation_does_not_harm_the_next(
     environment.send(thread_id="t" * 3000, message="hello")
     assert "limit" in environment.answer()["error"]
     assert environment.invoke(thread_id="thread", message="hello")["messages"] == 2
+
+
+GIVEN_UP_ANSWER = {"error": "This message could not be answered: 3 attempts failed.", "messages": 2}
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_message_that_always_fails_is_given_up_and_later_ones_are_served(
+    environment_of: Callable[..., Environment], handler: str
+) -> None:
+    environment = environment_of(handler, "poisoned")
+    failing = {"thread_id": "thread", "message_id": "1", "message": "poison"}
+    for event in (failing, {"thread_id": "thread", "message": "next"}, failing):
+        environment.send(**event)
+        assert "the model refuses" in environment.answer()["error"]
+    assert environment.invoke(**failing) == GIVEN_UP_ANSWER
+    reply = environment.invoke(thread_id="thread", message="next")["reply"]
+    assert reply == "You have told me 2 things. The first was: poison"
+    assert environment.invoke(**failing)["error"] == GIVEN_UP_ANSWER["error"]
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_are_served(
+    environment_of: Callable[..., Environment], handler: str
+) -> None:
+    """Each attempt ends its process, which leaves nothing but the note that it had begun."""
+    for _ in range(3):
+        victim = environment_of(handler, "poisoned", LOCK_SECONDS="1")
+        victim.send(thread_id="thread", message_id="1", message="hang")
+        assert victim.is_dead()
+    successor = environment_of(handler, "poisoned", LOCK_SECONDS="1")
+    reply = successor.invoke(thread_id="thread", message="next")["reply"]
+    assert reply == "You have told me 2 things. The first was: hang"
+    event = {"thread_id": "thread", "message_id": "1", "message": "hang"}
+    assert successor.invoke(**event)["error"] == GIVEN_UP_ANSWER["error"]
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_attempts_count_for_one_step_only(environment_of: Callable[..., Environment], handler: str) -> None:
+    """A thread that had its troubles before has all attempts again."""
+    environment = environment_of(handler, "poisoned")
+    for number in ("1", "2"):
+        event = {"thread_id": "thread", "message_id": number, "message": "poison"}
+        for _ in range(3):
+            environment.send(**event)
+            assert "the model refuses" in environment.answer()["error"]
+        assert environment.invoke(**event)["messages"] == 2 * int(number)
 
 
 @pytest.mark.parametrize("handler", BOTH)

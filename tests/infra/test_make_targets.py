@@ -161,6 +161,51 @@ def test_deploy_without_parameters_takes_the_defaults(make: Make) -> None:
     assert "--parameter-overrides" not in deployments(commands)["langgraph-checkpoints"]
 
 
+GIVEN = {"langgraph-checkpoints": "TableName=blue", "langgraph-checkpoints-gateway-ecs": "VpcId=vpc-1"}
+PROTECTED = [
+    (["deploy"], "langgraph-checkpoints", "PARAMETERS"),
+    (["deploy-gateway-ecs"], "langgraph-checkpoints-gateway-ecs", "GATEWAY_PARAMETERS"),
+]
+
+
+@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+@pytest.mark.parametrize("own", ["", " DeletionProtection=false"])
+def test_protection_comes_after_the_creation(
+    make: Make, words: list[str], stack: str, variable: str, own: str
+) -> None:
+    """Else nothing could take back a creation that failed; and whoever wants none gets none."""
+    answers = {f"describe-stacks --stack-name {stack}$": "An error occurred: does not exist"}
+    _, commands = make(*words, f"{variable}={GIVEN[stack]}{own}", answers=answers)
+    first, second = (
+        dict(word.split("=", 1) for word in options(command)["--parameter-overrides"])
+        for command in commands
+        if command[:2] == ["cloudformation", "deploy"] and stack in command
+    )
+    assert first == {**second, "DeletionProtection": "false"}
+    assert second["DeletionProtection"] == ("false" if own else "true")
+
+
+@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+def test_a_stack_that_is_there_keeps_its_protection(
+    make: Make, words: list[str], stack: str, variable: str
+) -> None:
+    _, commands = make(*words, f"{variable}={GIVEN[stack]}")
+    [only] = [each for each in commands if each[:2] == ["cloudformation", "deploy"] and stack in each]
+    assert "DeletionProtection" not in str(only)
+
+
+def test_principals_that_do_not_fit_beside_a_function_are_refused_before_anything_is_built(
+    make: Make, tmp_path: Path
+) -> None:
+    principals = tmp_path / "principals.yaml"
+    principals.write_text("x" * 3001)
+    built = ["--assume-old", f"{tmp_path}/gateway.zip", f"GATEWAY_PACKAGE={tmp_path}/gateway", "BUCKET=b"]
+    Path(f"{tmp_path}/gateway.zip").touch()
+    output, commands = make("deploy-gateway", *built, f"PRINCIPALS={principals}", status=2)
+    assert "more than 3,000 characters" in output
+    assert not commands
+
+
 def test_deploy_of_a_tenant_needs_its_name(make: Make) -> None:
     _, commands = make("deploy-tenant", "TENANT=acme")
     stacks = deployments(commands)
@@ -279,6 +324,7 @@ def test_the_gateway_is_deployed_with_who_may_call_and_with_its_package(make: Ma
     assert values["TableStackName"] == "blue"
     assert values["Principals"] == principals.read_text().strip()
     assert (values["MemorySize"], values["TtlSeconds"]) == ("1769", "3600")
+    assert values["Runtime"] == "python3.13"
     [copy] = [command for command in commands if command[:2] == ["s3", "cp"]]
     assert copy[-1] == f"s3://{values['CodeBucket']}/{values['CodeKey']}"
     output, _ = make("deploy-gateway", *built, status=2)
@@ -399,10 +445,17 @@ def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: 
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    run("make deploy STACK=red PARAMETERS=TableName=red", status=2)
+    # By other means than `make deploy`, which protects the table only once the stack is there.
+    # moto does not know RetainExceptOnCreate, which is Retain when a stack is deleted.
+    template = tmp_path / "table.yaml"
+    template.write_text((INFRA / "table.yaml").read_text().replace("RetainExceptOnCreate", "Retain"))
+    made = f"{aws} cloudformation deploy --stack-name red --template-file {template}"
+    run(f"{made} --capabilities CAPABILITY_IAM --parameter-overrides TableName=red", status=255)
     # What one would try first meets the table, which is protected.
     run(f"{aws} cloudformation delete-stack --stack-name red")
-    given = " ".join(f"{name}={value}" for name, value in {"TableName": "red", **PARAMETERS}.items())
+    wanted = {"TableName": "red", **PARAMETERS}
+    del wanted["DeletionProtection"]
+    given = " ".join(f"{name}={value}" for name, value in wanted.items())
     deployed = f"make deploy STACK=red PARAMETERS='{given}'"
     assert "already exists" in run(deployed, status=2)
     assert "Deletion" in run(f"{aws} dynamodb delete-table --table-name red", status=255)

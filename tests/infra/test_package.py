@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+from tests.infra.rendering import load, render
 
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
@@ -71,6 +74,55 @@ def test_the_installed_package_prints_template_and_schema_without_the_source_tre
 
 def test_the_source_tree_prints_the_same_template() -> None:
     assert _run(sys.executable, *ARGUMENTS) == TEMPLATE
+
+
+def test_the_installed_package_has_every_template_of_the_source_tree(wheel: Path, tmp_path: Path) -> None:
+    _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
+    listed = _run(sys.executable, *ARGUMENTS, "--list", PYTHONPATH=str(tmp_path))
+    assert listed == _run(sys.executable, *ARGUMENTS, "--list")
+    names = [line.split()[0] for line in listed.splitlines()]
+    sources = {
+        path.parent.name if path.stem == "template" else path.stem: path
+        for path in (ROOT / "infra").rglob("*.yaml")
+    }
+    assert sorted(names) == sorted(sources)
+    for name, path in sources.items():
+        assert _run(sys.executable, *ARGUMENTS, name, PYTHONPATH=str(tmp_path)) == path.read_text(
+            encoding="utf-8"
+        )
+
+
+@pytest.mark.parametrize("image", ["gateway", "examples/ecs-agent"])
+def test_an_image_is_built_from_what_its_file_copies(image: str, tmp_path: Path) -> None:
+    """There is no builder here, so this takes the package's own build: what a file copies is all that it needs."""
+    text = (ROOT / "infra" / image / "Dockerfile").read_text()
+    copied = [line.split()[1:] for line in text.splitlines() if line.startswith("COPY ")]
+    source = tmp_path / "src"
+    source.mkdir()
+    for *files, target in copied:
+        for file in files:
+            into = tmp_path / target.strip("/") if target.startswith("/") else tmp_path / "app"
+            if (ROOT / file).is_dir():
+                shutil.copytree(ROOT / file, into, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                into.mkdir(exist_ok=True)
+                shutil.copy(ROOT / file, into)
+    isolation = ["--no-build-isolation", "--python", sys.executable]
+    _run(UV, "build", "--quiet", "--offline", "--wheel", *isolation, "--out-dir", str(tmp_path), str(source))
+    assert list(tmp_path.glob("*.whl"))
+    ignored = (ROOT / "infra" / image / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {"!docs", "!infra/**/*.yaml", "!langgraph", "!constraints", "!pyproject.toml"} <= set(ignored)
+
+
+@pytest.mark.parametrize("role", ["agent", "runner", "operator", "reader", "tenant"])
+def test_a_policy_as_json_is_that_of_the_template(role: str) -> None:
+    stack = render(load("table.yaml"))
+    arn = stack.outputs["TableArn"]
+    printed = json.loads(_run(sys.executable, *ARGUMENTS, "--policy", role, "--table-arn", arn))
+    if role == "tenant":
+        given = {"TableStackName": "checkpoints"}
+        stack = render(load("tenant.yaml"), given, exports=stack.exports)
+    assert printed == stack.properties(f"{role.title()}Policy")["PolicyDocument"]
 
 
 def test_the_command_says_how_to_deploy_what_it_prints() -> None:

@@ -188,6 +188,19 @@ async def test_runner_policy_runs_agents_and_allows_no_more(
     assert not gate.refused
 
 
+@pytest.mark.parametrize("policy", ["Agent", "Runner"])
+async def test_nothing_is_denied_at_a_cold_start_that_looks_for_no_other_saver(
+    saver_of: SaverOf, table_name: str, policy: str
+) -> None:
+    """An alarm on denials would go off; under the agent's policy the look is allowed as well."""
+    gate = gate_of(policy, table_name)
+    for side in both_sides(saver_of(gate, detect_other_savers=policy == "Agent")):
+        assert await side.aget_tuple(config_of("nobodys")) is None
+        await RUNS["put"](side)
+    assert gate.allowed
+    assert not gate.refused
+
+
 @pytest.mark.parametrize("run", RUNS.values(), ids=list(RUNS))
 async def test_runner_may_do_what_running_takes(
     make_saver: MakeSaver, saver_of: SaverOf, table_name: str, run: Operation

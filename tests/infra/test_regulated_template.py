@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import Node, StackRefusedError, load, render
 from tests.infra.test_gateway_templates import NETWORK, PACKAGE, TOKENS
 
 TEMPLATE = load("regulated.yaml")
+COPY_KEY = "arn:aws:kms:us-west-2:123456789012:key/copies"
 OPTIONS = {
     "VaultLock": "COMPLIANCE",
+    "CopyVaultKeyArn": COPY_KEY,
     "CopyVaultArn": "arn:aws:backup:us-west-2:123456789012:backup-vault:copies",
 }
 REGULATED = render(TEMPLATE, OPTIONS, stack_name="checkpoints-regulated")
@@ -56,7 +62,7 @@ def test_table_is_encrypted_with_the_key_and_recoverable() -> None:
 @pytest.mark.parametrize("key", ["TableKey", "RecordsKey"])
 def test_keys_rotate_outlive_the_stack_and_lock_nobody_out(key: str) -> None:
     resource, properties = REGULATED.resources[key], REGULATED.properties(key)
-    assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain"
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
     assert properties["EnableKeyRotation"] is True
     assert "BypassPolicyLockoutSafetyCheck" not in properties
     [account, *others] = key_policy(key)
@@ -162,6 +168,93 @@ def test_boundary_lets_through_what_the_policies_allow(policy: str) -> None:
             }
             request = Request(plain.get(action, action), statement["Resource"], {})
             assert is_allowed([boundary], request), action
+
+
+def test_what_is_kept_is_not_kept_when_its_stack_could_not_be_made() -> None:
+    """Else the next attempt meets names that are taken, of things with nothing in them."""
+    policies = {
+        name: each["DeletionPolicy"] for name, each in REGULATED.resources.items() if "DeletionPolicy" in each
+    }
+    assert policies.keys() == {"TableKey", "RecordsKey", "Vault", "TrailBucket", "TrailLogs"}
+    assert set(policies.values()) == {"RetainExceptOnCreate"}
+
+
+def test_an_existing_trail_stands_in_for_one_of_its_own() -> None:
+    stack = render(TEMPLATE, {"ExistingTrail": "organization"})
+    own = {name for name in REGULATED.resources if name.startswith("Trail")}
+    assert len(own) == 6
+    assert REGULATED.resources.keys() - stack.resources.keys() == own
+    selector = json.loads(stack.outputs["TrailSelector"])
+    [made] = REGULATED.properties("Trail")["AdvancedEventSelectors"]
+    assert selector["FieldSelectors"] == made["FieldSelectors"]
+    assert "TrailSelector" not in REGULATED.outputs
+
+
+def test_what_becomes_of_backups_is_told_to_the_topic() -> None:
+    rule = REGULATED.properties("FailedBackups")
+    kinds = ("Backup", "Copy", "Restore")
+    assert rule["EventPattern"]["detail-type"] == [f"{kind} Job State Change" for kind in kinds]
+    assert {"FAILED", "ABORTED", "EXPIRED"} <= set(rule["EventPattern"]["detail"]["state"])
+    assert [target["Arn"] for target in rule["Targets"]] == [REGULATED.outputs["AlarmTopicArn"]]
+    # The topic lets the rule publish, and its key lets EventBridge encrypt.
+    statements = REGULATED.properties("AlarmTopicPolicy")["PolicyDocument"]["Statement"]
+    allowed = [each for each in statements if each["Effect"] == "Allow"]
+    assert {each["Principal"]["Service"] for each in allowed} == {
+        "cloudwatch.amazonaws.com",
+        "events.amazonaws.com",
+    }
+    services = [
+        each["Principal"]["Service"] for each in key_policy("RecordsKey") if "Service" in each["Principal"]
+    ]
+    assert ["cloudwatch.amazonaws.com", "events.amazonaws.com"] in services
+
+
+# What of AWS's own policies is about DynamoDB's backups; the rest is about other services' disks and machines.
+OF_BACKUPS = re.compile(r"dynamodb:|kms:|tag:GetResources|backup:(Copy|Describe.*Vault|TagResource)")
+# The key of a volume on EC2.
+NOT_OURS = {"kms:ReEncryptTo", "kms:ReEncryptFrom", "kms:GenerateDataKeyWithoutPlaintext"}
+TABLE_ARN = TABLE.outputs["TableArn"]
+RESOURCES = {
+    "tables": (TABLE_ARN, f"{TABLE_ARN}-restored", f"{TABLE_ARN.replace('us-east-1', 'us-west-2')}-restored"),
+    "backups": (f"{TABLE_ARN}/backup/1", f"{TABLE_ARN.replace('us-east-1', 'us-west-2')}/backup/1"),
+    "keys": ("arn:aws:kms:us-east-1:123456789012:key/checkpoints-regulated-RecordsKey", COPY_KEY),
+}
+
+
+@pytest.mark.parametrize(("role", "job"), [("BackupRole", "Backup"), ("RestoreRole", "Restores")])
+def test_boundary_lets_through_what_aws_own_policy_of_the_service_role_allows(role: str, job: str) -> None:
+    """By the policy as moto has it, which takes it from AWS."""
+    [attached] = REGULATED.properties(role)["ManagedPolicyArns"]
+    name = f"AWSBackupServiceRolePolicyFor{job}"
+    assert attached.endswith(f":policy/service-role/{name}")
+    boundary = REGULATED.properties("Boundary")["PolicyDocument"]
+    tried = set()
+    for statement in json.loads(aws_managed_policies_data)[name]["Document"]["Statement"]:
+        actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        for action in filter(OF_BACKUPS.match, actions):
+            if action in NOT_OURS and "dynamodb" not in str(statement.get("Condition")):
+                continue
+            for resource in _resources(action, statement["Resource"], job):
+                assert is_allowed([boundary], Request(action, resource, {})), (action, resource)
+            tried.add(action)
+    assert "dynamodb:StartAwsBackupJob" in tried or "dynamodb:RestoreTableFromAwsBackup" in tried
+    assert len(tried) > 8
+
+
+def _resources(action: str, allowed: Node, job: str) -> tuple[str, ...]:
+    """What an action has to be allowed on: a backup is of the table, a restore makes another one."""
+    if action.startswith("kms:"):
+        return RESOURCES["keys"]
+    if action.startswith("backup:"):
+        return (OPTIONS["CopyVaultArn"],)
+    if "/backup/" in str(allowed):
+        return RESOURCES["backups"]
+    return RESOURCES["tables"][:1] if job == "Backup" else RESOURCES["tables"][1:]
+
+
+def test_a_key_without_its_vault_is_refused() -> None:
+    with pytest.raises(StackRefusedError, match="is the key of CopyVaultArn"):
+        render(TEMPLATE, {"CopyVaultKeyArn": COPY_KEY})
 
 
 def test_boundary_lets_a_gateway_read_who_may_call() -> None:

@@ -38,18 +38,13 @@ def test_defaults_are_safe_and_on_demand() -> None:
     }
     assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
     assert properties["SSESpecification"] == {"SSEEnabled": False}
-    absent = {
-        "ProvisionedThroughput",
-        "OnDemandThroughput",
-        "StreamSpecification",
-        "ContributorInsightsSpecification",
-    }
+    absent = {"ProvisionedThroughput", "OnDemandThroughput", "StreamSpecification", "WarmThroughput"}
     assert not absent & (properties.keys() | index().keys())
 
 
 def test_table_outlives_its_stack_and_its_replacement() -> None:
     resource = render(TEMPLATE).resources["Table"]
-    assert resource["DeletionPolicy"] == "Retain"
+    assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
     assert resource["UpdateReplacePolicy"] == "Retain"
 
 
@@ -160,6 +155,21 @@ def test_contributor_insights_rank_the_keys_of_table_and_index(mode: str) -> Non
     assert index(ContributorInsights=mode)["ContributorInsightsSpecification"] == expected
 
 
+def test_contributor_insights_are_switched_off_and_not_left_out() -> None:
+    """CloudFormation leaves on what a template does not mention any more."""
+    assert table()["ContributorInsightsSpecification"] == {"Enabled": False}
+    assert index()["ContributorInsightsSpecification"] == {"Enabled": False}
+
+
+def test_table_and_index_are_warm_alike() -> None:
+    warm = {"WarmReadUnits": "30000", "WarmWriteUnits": "20000"}
+    expected = {"ReadUnitsPerSecond": "30000", "WriteUnitsPerSecond": "20000"}
+    assert table(**warm)["WarmThroughput"] == index(**warm)["WarmThroughput"] == expected
+    for alone in warm:
+        with pytest.raises(StackRefusedError, match="come together"):
+            table(**{alone: "30000"})
+
+
 def test_deletion_protection_and_table_class() -> None:
     properties = table(DeletionProtection="false", TableClass="STANDARD_INFREQUENT_ACCESS")
     assert properties["DeletionProtectionEnabled"] is False
@@ -264,4 +274,4 @@ def test_template_for_an_import_is_the_same_table_and_nothing_else() -> None:
         assert stack.resources == {"Table": render(TEMPLATE, parameters).resources["Table"]}
         assert not stack.outputs
     # CloudFormation imports only what it would keep when the stack is deleted.
-    assert reduced["Resources"]["Table"]["DeletionPolicy"] == "Retain"
+    assert reduced["Resources"]["Table"]["DeletionPolicy"].startswith("Retain")

@@ -62,6 +62,17 @@ def reads(*keys: str) -> Request:
     return request
 
 
+async def test_nothing_is_denied_at_a_cold_start_that_looks_for_no_other_saver(
+    saver_of: SaverOf, table_name: str
+) -> None:
+    for looks in (True, False):
+        gate = gate_of("tenant-a", table_name)
+        saver = saver_of(gate, detect_other_savers=looks)
+        assert await saver.aget_tuple(config_of("tenant-a/new")) is None
+        converse(saver, config_of(f"tenant-a/{looks}"))
+        assert bool(gate.refused) is looks
+
+
 async def test_tenants_agent_runs_and_needs_every_action(saver_of: SaverOf, table_name: str) -> None:
     gate = gate_of("tenant-a", table_name)
     for _ in range(2):

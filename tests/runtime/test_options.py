@@ -90,6 +90,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("consistent_read", ["false", 1, 0, ""], "give True or False"),
     ("encrypt_metadata", ["false", 1, 0, ""], "give True or False"),
     ("share_equal_pieces", ["false", 1, None], "give True or False"),
+    ("detect_other_savers", ["false", 1, None], "give True or False"),
     ("allow_unencrypted", ["false", 1, None], "give True or False"),
     ("bound_to", ["", 1, b"table"], "give the name or ARN of the table"),
     ("checkpoint_bytes_max", [0, -1, True, "1", 1.5, None], "give a whole number of bytes above 0"),

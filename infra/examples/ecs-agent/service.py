@@ -6,7 +6,8 @@
 
 A client that lost the connection, or was told 503, sends the same request again, to whichever task answers. The
 message id tells the service that it has the message already; what a killed task left unfinished is finished, not begun
-again. Two tasks never run one thread at a time, or the later one would undo what the other had answered.
+again. Two tasks never run one thread at a time, or the later one would undo what the other had answered. A message that
+cannot be answered, however often it is tried, gets 422, and later messages of its thread are served.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from agent import build_agent, converse, reply_to
+from agent import AttemptFailedError, MessageFailedError, build_agent, converse, reply_to
 from botocore.exceptions import BotoCoreError, ClientError
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
@@ -68,8 +69,8 @@ def history(thread_id: str) -> list[dict[str, str]]:
 class Handler(BaseHTTPRequestHandler):
     """Turns HTTP into calls of the functions above."""
 
-    # A client that sends nothing must not hold a thread for ever.
-    timeout = 60
+    # A client that sends nothing must not hold a thread, nor the process after SIGTERM: well below StopTimeout.
+    timeout = 10
 
     def do_GET(self) -> None:
         """Serve the health check and the conversations."""
@@ -88,7 +89,9 @@ class Handler(BaseHTTPRequestHandler):
         except RequestError as error:
             status, reason = error.args
             self._send(status, {"error": reason})
-        except (CheckpointerError, BotoCoreError, ClientError) as error:
+        except MessageFailedError as error:
+            self._send(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
+        except (AttemptFailedError, CheckpointerError, BotoCoreError, ClientError) as error:
             # Nothing is lost: what was stored before stays, and the same request continues from there.
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, {"error": f"{error}; send the request again"})
 

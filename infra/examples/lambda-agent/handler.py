@@ -1,6 +1,7 @@
 """An agent on Lambda: `handler` runs it with asyncio, `sync_handler` without; the template's parameter chooses.
 
-Both take `{"thread_id": "...", "message_id": "...", "message": "..."}` and return `{"reply": "...", "messages": 2}`.
+Both take `{"thread_id": "...", "message_id": "...", "message": "..."}` and return `{"reply": "...", "messages": 2}`;
+or an `error` in place of the reply, if the message cannot be answered however often it is tried.
 Lambda invokes again what it is not sure of, and so do its clients: the message id keeps that from being heard twice.
 """
 
@@ -10,7 +11,7 @@ import asyncio
 import os
 from typing import Any
 
-from agent import aconverse, build_agent, converse, reply_to
+from agent import MessageFailedError, aconverse, build_agent, converse, reply_to
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
@@ -32,7 +33,7 @@ def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
         _context: Lambda's context, not used.
 
     Returns:
-        The reply, and how many messages the thread holds.
+        The reply or an error, and how many messages the thread holds.
     """
     request = _request(event)
     return _response(loop.run_until_complete(aconverse(agent, *request)), request[1])
@@ -46,7 +47,7 @@ def sync_handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
         _context: Lambda's context, not used.
 
     Returns:
-        The reply, and how many messages the thread holds.
+        The reply or an error, and how many messages the thread holds.
     """
     request = _request(event)
     return _response(converse(agent, *request), request[1])
@@ -60,4 +61,9 @@ def _request(event: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _response(state: dict[str, Any], message_id: str) -> dict[str, Any]:
-    return {"reply": reply_to(state, message_id), "messages": len(state["messages"])}
+    # Not raised: Lambda would send the event again, and so would a queue, to no avail.
+    try:
+        answer = {"reply": reply_to(state, message_id)}
+    except MessageFailedError as error:
+        answer = {"error": str(error)}
+    return {**answer, "messages": len(state["messages"])}

@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, R
 from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_connection,
@@ -94,6 +94,9 @@ class DynamoDBSaver(BackendSaver):
             saves reads. It changes a result only if a checkpoint was put again with other values, which LangGraph does
             not do; see `put`.
 
+        detect_other_savers: Whether a process looks once for another saver's table, when it first finds a thread empty.
+            A runner's and a tenant's policy deny a part of these three queries, so switch it off under either.
+
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
         TypeError: An option is unknown. The message names the one to use, also for those of langgraph-checkpoint-aws.
@@ -122,6 +125,7 @@ class DynamoDBSaver(BackendSaver):
         bound_to: str | None = None,
         checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
         cache_bytes: int = CACHE_BYTES,
+        detect_other_savers: bool = True,
         **unknown: Never,
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
@@ -141,6 +145,7 @@ class DynamoDBSaver(BackendSaver):
             wanted = "give a whole number of seconds above 0, or None"
             check_whole_number("ttl_seconds", ttl_seconds, at_least=1, wanted=wanted)
         check_flag("consistent_read", consistent_read)
+        check_flag("detect_other_savers", detect_other_savers)
         check_storage_options(
             serde=serde,
             encrypt_metadata=encrypt_metadata,
@@ -164,7 +169,7 @@ class DynamoDBSaver(BackendSaver):
         }
         self._storage = LocalStorage(
             codec=Codec(self.serde, **self._codec_options),
-            cache=Cache(cache_bytes),
+            cache=Cache(cache_bytes, Facts(is_shared=None if detect_other_savers else False)),
             table=Table(table_name, retry_seconds),
             ttl_seconds=ttl_seconds,
             consistent_read=consistent_read,

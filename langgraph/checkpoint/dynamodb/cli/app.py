@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -25,11 +26,16 @@ from langgraph.checkpoint.dynamodb.cli.setup import setup
 from langgraph.checkpoint.dynamodb.cli.shipped import (
     DEPLOY,
     DOCS_HELP,
+    LIST_HELP,
+    POLICY_HELP,
     SCHEMA_HELP,
+    TABLE_ARN,
+    TABLE_ARN_HELP,
     TEMPLATE_HELP,
+    TEMPLATE_NAME_HELP,
     document,
+    print_template,
     schema,
-    template,
 )
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
@@ -96,8 +102,14 @@ app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))
 
 
 @app.command("template", help=TEMPLATE_HELP, epilog=_as_it_is(DEPLOY))
-def _template() -> None:
-    sys.stdout.write(template())
+def _template(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help=TEMPLATE_NAME_HELP)] = None,
+    *,
+    lists: Annotated[bool, typer.Option("--list", help=LIST_HELP)] = False,
+    policy: Annotated[str | None, typer.Option(metavar="ROLE", help=POLICY_HELP)] = None,
+    table_arn: Annotated[str, typer.Option(metavar="ARN", help=TABLE_ARN_HELP)] = TABLE_ARN,
+) -> None:
+    _print_shipped(lambda: print_template(name, policy, table_arn, lists=lists))
 
 
 @app.command("docs", help=DOCS_HELP)
@@ -106,8 +118,12 @@ def _docs(
         str | None, typer.Argument(metavar="NAME", help="The document, such as bad-days; otherwise the list.")
     ] = None,
 ) -> None:
+    _print_shipped(lambda: document(name))
+
+
+def _print_shipped(find: Callable[[], str]) -> None:
     try:
-        sys.stdout.write(document(name))
+        sys.stdout.write(find())
     except LookupError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.USAGE) from error

@@ -158,15 +158,16 @@ class Examination:
             if wrong:
                 remedy = f"delete_for_runs and searches by run id need it: {_TEMPLATE}"
                 return Finding("index", Verdict.PROBLEM, wrong, remedy)
-            status = next(
-                each["IndexStatus"]
-                for each in table["GlobalSecondaryIndexes"]
-                if each["IndexName"] == RUN_INDEX
-            )
+            found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == RUN_INDEX)
+            status = found["IndexStatus"]
             if status not in ("ACTIVE", "UPDATING"):
                 return Finding(
                     "index", Verdict.PROBLEM, f"{RUN_INDEX} is {status}", "wait until it is ACTIVE"
                 )
+            projection = found["Projection"]["ProjectionType"]
+            if projection != "KEYS_ONLY":
+                says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
+                return Finding("index", Verdict.WARNING, says, "make the index anew, with KEYS_ONLY")
             return ok("index", f"{RUN_INDEX} is {status}")
 
         yield self._of_table("keys", keys)

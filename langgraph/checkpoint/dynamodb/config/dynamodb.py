@@ -119,6 +119,10 @@ class DynamoDBOptions(StorageOptions):
         default=True,
         description="Whether checkpoints are found by strongly consistent reads, at twice the price.",
     )
+    detect_other_savers: bool = Field(
+        default=True,
+        description="Whether to look for another saver's table once; a runner's and a tenant's policy deny a part.",
+    )
     setup: bool = Field(
         default=False,
         description="Whether a missing table is made, as for development; on AWS, deploy the template instead.",
