@@ -35,6 +35,7 @@ SECTIONS = (
     "latency",
     "cpu",
     "overhead",
+    "events",
     "loading",
     "concurrency",
     "cold_start",

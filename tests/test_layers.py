@@ -24,6 +24,7 @@ LAYERS = (
     "server",
     "config",
     "http",
+    "observe",
     "saver",
     "base_saver",
     "locks",

@@ -47,6 +47,7 @@ OPTIONS = {
     "bound_to": None,
     "checkpoint_bytes_max": 1024 * 1024 * 1024,
     "cache_bytes": 32 * 1024 * 1024,
+    "on_event": None,
 }
 # What is public inside the package only.
 INSIDE = {"operations", "storage", "with_storage"}

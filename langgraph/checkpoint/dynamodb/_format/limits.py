@@ -83,6 +83,8 @@ ENDING_SECONDS_MAX = 10.0
 
 # CPU work on more bytes than this runs in an OS thread instead of the event loop.
 THREADED_WORK_BYTES = 64 * 1024
+# A call that waits longer for the callable of its events says so, once.
+EVENT_SECONDS_QUIET = 0.1
 # Parallel requests of one operation under the blocking driver, and connections per client.
 PARALLEL_REQUESTS = 16
 POOL_CONNECTIONS = 64
