@@ -24,7 +24,7 @@ WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
 # They run by themselves, since measuring takes time.
-PACKAGES := $(foreach package,config cli gateway http migrate observe view,$(patsubst %/,%,$(wildcard tests/$(package)/)))
+PACKAGES := $(foreach package,config cli gateway http migrate observe tenants view,$(patsubst %/,%,$(wildcard tests/$(package)/)))
 MEASURED := $(PACKAGES) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(PACKAGES))
 

@@ -43,6 +43,7 @@ SECTIONS = (
     "delta_history",
     "deletes",
     "memory",
+    "tenants",
     "flush",
     "view",
     "gateway",

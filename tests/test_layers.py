@@ -25,6 +25,7 @@ LAYERS = (
     "config",
     "http",
     "observe",
+    "tenants",
     "saver",
     "base_saver",
     "locks",
