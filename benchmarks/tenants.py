@@ -1,7 +1,7 @@
 """Many tenants in one process, by one saver: what each costs after the first, and what each is billed.
 
-A tenant's first turn fetches its credentials, here from a broker that answers at once, and signs with them. Its second
-turn has them. Units are those of the saver's events, by tenant.
+A tenant's first thread fetches its credentials, here from a broker that answers at once, and signs with them. Its
+second thread has them. Units are those of the saver's events, by tenant.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOKEN_BYTES = 700
 
 
 def run(engine: Engine) -> Section:
-    """Let every tenant have two turns."""
+    """Let every tenant begin two threads."""
     credentials, bills = TenantCredentials(_fetch), Counter[str]()
 
     def bill(event: Event) -> None:
@@ -54,18 +54,19 @@ def run(engine: Engine) -> Section:
             on_event=bill,
         ) as saver,
     ):
-        _turn(saver, credentials, "first0")
+        _begin(saver, credentials, "first", "1")
         before = peak_bytes()
         for number in range(_TENANTS):
-            turn = partial(_turn, saver, credentials, f"tenant{number}")
-            first.measure(turn, time.process_time)
-            second.measure(turn, time.process_time)
+            tenant = f"tenant{number}"
+            first.measure(partial(_begin, saver, credentials, tenant, "1"), time.process_time)
+            second.measure(partial(_begin, saver, credentials, tenant, "2"), time.process_time)
         each_kib = (peak_bytes() - before) / _TENANTS / _KIB
+    added_ms = first.p50_ms - second.p50_ms
     billed = {units for tenant, units in bills.items() if tenant.startswith("tenant")}
     rows = [
         ("memory, KiB", f"{each_kib:.1f}"),
-        ("CPU of a put and a read, the first, ms", f"{first.p50_ms:.2f}"),
-        ("CPU of a put and a read, the second, ms", f"{second.p50_ms:.2f}"),
+        ("CPU of a put and a read of its first thread, ms", f"{first.p50_ms:.2f}"),
+        ("CPU of a put and a read of its second thread, ms", f"{second.p50_ms:.2f}"),
         ("write units billed", " or ".join(map(str, sorted(billed)))),
     ]
     return Section(
@@ -73,7 +74,7 @@ def run(engine: Engine) -> Section:
         (table(("a tenant", "median"), rows),),
         (
             under("memory of one more tenant", _MEMORY_KIB_MAX, each_kib, " KiB"),
-            under("CPU of one more tenant's first put and read", _CPU_MS_MAX, first.p50_ms, " ms"),
+            under("CPU of one more tenant, beside its requests", _CPU_MS_MAX, added_ms, " ms"),
             Figure("tenants with a bill", f"{_TENANTS:,}", f"{len(bills) - 1:,}", len(bills) - 1 == _TENANTS),
         ),
         {"each_kib": each_kib, "first": first.seconds, "second": second.seconds},
@@ -89,13 +90,13 @@ def _fetch(tenant: str) -> Mapping[str, Any]:
     }
 
 
-def _turn(saver: DynamoDBSaver, credentials: TenantCredentials, tenant: str) -> None:
+def _begin(saver: DynamoDBSaver, credentials: TenantCredentials, tenant: str, thread: str) -> None:
     checkpoint = {
         **empty_checkpoint(),
         "channel_values": {"message": Random(tenant).randbytes(1000)},
         "channel_versions": {"message": 1},
     }
-    config: Any = {"configurable": {"thread_id": f"{tenant}/1", "checkpoint_ns": ""}}
+    config: Any = {"configurable": {"thread_id": f"{tenant}/{thread}", "checkpoint_ns": ""}}
     with credentials.tenant(tenant):
         stored = saver.put(config, cast("Any", checkpoint), {}, {"message": 1})
         saver.get_tuple(stored)

@@ -102,4 +102,4 @@ def test_lines_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None
     for tenant in ("a", "b", None):
         metrics(Event(operation="put", outcome="ok", tenant=tenant))
     lines = capsys.readouterr().out.splitlines()
-    assert [json.loads(each)["tenant"] for each in lines] == ["a", "other", "none"]
+    assert [json.loads(each)["tenant"] for each in lines] == ["a", "(other)", "(none)"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 
-OTHER = "other"
-NONE = "none"
+# No tenant of the gateway or of infra/tenant.yaml can have such a name.
+OTHER = "(other)"
+NONE = "(none)"
 TENANTS_MAX = 100
 
 
 class BoundedTenants:
-    """Names the first tenants that come, and calls the rest `other`."""
+    """Names the first tenants that come, and calls the rest `(other)`."""
 
     def __init__(self, count_max: int = TENANTS_MAX) -> None:
         """Take how many tenants get a name of their own."""
@@ -19,7 +20,7 @@ class BoundedTenants:
         self._lock = threading.Lock()
 
     def label(self, tenant: str | None) -> str:
-        """Return the label of a tenant; `none` for operations without one, or with several."""
+        """Return the label of a tenant; `(none)` for operations without one, or with several."""
         if tenant is None:
             return NONE
         with self._lock:

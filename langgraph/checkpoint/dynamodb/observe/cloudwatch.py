@@ -44,7 +44,7 @@ class EmbeddedMetrics:
     Args:
         namespace: The metrics' namespace; by default `POWERTOOLS_METRICS_NAMESPACE`, or `langgraph-dynamodb`.
         service: The dimension `service`; by default `POWERTOOLS_SERVICE_NAME`, or `service_undefined`, as there.
-        tenants_max: How many tenants get a dimension of their own; the rest are `other`. CloudWatch bills each series.
+        tenants_max: How many tenants get a dimension of their own; the rest are `(other)`. Each series is billed.
         write: Takes a line; by default it goes to standard output.
     """
 

@@ -35,7 +35,7 @@ class OpenTelemetry:
     Args:
         tracer_provider: The tracer provider; by default the global one.
         meter_provider: The meter provider; by default the global one.
-        tenants_max: How many tenants get an attribute value of their own in metrics; the rest are `other`.
+        tenants_max: How many tenants get an attribute value of their own in metrics; the rest are `(other)`.
     """
 
     def __init__(
