@@ -64,3 +64,18 @@ def test_segments_are_told_alike_through_a_gateway(
         thread.saver.put_writes(thread.config, [("big", noise(100_000))], "task")
         told.append([(each.segments_written > 0, each.segments_reused > 0) for each in collected.events])
     assert told == [[(True, False), (True, True), (True, True)]] * 2
+
+
+def test_the_service_s_own_events_have_units_tenant_and_the_methods_names(
+    make_saver: MakeSaver, collected: Collected
+) -> None:
+    saver = make_saver(on_event=collected)
+    with gateway_service(saver) as url, HttpCheckpointSaver(url) as client:
+        ask_all("sync", client, "acme/1")
+    ended = [each for each in collected.events if each.outcome == "ok"]
+    assert {each.operation for each in ended} == {*OPERATIONS, "put_segments"}
+    assert [each.operation for each in collected.events if each.outcome == "began"] == DELETIONS
+    (put,) = collected.of("put")
+    assert put.tenant == "acme"
+    assert put.write_units is not None
+    assert put.write_units > 0

@@ -82,11 +82,16 @@ class Runner:
         values = self._blocking.stream(operation)
         return values if self._observer is None else _observed(values, self._observer)
 
-    async def arun(self, operation: Op[T]) -> T:
-        """Run an operation to its end on the running event loop and return its result."""
+    async def arun(self, operation: Op[T], name: str | None = None) -> T:
+        """Run an operation to its end on the running event loop and return its result.
+
+        Args:
+            operation: The operation.
+            name: The name in its event; by default that of the function that made it.
+        """
         if self._observer is None:
             return await self._async.run(operation)
-        meter = self._observer.begin(_name_of(operation))
+        meter = self._observer.begin(name or _name_of(operation))
         with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
             return await self._async.run(operation)
 
