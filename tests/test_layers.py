@@ -24,6 +24,8 @@ LAYERS = (
     "server",
     "config",
     "http",
+    "observe",
+    "tenants",
     "saver",
     "base_saver",
     "locks",

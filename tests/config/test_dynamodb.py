@@ -20,11 +20,13 @@ import langgraph.checkpoint.dynamodb.config.dynamodb as module_of_options
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfig,
     CheckpointerConfigurationError,
+    CheckpointerInputError,
     DynamoDBSaver,
     acreate_checkpointer,
     create_checkpointer,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
+from langgraph.checkpoint.dynamodb.observe import Event, Events
 from tests.support.checkpoints import all_items, store, thread_config
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPa
         "detect_other_savers": False,
     }
     _make(**values)
-    objects = {"session", "async_session", "client", "client_config", "serde"}
+    objects = {"session", "async_session", "client", "client_config", "serde", "on_event"}
     assert {name: value for name, value in given.items() if value is not None} == {
         "table_name": "threads",
         **values,
@@ -124,6 +126,34 @@ def test_objects_are_named_made_or_given(module: str) -> None:
     _make(session=f"{module}:make_session", client_config=Config(read_timeout=3))
 
 
+def receive(event: Event) -> None:
+    """Receive an event, under a name that a configuration has."""
+    _received.append(event.operation)
+
+
+class Receiver:
+    """A class of objects that receive events."""
+
+    def __call__(self, event: Event) -> None:
+        """Receive an event."""
+        receive(event)
+
+
+_received: list[str] = []
+
+
+@pytest.mark.parametrize(
+    "on_event",
+    ["receive", "Receiver", pytest.param(receive, id="function"), Receiver(), Events(receive)],
+)
+def test_events_go_to_a_function_or_to_the_object_of_a_class(module: str, on_event: Any) -> None:
+    named = f"{module}:{on_event}" if isinstance(on_event, str) else on_event
+    _received.clear()
+    with pytest.raises(CheckpointerInputError):
+        _make(on_event=named).delete_thread("")
+    assert _received == ["delete_thread"]
+
+
 def _made_config(options: dict[str, Any]) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         made: list[Any] = []
@@ -160,6 +190,8 @@ def test_options_of_serializer_and_client() -> None:
             {"serde": {"allowed_msgpack_modules": "B"}},
             "serde.allowed_msgpack_modules.0: string should match pattern",
         ),
+        ({"on_event": "own_objects:_TEXT"}, "on_event: leads to a value of the type str, and to no object"),
+        ({"on_event": "own_objects:own_serializer"}, "on_event: is a "),
         ({"session": "own_objects:own_serializer"}, "session: is a "),
         ({"session": make_session, "client": boto3}, "client: is a builtins.module; give boto3.client"),
         (

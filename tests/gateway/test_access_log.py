@@ -12,8 +12,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
 from langgraph.checkpoint.dynamodb.gateway.problems import problem_of
+from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
 from tests.gateway.conftest import MakeClient, Script
 
 STATE = "what-nobody-may-see"
@@ -181,6 +182,7 @@ async def test_a_request_is_one_line_without_a_state(
         "status": 200,
         "error": None,
         "principal": "agents",
+        "tenant": None,
         "received_bytes": len(answer.request.content),
         "sent_bytes": len(answer.content),
     }
@@ -238,3 +240,34 @@ async def test_what_is_no_request_is_left_to_the_framework(make_app: Any) -> Non
     scope = {"type": "websocket", "path": "/about", "headers": [], "query_string": b"", "subprotocols": []}
     await make_app()(scope, receive, send)
     assert sent == ["websocket.close"]
+
+
+async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "BoundedTenants", lambda: BoundedTenants(1))
+    counters = metrics.Metrics()
+    for tenant in ("acme", "other", "third", None):
+        counters.begin("e")
+        counters.end("e", 200, None, 0.002, 0, 0, tenant)
+    text = counters.text({"acme": 2, "other": 1, "third": 3})
+    for line in (
+        'tenant_requests_total{tenant="acme",status="200"} 1',
+        'tenant_requests_total{tenant="(other)",status="200"} 2',
+        'tenant_requests_total{tenant="(none)",status="200"} 1',
+        'tenant_milliseconds_total{tenant="(other)"} 4',
+        'waiting{tenant="acme"} 2',
+        'waiting{tenant="(other)"} 4',
+    ):
+        assert f"langgraph_dynamodb_gateway_{line}\n" in text
+
+
+async def test_a_request_is_counted_and_logged_with_its_tenant(
+    make_client: MakeClient, lines: Callable[[], list[Any]]
+) -> None:
+    client = make_client(principal=Principal("agents", "acme"), open_metrics=True)
+    # The thread is another tenant's.
+    await ask(client)
+    assert 'tenant_requests_total{tenant="acme",status="403"} 1' in (await client.get("/metrics")).text
+    logged = [each.msg["tenant"] for each in lines() if isinstance(each.msg, dict)]
+    assert logged == ["acme", None]

@@ -361,6 +361,8 @@ async def test_a_gateway_that_is_full_says_so(
     ]
     done, _ = await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)
     full = done.pop().result()
+    assert 'waiting{tenant="(none)"} 1' in (await client.get("/metrics")).text
     assert (full.status_code, full.headers["retry-after"]) == (503, "2")
     go_on.set()
     assert sorted([each.status_code for each in await asyncio.gather(*posts)]) == [200, 200, 503]
+    assert "waiting{" not in (await client.get("/metrics")).text

@@ -200,6 +200,10 @@ def _every_not_equal(values: Sequence[str] | None, unwanted: list[str], _: Conte
     return not set(values or ()) & set(unwanted)
 
 
+def _every_equal(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
+    return set(values or ()) <= set(wanted)
+
+
 def _not_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
     return not _like(values, patterns, context)
 
@@ -214,6 +218,7 @@ def _null(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
 
 _OPERATORS: dict[str, Callable[[Sequence[str] | None, list[str], Context], bool]] = {
     "Bool": _equals,
+    "ForAllValues:StringEquals": _every_equal,
     "ForAllValues:StringLike": _every_like,
     "ForAllValues:StringNotEquals": _every_not_equal,
     "ForAnyValue:StringNotLike": _any_not_like,

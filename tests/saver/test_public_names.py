@@ -48,6 +48,7 @@ OPTIONS = {
     "checkpoint_bytes_max": 1024 * 1024 * 1024,
     "cache_bytes": 32 * 1024 * 1024,
     "detect_other_savers": True,
+    "on_event": None,
 }
 # What is public inside the package only.
 INSIDE = {"operations", "storage", "with_storage"}

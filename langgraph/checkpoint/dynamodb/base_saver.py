@@ -23,6 +23,7 @@ from typing_extensions import Self
 from langgraph.checkpoint.dynamodb._operations.operations import Operations
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
+from langgraph.checkpoint.dynamodb._runtime.events import Observer
 
 CACHE_BYTES = 32 * 1024 * 1024
 
@@ -30,11 +31,13 @@ CACHE_BYTES = 32 * 1024 * 1024
 class BackendSaver(BaseCheckpointSaver[Any], ABC):
     """A checkpoint saver whose operations use the table directly, or a gateway."""
 
-    def __init__(self, serde: SerializerProtocol | None, transport: Transport) -> None:
-        """Take the serializer and the transport. LangGraph copies the saver, and the copies share the transport."""
+    def __init__(
+        self, serde: SerializerProtocol | None, transport: Transport, observer: Observer | None
+    ) -> None:
+        """Take the serializer, the transport and the observer. LangGraph copies the saver; copies share the others."""
         super().__init__(serde=serde)
         self.transport = transport
-        self.runner = Runner(transport)
+        self.runner = Runner(transport, observer)
         """The runner of the saver's operations; public inside the package."""
 
     @property

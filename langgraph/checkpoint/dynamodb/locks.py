@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any
 
@@ -135,7 +136,10 @@ class ThreadLock(_Lock):
         with self._beginning() as taking:
             self._held_until = self._run(taking)
             self._ended = threading.Event()
-            self._keeper = threading.Thread(target=self._renew, name="langgraph-dynamodb-lock", daemon=True)
+            # In a copy of the caller's context, which may say whose credentials sign requests.
+            self._keeper = threading.Thread(
+                target=copy_context().run, args=(self._renew,), name="langgraph-dynamodb-lock", daemon=True
+            )
             try:
                 self._keeper.start()
             except RuntimeError:

@@ -14,8 +14,10 @@ from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, R
 from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
+from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
+from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_connection,
     check_flag,
@@ -93,6 +95,8 @@ class DynamoDBSaver(BackendSaver):
         cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. The cache
             saves reads. It changes a result only if a checkpoint was put again with other values, which LangGraph does
             not do; see `put`.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`; see
+            docs/observing.md. It runs at the end of the call and has to return at once. Its errors are logged.
 
         detect_other_savers: Whether a process looks once for another saver's table, when it first finds a thread empty.
             A runner's and a tenant's policy deny a part of these three queries, so switch it off under either.
@@ -126,6 +130,7 @@ class DynamoDBSaver(BackendSaver):
         checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
         cache_bytes: int = CACHE_BYTES,
         detect_other_savers: bool = True,
+        on_event: OnEvent | Events | None = None,
         **unknown: Never,
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
@@ -154,13 +159,15 @@ class DynamoDBSaver(BackendSaver):
             bound_to=bound_to,
             checkpoint_bytes_max=checkpoint_bytes_max,
             cache_bytes=cache_bytes,
+            on_event=on_event,
         )
         transport = Clients(
             ClientOptions(
                 region_name, endpoint_url, session, async_session, client, client_config, retry_seconds
             )
         )
-        super().__init__(serde, transport)
+        observer = None if on_event is None else Observer(on_event, TableAccounting(), table_name)
+        super().__init__(serde, transport, observer)
         # A table's ARN ends in its name.
         self._codec_options: dict[str, Any] = {
             "bound_to": (table_name if bound_to is None else bound_to).rpartition("/")[2],

@@ -81,8 +81,14 @@ LOCK_KEPT_SECONDS = 3600
 # How long a cancelled async operation has to release its claim or its lock.
 ENDING_SECONDS_MAX = 10.0
 
+# A tenant's name, as in infra/tenant.yaml: no character means anything in a key or a policy, and a slash ends the
+# prefix.
+TENANT_PATTERN = r"^[a-zA-Z0-9._-]{1,128}$"
+
 # CPU work on more bytes than this runs in an OS thread instead of the event loop.
 THREADED_WORK_BYTES = 64 * 1024
+# A call that waits longer for the callable of its events says so, once.
+EVENT_SECONDS_QUIET = 0.1
 # Parallel requests of one operation under the blocking driver, and connections per client.
 PARALLEL_REQUESTS = 16
 POOL_CONNECTIONS = 64

@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS_QUIET,
     RETRY_WORDS_SECONDS,
 )
+from langgraph.checkpoint.dynamodb._runtime.events import note_failure
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,11 @@ class Attempts:
 
     def seconds_to_next(self, error: Exception, at_least: float = 0.0) -> float | None:
         """Return how many seconds to wait after a failed attempt, `at_least` or more; `None` if it was the last one."""
+        wait = self._seconds_to_next(error, at_least)
+        note_failure(error, wait)
+        return wait
+
+    def _seconds_to_next(self, error: Exception, at_least: float) -> float | None:
         if not self._is_transient(error):
             return None
         self._number += 1

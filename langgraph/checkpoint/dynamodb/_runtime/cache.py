@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
+from langgraph.checkpoint.dynamodb._runtime.events import note_cache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
@@ -188,6 +189,7 @@ class Cache:
                 found.append(self._entries.get(key))
                 if found[-1] is not None:
                     self._entries.move_to_end(key)
+        note_cache(found)
         return found
 
     def _set(self, entries: Mapping[_Key, CachedCheckpoint | CachedThread | CachedSegment]) -> None:

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import Executor, Future, wait
-from contextlib import suppress
+from contextlib import aclosing, closing, suppress
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
+from langgraph.checkpoint.dynamodb._runtime.events import Observer
 from langgraph.checkpoint.dynamodb._runtime.steps import (
     Call,
     Emit,
@@ -48,28 +58,82 @@ class Transport(Protocol):
 
 
 class Runner:
-    """Runs operations, blocking or on an event loop."""
+    """Runs operations, blocking or on an event loop, and measures them if there is an observer."""
 
-    def __init__(self, transport: Transport) -> None:
-        """Take the transport that makes their requests."""
-        self._blocking = BlockingDriver(transport.send, transport.pool)
-        self._async = AsyncDriver(transport.asend)
+    def __init__(self, transport: Transport, observer: Observer | None = None) -> None:
+        """Take the transport that makes their requests, and the observer that measures them."""
+        self._observer = observer
+        send, asend = transport.send, transport.asend
+        if observer is not None:
+            send, asend = partial(observer.send, send), partial(observer.asend, asend)
+        self._blocking = BlockingDriver(send, transport.pool)
+        self._async = AsyncDriver(asend)
 
     def run(self, operation: Op[T]) -> T:
         """Run an operation to its end and return its result."""
-        return self._blocking.run(operation)
+        if self._observer is None:
+            return self._blocking.run(operation)
+        meter = self._observer.begin(_name_of(operation))
+        with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
+            return self._blocking.run(operation)
 
     def stream(self, operation: Stream[T]) -> Iterator[T]:
         """Run a stream as far as its consumer reads."""
-        return self._blocking.stream(operation)
+        values = self._blocking.stream(operation)
+        return values if self._observer is None else _observed(values, self._observer)
 
-    async def arun(self, operation: Op[T]) -> T:
-        """Run an operation to its end on the running event loop and return its result."""
-        return await self._async.run(operation)
+    async def arun(self, operation: Op[T], name: str | None = None) -> T:
+        """Run an operation to its end on the running event loop and return its result.
+
+        Args:
+            operation: The operation.
+            name: The name in its event; by default that of the function that made it.
+        """
+        if self._observer is None:
+            return await self._async.run(operation)
+        meter = self._observer.begin(name or _name_of(operation))
+        with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
+            return await self._async.run(operation)
 
     def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
         """Run a stream on the running event loop as far as its consumer reads."""
-        return self._async.stream(operation)
+        values = self._async.stream(operation)
+        return values if self._observer is None else _aobserved(values, self._observer)
+
+
+# Every stream of a saver is a list.
+_STREAM = "list"
+_ENDED: Any = object()
+
+
+def _name_of(operation: object) -> str:
+    """Return the name of the function that made an operation: the saver's method, or a step of a thread's lock."""
+    return str(getattr(operation, "__name__", type(operation).__name__))
+
+
+def _observed(values: Generator[T, None, None], observer: Observer) -> Iterator[T]:
+    """Measure a stream while it runs, and not while its consumer does."""
+    meter = observer.begin(_STREAM)
+    # A consumer that stops early has read enough.
+    with observer.ending(meter, "ok"), closing(values):
+        while True:
+            with observer.running(meter):
+                value = next(values, _ENDED)
+            if value is _ENDED:
+                return
+            yield value
+
+
+async def _aobserved(values: AsyncGenerator[T, None], observer: Observer) -> AsyncIterator[T]:
+    meter = observer.begin(_STREAM)
+    with observer.ending(meter, "ok"):
+        async with aclosing(values):
+            while True:
+                with observer.running(meter):
+                    value = await anext(values, _ENDED)
+                if value is _ENDED:
+                    return
+                yield value
 
 
 class BlockingDriver:
@@ -94,7 +158,7 @@ class BlockingDriver:
         finally:
             operation.close()
 
-    def stream(self, operation: Stream[T]) -> Iterator[T]:
+    def stream(self, operation: Stream[T]) -> Generator[T, None, None]:
         """Run a stream as far as its consumer reads."""
         outcomes: Any = None
         try:
@@ -166,7 +230,7 @@ class AsyncDriver:
         finally:
             operation.close()
 
-    async def stream(self, operation: Stream[T]) -> AsyncIterator[T]:
+    async def stream(self, operation: Stream[T]) -> AsyncGenerator[T, None]:
         """Run a stream as far as its consumer reads."""
         outcomes: Any = None
         try:

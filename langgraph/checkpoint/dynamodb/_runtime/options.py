@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+from langgraph.checkpoint.dynamodb._runtime.events import Events
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 # The methods that operations call on a blocking client. boto3's resources and clients of other services lack most.
@@ -75,8 +76,11 @@ def check_storage_options(
     bound_to: Any,
     checkpoint_bytes_max: Any,
     cache_bytes: Any,
+    on_event: Any,
 ) -> None:
     """Raise if an option that both savers have cannot be used."""
+    if on_event is not None and not (isinstance(on_event, Events) or callable(on_event)):
+        _refuse("on_event", on_event, "give a function that takes an event, or Events(function)")
     if serde is not None:
         check_serde(serde)
     if encrypt_metadata is not None:

@@ -39,6 +39,7 @@ from langgraph.checkpoint.dynamodb.cli.shipped import (
 )
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
+from langgraph.checkpoint.dynamodb.cli.top import top
 from langgraph.checkpoint.dynamodb.cli.verify import verify
 from langgraph.checkpoint.dynamodb.cli.view import view
 from langgraph.checkpoint.dynamodb.version import __version__
@@ -84,6 +85,7 @@ for each in (
     history,
     diff,
     cost,
+    top,
     verify,
     view,
     setup,

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     SecondsOrZero,
     kind_of,
     made_object,
+    made_on_event,
 )
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
@@ -141,6 +142,7 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     for name in ("session", "async_session", "client", "client_config"):
         given[name] = _object(name, getattr(options, name))
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
+    given["on_event"] = made_on_event(options.on_event)
     try:
         return DynamoDBSaver(**given)
     except CheckpointerInputError as error:

@@ -68,3 +68,8 @@ def made_object(name: str, value: Any) -> Any:
         # The constructor would show the value, though it may be a secret that was named by mistake.
         raise OptionError(name, f"leads to a value of the type {type(made).__name__}, and to no object")
     return made
+
+
+def made_on_event(value: Any) -> Any:
+    """Return the function that receives events, or the object that a class makes."""
+    return value if inspect.isroutine(value) else made_object("on_event", value)

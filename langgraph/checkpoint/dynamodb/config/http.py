@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import (
     Seconds,
     SecondsOrZero,
+    made_on_event,
 )
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
@@ -100,7 +101,7 @@ class HttpOptions(StorageOptions):
 
 
 # The constructor takes these in another form.
-_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key")
+_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "on_event")
 
 
 def _made(options: HttpOptions) -> HttpCheckpointSaver:
@@ -111,6 +112,7 @@ def _made(options: HttpOptions) -> HttpCheckpointSaver:
     """
     given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
     given["serde"] = made_serde(options.serde, options.encryption_key, is_strict=True)
+    given["on_event"] = made_on_event(options.on_event)
     try:
         return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
-from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Positive
+from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Positive, Reference
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import Serde
 from langgraph.checkpoint.dynamodb.config.types import Options
@@ -49,4 +49,9 @@ class StorageOptions(Options):
     cache_bytes: NotNegative = Field(
         default=CACHE_BYTES,
         description="The most bytes of memory for the cache of recent checkpoints.",
+    )
+    on_event: Reference | None = Field(
+        default=None,
+        description="A function that receives an event for each operation, or a class of such an object, as"
+        " module:name.",
     )

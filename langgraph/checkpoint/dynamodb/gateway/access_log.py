@@ -113,10 +113,11 @@ class AccessLog:
     def _end(self, record: RequestRecord, scope: Scope) -> None:
         seconds = time.perf_counter() - record.began
         status = record.status or _GONE
-        self._metrics.end(
-            record.endpoint, status, record.error, seconds, record.received_bytes, record.sent_bytes
-        )
         principal = scope["state"].get("principal")
+        tenant = None if principal is None else principal.tenant
+        self._metrics.end(
+            record.endpoint, status, record.error, seconds, record.received_bytes, record.sent_bytes, tenant
+        )
         access.info(
             {
                 "request_id": record.request_id,
@@ -125,6 +126,7 @@ class AccessLog:
                 "status": status,
                 "error": record.error,
                 "principal": None if principal is None else principal.name,
+                "tenant": tenant,
                 "seconds": round(seconds, 6),
                 "received_bytes": record.received_bytes,
                 "sent_bytes": record.sent_bytes,

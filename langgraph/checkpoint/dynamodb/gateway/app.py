@@ -262,7 +262,7 @@ class _Service:
             check_right(principal, "administer")
             if principal.tenant is not None:
                 raise forbidden("metrics are of all tenants, and these credentials are for one")
-        return PlainTextResponse(self._metrics.text(), media_type=metrics.MEDIA_TYPE)
+        return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
 
 
 def _add(app: FastAPI, path: str, handler: _Handler, method: str, extra: dict[str, Any]) -> None:

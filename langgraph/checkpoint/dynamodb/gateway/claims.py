@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
+from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
 from langgraph.checkpoint.dynamodb.gateway.events import found_in
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, TENANT_PATTERN, Principal
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal
 
 Rights = Annotated[list[Right], BeforeValidator(split)]
 Tenant = Annotated[str, Field(pattern=TENANT_PATTERN)]

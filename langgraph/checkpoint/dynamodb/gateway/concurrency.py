@@ -33,6 +33,10 @@ class Concurrency:
         # Tenants and principals are in the order in which they had their last turn, or began to wait.
         self._waiting: dict[str | None, dict[Principal, deque[_Turn]]] = {}
 
+    def waiting(self) -> dict[str | None, int]:
+        """Return how many requests of each tenant wait for a place."""
+        return {tenant: sum(map(len, own.values())) for tenant, own in self._waiting.items()}
+
     @asynccontextmanager
     async def place(self, who: Principal) -> AsyncIterator[None]:
         """Hold a place for a principal while the block runs.
@@ -70,7 +74,7 @@ class Concurrency:
 
     def _make_room_for(self, who: Principal) -> None:
         """Refuse the last request of whoever has most waiting, if too many wait. That may be the new one."""
-        sizes = {tenant: sum(map(len, own.values())) for tenant, own in self._waiting.items()}
+        sizes = self.waiting()
         if sum(sizes.values()) < self._waiting_max:
             return
         tenant = _greediest(sizes, who.tenant)

@@ -1,10 +1,12 @@
-"""Metrics in Prometheus format, by endpoint and class of error. They name no thread."""
+"""Metrics in Prometheus format, by endpoint, class of error and tenant. They name no thread."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"
@@ -35,15 +37,28 @@ class Metrics:
         self._sent: Counter[tuple[str, ...]] = Counter()
         self._in_flight: Counter[tuple[str, ...]] = Counter()
         self._durations: defaultdict[str, _Durations] = defaultdict(_Durations)
+        self._tenants = BoundedTenants()
+        self._of_tenants: Counter[tuple[str, ...]] = Counter()
+        self._milliseconds_of_tenants: Counter[tuple[str, ...]] = Counter()
 
     def begin(self, endpoint: str) -> None:
         """Count a request that has come."""
         self._in_flight[endpoint,] += 1
 
     def end(
-        self, endpoint: str, status: int, error: str | None, seconds: float, received: int, sent: int
+        self,
+        endpoint: str,
+        status: int,
+        error: str | None,
+        seconds: float,
+        received: int,
+        sent: int,
+        tenant: str | None,
     ) -> None:
-        """Count a request that was answered: its status, its error's class, seconds and bytes."""
+        """Count a request that was answered: its status, its error's class, seconds, bytes and tenant."""
+        label = self._tenants.label(tenant)
+        self._of_tenants[label, str(status)] += 1
+        self._milliseconds_of_tenants[label,] += round(seconds * 1000)
         self._in_flight[endpoint,] -= 1
         self._requests[endpoint, str(status)] += 1
         if error is not None:
@@ -52,11 +67,15 @@ class Metrics:
         self._sent[endpoint,] += sent
         self._durations[endpoint].add(seconds)
 
-    def text(self) -> str:
-        """Return all metrics in Prometheus format."""
-        return "".join(f"{line}\n" for line in self._lines())
+    def text(self, waiting: Mapping[str | None, int]) -> str:
+        """Return all metrics in Prometheus format.
 
-    def _lines(self) -> Iterator[str]:
+        Args:
+            waiting: How many requests of each tenant wait for a place.
+        """
+        return "".join(f"{line}\n" for line in self._lines(waiting))
+
+    def _lines(self, waiting: Mapping[str | None, int]) -> Iterator[str]:
         by_endpoint = ("endpoint",)
         yield from _lines(
             "requests_total", "counter", "Requests answered.", ("endpoint", "status"), self._requests
@@ -67,6 +86,25 @@ class Metrics:
         yield from _lines(
             "in_flight", "gauge", "Requests under way, or waiting.", by_endpoint, self._in_flight
         )
+        by_tenant = ("tenant",)
+        yield from _lines(
+            "tenant_requests_total",
+            "counter",
+            "Requests answered, by tenant.",
+            ("tenant", "status"),
+            self._of_tenants,
+        )
+        yield from _lines(
+            "tenant_milliseconds_total",
+            "counter",
+            "Milliseconds that requests took, by tenant.",
+            by_tenant,
+            self._milliseconds_of_tenants,
+        )
+        labelled = Counter[tuple[str, ...]]()
+        for tenant, count in waiting.items():
+            labelled[self._tenants.label(tenant),] += count
+        yield from _lines("waiting", "gauge", "Requests that wait for a place.", by_tenant, labelled)
         yield from self._histogram()
 
     def _histogram(self) -> Iterator[str]:

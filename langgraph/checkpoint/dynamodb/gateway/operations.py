@@ -109,7 +109,9 @@ class Operations:
         partition = _namespace(request)
         storage = self._storage_of(partition, request.thread)
         loader = {"none": _load_nothing, "checked": load}.get(request.segments, self._loader(request.held))
-        found = await self._run(read_checkpoint(storage, partition, request.checkpoint_id, loader))
+        found = await self._run(
+            "get_tuple", read_checkpoint(storage, partition, request.checkpoint_id, loader)
+        )
         document: Document = {"checkpoint": None, "thread": _last_hint(storage, partition)}
         if found is not None:
             document["checkpoint"] = checkpoint_document(partition, *found, (), self._segments_bytes_max)
@@ -136,7 +138,7 @@ class Operations:
     async def get_segments(self, request: wire.GetSegments) -> Document:
         """Read segments by their ids, as many as fit."""
         partition = _namespace(request)
-        return await self._run(self._segments(partition, request.ids))
+        return await self._run("get_segments", self._segments(partition, request.ids))
 
     def _segments(self, partition: Partition, ids: list[bytes]) -> Op[Document]:
         left, found, size = list(dict.fromkeys(ids)), list[Item](), 0
@@ -177,7 +179,7 @@ class Operations:
     async def get_plain(self, request: wire.GetPlain) -> Document:
         """Read a checkpoint as plain JSON."""
         partition = _namespace(request)
-        found = await self._run(read_checkpoint(self._sealed, partition, request.checkpoint_id))
+        found = await self._run("get_plain", read_checkpoint(self._sealed, partition, request.checkpoint_id))
         if found is None:
             return {"checkpoint": None}
         return {"checkpoint": await self._plain(partition, *found, self._room(), request.channels)}
@@ -215,11 +217,11 @@ class Operations:
         """Open a checkpoint in a thread, since nothing stored tells beforehand how much work that is."""
         checkpoint = PlainCheckpoint(partition, stored, loaded, room)
         opening = work(partial(checkpoint.document, channels), self._segments_bytes_max)
-        return await self._run(opening)
+        return await self._run("open_plain", opening)
 
     async def delta_channel_history(self, request: wire.DeltaChannelHistory) -> Document:
         """Read a checkpoint's ancestors, with the segments that hold their items' own content."""
-        return await self._run(self._ancestors(_namespace(request), request))
+        return await self._run("get_delta_channel_history", self._ancestors(_namespace(request), request))
 
     def _ancestors(self, partition: Partition, request: wire.DeltaChannelHistory) -> Op[Document]:
         source = TableSource(self._sealed, partition, below=request.after or request.checkpoint_id)
@@ -245,13 +247,13 @@ class Operations:
         """Store a checkpoint."""
         partition = _namespace(request)
         storage = self._storage_of(partition, request.thread)
-        return await self._run(_listing_expiries(_put(storage, partition, request)))
+        return await self._run("put", _listing_expiries(_put(storage, partition, request)))
 
     async def put_writes(self, request: wire.PutWrites) -> Document:
         """Store parts of a task's writes."""
         partition = _namespace(request)
         storage = self._storage_of(partition, request.thread)
-        return await self._run(_listing_expiries(self._put_writes(storage, partition, request)))
+        return await self._run("put_writes", _listing_expiries(self._put_writes(storage, partition, request)))
 
     def _put_writes(
         self, storage: LocalStorage, partition: Partition, request: wire.PutWrites
@@ -267,7 +269,7 @@ class Operations:
         """Store segments before the item that will name them."""
         partition = _namespace(request)
         storage = self._storage_of(partition, request.thread)
-        return await self._run(_put_segments(storage, partition, request))
+        return await self._run("put_segments", _put_segments(storage, partition, request))
 
     # Deleting and copying
 
@@ -290,12 +292,12 @@ class Operations:
             _progress(request, now),
             until=now + self._part_seconds,
         )
-        stopped = await self._runner.arun(copy)
+        stopped = await self._run("copy_thread", copy)
         return {"progress": None if stopped is None else asdict(stopped)}
 
     async def prune(self, request: wire.Prune) -> Document:
         """Prune as many threads as there is time for."""
-        return {"left": await self._runner.arun(self._prune(request))}
+        return {"left": await self._run("prune", self._prune(request))}
 
     def _prune(self, request: wire.Prune) -> Op[Sequence[str]]:
         """Prune one thread after the other, and return those that are left.
@@ -322,8 +324,9 @@ class Operations:
         """Return the storage with the client's thread hint in its cache."""
         return replace(self._sealed, cache=cache_of(self._storage.cache, partition, hint))
 
-    async def _run(self, operation: Op[T]) -> T:
-        return await self._runner.arun(operation)
+    async def _run(self, name: str, operation: Op[T]) -> T:
+        """Run an operation. Its events have the name of the saver's method, or of the endpoint."""
+        return await self._runner.arun(operation, name)
 
     async def _done(self, operation: Op[None]) -> Document:
         await self._runner.arun(operation)

@@ -7,15 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
+from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, Right
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 from langgraph.checkpoint.dynamodb.gateway.wire import List, Message
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
-# The same pattern as in infra/tenant.yaml: no character means anything in a key or a policy, and the slash ends the
-# prefix.
-TENANT_PATTERN = r"^[a-zA-Z0-9._-]{1,128}$"
 
 
 @dataclass(frozen=True)

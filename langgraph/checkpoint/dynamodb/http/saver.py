@@ -10,10 +10,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_storage_options,
-)
+from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.options import check_storage_options
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, BackendSaver
+from langgraph.checkpoint.dynamodb.http.accounting import GatewayAccounting
 from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
 from langgraph.checkpoint.dynamodb.http.options import Auth
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
@@ -55,6 +55,7 @@ class HttpCheckpointSaver(BackendSaver):
         checkpoint_bytes_max: As for `DynamoDBSaver`.
         cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. Here the cache
             also saves transfer: segments that are not cached are sent again.
+        on_event: As for `DynamoDBSaver`. The service knows the units, so events here have none.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -77,6 +78,7 @@ class HttpCheckpointSaver(BackendSaver):
         bound_to: str | None = None,
         checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
         cache_bytes: int = CACHE_BYTES,
+        on_event: OnEvent | Events | None = None,
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
         check_storage_options(
@@ -87,6 +89,7 @@ class HttpCheckpointSaver(BackendSaver):
             bound_to=bound_to,
             checkpoint_bytes_max=checkpoint_bytes_max,
             cache_bytes=cache_bytes,
+            on_event=on_event,
         )
         transport = Transport(
             url,
@@ -97,7 +100,9 @@ class HttpCheckpointSaver(BackendSaver):
             client_options=client_options,
         )
         super().__init__(
-            JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde, transport
+            JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde,
+            transport,
+            None if on_event is None else Observer(on_event, GatewayAccounting()),
         )
         self._gateway = Gateway(
             Cache(cache_bytes),

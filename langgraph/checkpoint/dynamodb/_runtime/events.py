@@ -1,0 +1,312 @@
+"""Events: one for each operation that was run, for the callable that the saver was given.
+
+Nothing here runs without one. The meter of the running operation is a context variable: OS threads and tasks that an
+operation starts run in copies of its context, so what they count belongs to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format.limits import EVENT_SECONDS_QUIET
+from langgraph.checkpoint.dynamodb._runtime.failures import THROTTLED, error_code
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+
+logger = logging.getLogger(__name__)
+
+Outcome: TypeAlias = Literal["began", "ok", "error", "interrupted"]
+
+# They change more than one item for good, so an event also says that one began: its process may die before it ends.
+DELETIONS = frozenset({"delete_thread", "delete_for_runs", "prune"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One operation of a saver. It holds no content, and no id unless the ids are asked for."""
+
+    table_name: str | None = None
+    """The name or ARN of the table, as the saver has it; `None` through a gateway."""
+    operation: str
+    """The saver's method, such as `put`; `acquire`, `renew` and `release` are those of a thread's lock."""
+    outcome: Outcome
+    """`began` comes before the end of a deletion, and only for deletions."""
+    error: str | None = None
+    """The class of the exception, or the code of AWS's error."""
+    tenant: str | None = None
+    """The tenant of the operation's threads; `None` if it has none, or several."""
+    thread_id: str | None = None
+    """The thread, if ids are asked for; `None` if there are several."""
+    started_at: float = 0.0
+    """When it began, in epoch seconds."""
+    duration_seconds: float = 0.0
+    """How long it ran; a list's consumer does not count."""
+    waited_seconds: float = 0.0
+    """How much of this it waited between attempts, or for a thread's lock or claim."""
+    requests: int = 0
+    attempts: int = 0
+    """How often its requests were sent."""
+    throttled: int = 0
+    """How many of these were throttled."""
+    read_units: float | None = None
+    """The read units that DynamoDB reported, which it does not for failed requests. `None` through a gateway."""
+    write_units: float | None = None
+    bytes_read: int = 0
+    """The bytes of items in responses; through a gateway, of documents."""
+    bytes_written: int = 0
+    segments_written: int = 0
+    segments_reused: int = 0
+    """Ids that its items name and that it did not write. An index segment counts once."""
+    cache_hits: int = 0
+    cache_misses: int = 0
+
+
+OnEvent: TypeAlias = Callable[[Event], object]
+
+
+def tenant_before_slash(thread_id: str) -> str | None:
+    """Return the part of a thread id before its first slash; `None` if it has none."""
+    tenant, slash, _ = thread_id.partition("/")
+    return tenant if slash else None
+
+
+@dataclass(frozen=True)
+class Events:
+    """A callable for events, and what they say of threads.
+
+    Args:
+        on_event: Receives each event, in the OS thread or on the event loop that ran the operation, before the call
+            returns. It has to return at once.
+        tenant_of: Returns a thread id's tenant. By default the part before the first slash.
+        with_ids: Whether events name the thread.
+    """
+
+    on_event: OnEvent
+    tenant_of: Callable[[str], str | None] = tenant_before_slash
+    with_ids: bool = False
+
+
+class Span(Protocol):
+    """An operation under way. An `on_event` that has a method `begin(event)` returns one from it, as tracers do."""
+
+    def current(self) -> AbstractContextManager[object]:
+        """Make it current while the operation runs: once, or for each step of a list."""
+
+    def end(self, event: Event) -> None:
+        """End it."""
+
+
+class Accounting(Protocol):
+    """Knows what the requests of one transport carry."""
+
+    def prepared(self, call: Call) -> Call:
+        """Return a request that also asks what it costs."""
+
+    def threads_of(self, call: Call) -> Iterable[str]:
+        """Return the ids of the threads that a request is for."""
+
+    def count(self, meter: Meter, call: Call, response: Any) -> None:
+        """Count what a request and its response carry."""
+
+
+@dataclass
+class Meter:
+    """Counts of one operation, to which several OS threads may add."""
+
+    table_name: str | None
+    operation: str
+    started_at: float
+    span: Span | None = None
+    duration_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    requests: int = 0
+    retries: int = 0
+    throttled: int = 0
+    read_units: float | None = None
+    write_units: float | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    thread_ids: set[str] = field(default_factory=set)
+    tenants: set[str | None] = field(default_factory=set)
+    written: set[bytes] = field(default_factory=set)
+    named: set[bytes] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def event(self, outcome: Outcome, error: BaseException | None, *, with_ids: bool) -> Event:
+        """Return the event of the operation."""
+        thread_id = next(iter(self.thread_ids)) if with_ids and len(self.thread_ids) == 1 else None
+        return Event(
+            table_name=self.table_name,
+            operation=self.operation,
+            outcome=outcome,
+            error=None if error is None else error_code(error) or type(error).__name__,
+            tenant=next(iter(self.tenants)) if len(self.tenants) == 1 else None,
+            thread_id=thread_id,
+            started_at=self.started_at,
+            duration_seconds=self.duration_seconds,
+            waited_seconds=self.waited_seconds,
+            requests=self.requests,
+            attempts=self.requests + self.retries,
+            throttled=self.throttled,
+            read_units=self.read_units,
+            write_units=self.write_units,
+            bytes_read=self.bytes_read,
+            bytes_written=self.bytes_written,
+            segments_written=len(self.written),
+            segments_reused=len(self.named - self.written),
+            cache_hits=self.cache_hits,
+            cache_misses=self.cache_misses,
+        )
+
+
+_meter: ContextVar[Meter | None] = ContextVar("langgraph_dynamodb_meter", default=None)
+
+
+def note_cache(found: Sequence[object]) -> None:
+    """Count a look into the cache, if an operation is measured; `None` is an entry that was not there."""
+    meter = _meter.get()
+    if meter is not None:
+        missed = found.count(None)
+        with meter.lock:
+            meter.cache_hits += len(found) - missed
+            meter.cache_misses += missed
+
+
+def note_failure(error: Exception, wait_seconds: float | None) -> None:
+    """Count a failed attempt and the wait before the next one; `None` if there is none."""
+    meter = _meter.get()
+    if meter is not None:
+        with meter.lock:
+            meter.throttled += error_code(error) in THROTTLED
+            if wait_seconds is not None:
+                meter.retries += 1
+                meter.waited_seconds += wait_seconds
+
+
+class Observer:
+    """Measures the operations of one saver and passes their events on. A failing callable fails no operation."""
+
+    def __init__(
+        self, events: Events | OnEvent, accounting: Accounting, table_name: str | None = None
+    ) -> None:
+        """Take the saver's option, the accounting of its transport, and its table."""
+        self._table_name = table_name
+        self._events = events if isinstance(events, Events) else Events(events)
+        self._accounting = accounting
+        self._said: set[str] = set()
+
+    # Operations
+
+    def begin(self, name: str) -> Meter:
+        """Return the meter of an operation that begins."""
+        meter = Meter(self._table_name, name, time.time())
+        begin = getattr(self._events.on_event, "begin", None)
+        if begin is not None:
+            with self._guarded():
+                meter.span = begin(meter.event("began", None, with_ids=False))
+        return meter
+
+    @contextmanager
+    def running(self, meter: Meter) -> Iterator[None]:
+        """Measure what runs in the block: a whole operation, or one step of a list."""
+        token, span = _meter.set(meter), ExitStack()
+        started = time.perf_counter()
+        if meter.span is not None:
+            with self._guarded():
+                span.enter_context(meter.span.current())
+        try:
+            yield
+        finally:
+            with self._guarded():
+                span.close()
+            meter.duration_seconds += time.perf_counter() - started
+            # A coroutine that is dropped with its event loop ends in another context.
+            with suppress(ValueError):
+                _meter.reset(token)
+
+    @contextmanager
+    def ending(self, meter: Meter, when_dropped: Outcome) -> Iterator[None]:
+        """Pass on the operation's event when the block ends."""
+        try:
+            yield
+        except Exception as error:
+            self._end(meter, "error", error)
+            raise
+        except GeneratorExit:
+            self._end(meter, when_dropped, None)
+            raise
+        except BaseException as error:
+            self._end(meter, "interrupted", error)
+            raise
+        self._end(meter, "ok", None)
+
+    def _end(self, meter: Meter, outcome: Outcome, error: BaseException | None) -> None:
+        event = self._pass_on(meter, outcome, error)
+        if meter.span is not None:
+            with self._guarded():
+                meter.span.end(event)
+
+    def _pass_on(self, meter: Meter, outcome: Outcome, error: BaseException | None) -> Event:
+        event = meter.event(outcome, error, with_ids=self._events.with_ids)
+        started = time.perf_counter()
+        with self._guarded():
+            self._events.on_event(event)
+        passed = time.perf_counter() - started
+        if passed > EVENT_SECONDS_QUIET:
+            self._say("on_event took %.2f s of a call; let it put events on a queue", passed)
+        return event
+
+    # Requests
+
+    def send(self, send: Callable[[Call], Any], call: Call) -> Any:
+        """Make a request and count it."""
+        meter = self._sending(call)
+        return self._sent(meter, call, send(self._accounting.prepared(call)))
+
+    async def asend(self, asend: Callable[[Call], Awaitable[Any]], call: Call) -> Any:
+        """Make a request on the running event loop and count it."""
+        meter = self._sending(call)
+        return self._sent(meter, call, await asend(self._accounting.prepared(call)))
+
+    def _sending(self, call: Call) -> Meter:
+        """Count a request. The first one of a deletion says that the deletion began."""
+        # There is one wherever a runner runs; a request without one is made all the same.
+        meter = _meter.get() or Meter(None, "", 0.0)
+        with meter.lock:
+            is_first = meter.requests == 0
+            meter.requests += 1
+            meter.waited_seconds += call.delay_seconds
+            with self._guarded():
+                for thread_id in set(self._accounting.threads_of(call)) - meter.thread_ids:
+                    meter.thread_ids.add(thread_id)
+                    meter.tenants.add(self._events.tenant_of(thread_id))
+        if is_first and meter.operation in DELETIONS:
+            self._pass_on(meter, "began", None)
+        return meter
+
+    def _sent(self, meter: Meter, call: Call, response: Any) -> Any:
+        with meter.lock, self._guarded():
+            self._accounting.count(meter, call, response)
+        return response
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Log an error instead of raising it."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever it does, the call goes on.
+            self._say("on_event failed; later errors are not logged", exc_info=True)
+
+    def _say(self, message: str, *arguments: object, exc_info: bool = False) -> None:
+        """Log each message once for each saver."""
+        if message not in self._said:
+            self._said.add(message)
+            logger.warning(message, *arguments, exc_info=exc_info)

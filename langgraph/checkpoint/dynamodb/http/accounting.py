@@ -1,0 +1,48 @@
+"""The accounting of requests to a gateway: their threads, bytes and segments. Units are the service's to count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._runtime.events import Meter
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http.documents import packed
+
+_THREADS = ("thread_id", "source_thread_id", "target_thread_id")
+
+
+class GatewayAccounting:
+    """Knows the documents of requests to a gateway."""
+
+    def prepared(self, call: Call) -> Call:
+        """Return the request: there is nothing to ask for."""
+        return call
+
+    def threads_of(self, call: Call) -> Iterable[str]:
+        """Return the ids of the threads that a request names, as the table has them."""
+        named = [call.params[each] for each in _THREADS if call.params.get(each) is not None]
+        return [*named, *call.params.get("thread_ids", ())]
+
+    def count(self, meter: Meter, call: Call, response: Any) -> None:
+        """Count bytes of documents, and segments."""
+        meter.bytes_written += len(packed(call.params))
+        meter.bytes_read += len(packed(response))
+        sent = call.params.get("segments")
+        if isinstance(sent, list):
+            meter.written |= {each["id"] for each in sent}
+        meter.named |= items.named_ids(_stored_by(call))
+
+
+def _stored_by(call: Call) -> list[items.Item]:
+    """Return the item that a request stores, with its parts only."""
+    params = call.params
+    if call.method == "put":
+        sk, parts = items.checkpoint_prefix(params["checkpoint_id"]), params["head"]
+    elif call.method == "put-writes":
+        sk, parts = items.writes_sk(params["checkpoint_id"], params["task_id"]), params["parts"]
+    else:
+        return []
+    key = items.key(items.partition_of(params["thread_id"], params["checkpoint_ns"]).pk, sk)
+    return [{**key, **{name: {"B": part} for name, part in parts.items() if isinstance(part, bytes)}}]

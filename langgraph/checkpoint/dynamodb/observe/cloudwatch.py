@@ -1,0 +1,120 @@
+"""Events as CloudWatch metrics: one line of the embedded metric format for each operation.
+
+On Lambda CloudWatch reads the lines from standard output. Elsewhere its agent does, or the log driver of ECS.
+Variables and dimensions are those of Powertools for AWS Lambda, so both can write to one namespace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._runtime.events import DELETIONS, Event
+from langgraph.checkpoint.dynamodb.observe.bounded import TENANTS_MAX, BoundedTenants
+
+NAMESPACE = "langgraph-dynamodb"
+
+_MILLISECONDS, _COUNT, _BYTES = "Milliseconds", "Count", "Bytes"
+# The metrics of a service as a whole. Those of an operation and of a tenant are fewer, since each series is billed.
+_UNITS = {"ReadUnits": _COUNT, "WriteUnits": _COUNT}
+_OF_OPERATION = {"Duration": _MILLISECONDS, "Errors": _COUNT}
+_OF_SERVICE = {
+    **_UNITS,
+    **_OF_OPERATION,
+    "Requests": _COUNT,
+    "Retries": _COUNT,
+    "Throttles": _COUNT,
+    "BytesRead": _BYTES,
+    "BytesWritten": _BYTES,
+    "SegmentsReused": _COUNT,
+    "CacheHits": _COUNT,
+    "CacheMisses": _COUNT,
+    "LockWait": _MILLISECONDS,
+    "DeletionsBegan": _COUNT,
+    "DeletionsFailed": _COUNT,
+}
+
+
+class EmbeddedMetrics:
+    """Writes a line with the metrics of each operation.
+
+    Args:
+        namespace: The metrics' namespace; by default `POWERTOOLS_METRICS_NAMESPACE`, or `langgraph-dynamodb`.
+        service: The dimension `service`; by default `POWERTOOLS_SERVICE_NAME`, or `service_undefined`, as there.
+        tenants_max: How many tenants get a dimension of their own; the rest are `(other)`. Each series is billed.
+        write: Takes a line; by default it goes to standard output.
+    """
+
+    def __init__(
+        self,
+        *,
+        namespace: str | None = None,
+        service: str | None = None,
+        tenants_max: int = TENANTS_MAX,
+        write: Callable[[str], object] | None = None,
+    ) -> None:
+        """Take the names."""
+        self._namespace = namespace or os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE
+        self._service = service or os.environ.get("POWERTOOLS_SERVICE_NAME") or "service_undefined"
+        self._tenants = BoundedTenants(tenants_max)
+        self._write = write or _to_standard_output
+
+    def __call__(self, event: Event) -> None:
+        """Write the line of an event."""
+        measured = _measured(event)
+        metrics = {
+            "Timestamp": int((event.started_at + event.duration_seconds) * 1000),
+            "CloudWatchMetrics": [
+                self._directive(("service",), _OF_SERVICE, measured),
+                self._directive(("service", "operation"), _OF_OPERATION, measured),
+                self._directive(("service", "tenant"), _UNITS, measured),
+            ],
+        }
+        named = {
+            "service": self._service,
+            "operation": event.operation,
+            "tenant": self._tenants.label(event.tenant),
+            "outcome": event.outcome,
+            "error": event.error,
+            "table_name": event.table_name,
+            "thread_id": event.thread_id,
+        }
+        told = {name: value for name, value in named.items() if value is not None}
+        self._write(json.dumps({"_aws": metrics, **told, **measured}))
+
+    def _directive(
+        self, dimensions: tuple[str, ...], units: Mapping[str, str], measured: Mapping[str, float]
+    ) -> dict[str, Any]:
+        listed = [{"Name": name, "Unit": unit} for name, unit in units.items() if name in measured]
+        return {"Namespace": self._namespace, "Dimensions": [dimensions], "Metrics": listed}
+
+
+def _measured(event: Event) -> dict[str, float]:
+    """Return the metrics of an event. The end of a deletion counts everything, its beginning only itself."""
+    if event.outcome == "began":
+        return {"DeletionsBegan": 1}
+    measured: dict[str, float | None] = {
+        "Duration": event.duration_seconds * 1000,
+        "Errors": int(event.outcome == "error"),
+        "ReadUnits": event.read_units,
+        "WriteUnits": event.write_units,
+        "Requests": event.requests,
+        "Retries": event.attempts - event.requests,
+        "Throttles": event.throttled,
+        "BytesRead": event.bytes_read,
+        "BytesWritten": event.bytes_written,
+        "SegmentsReused": event.segments_reused,
+        "CacheHits": event.cache_hits,
+        "CacheMisses": event.cache_misses,
+        "LockWait": event.waited_seconds * 1000 if event.operation == "acquire" else None,
+        "DeletionsFailed": int(event.outcome != "ok") if event.operation in DELETIONS else None,
+    }
+    return {name: value for name, value in measured.items() if value is not None}
+
+
+def _to_standard_output(line: str) -> None:
+    # One call, so that lines of several OS threads stay apart.
+    sys.stdout.write(line + "\n")

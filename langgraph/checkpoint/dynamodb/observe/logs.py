@@ -1,0 +1,43 @@
+"""Events as log records: one for each operation, with its fields."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+
+from langgraph.checkpoint.dynamodb._runtime.events import Event
+
+logger = logging.getLogger(__name__)
+
+_LEVELS = {"began": logging.INFO, "ok": logging.DEBUG, "error": logging.WARNING, "interrupted": logging.INFO}
+
+
+class LogEvents:
+    """Logs each event: `ok` at the level DEBUG, errors at WARNING, and the rest at INFO.
+
+    A record has the event's fields in `record.event`, for a formatter that writes JSON.
+
+    Args:
+        to: The logger; `None` for the one of this module.
+    """
+
+    def __init__(self, to: logging.Logger | None = None) -> None:
+        """Take the logger."""
+        self._logger = to or logger
+
+    def __call__(self, event: Event) -> None:
+        """Log an event."""
+        level = _LEVELS[event.outcome]
+        if self._logger.isEnabledFor(level):
+            fields = given(event)
+            told = " ".join(f"{name}={_told(value)}" for name, value in fields.items())
+            self._logger.log(level, "%s", told, extra={"event": fields})
+
+
+def given(event: Event) -> dict[str, object]:
+    """Return the fields of an event that say something."""
+    return {name: value for name, value in asdict(event).items() if value is not None}
+
+
+def _told(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) and value < 1e6 else str(value)

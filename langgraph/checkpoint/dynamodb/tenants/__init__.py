@@ -1,0 +1,6 @@
+"""Many tenants by one saver: each request is signed with the credentials of the tenant that the caller serves."""
+
+from langgraph.checkpoint.dynamodb.tenants.credentials import TenantCredentials
+from langgraph.checkpoint.dynamodb.tenants.role import AssumeTenantRole
+
+__all__ = ["AssumeTenantRole", "TenantCredentials"]

@@ -1,0 +1,125 @@
+"""`infra/saver-metrics.yaml` watches metrics that savers with `EmbeddedMetrics` really write."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics, Event
+from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+
+ALARM = "AWS::CloudWatch::Alarm"
+TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
+TEMPLATE = load("saver-metrics.yaml")
+
+
+def _stack(**parameters: str) -> Node:
+    return render(TEMPLATE, {"Service": "agent", **parameters}, stack_name="savers", exports={})
+
+
+def _written() -> set[tuple[str, str, tuple[str, ...]]]:
+    """The namespace, name and dimensions of every metric that a saver writes."""
+    lines: list[str] = []
+    metrics = EmbeddedMetrics(service="agent", write=lines.append)
+    for operation, outcome in (("acquire", "ok"), ("prune", "began"), ("prune", "ok")):
+        event: Any = {"operation": operation, "outcome": outcome}
+        metrics(Event(**event, read_units=1.0, write_units=1.0))
+    return {
+        (directive["Namespace"], metric["Name"], tuple(directive["Dimensions"][0]))
+        for line in map(json.loads, lines)
+        for directive in line["_aws"]["CloudWatchMetrics"]
+        for metric in directive["Metrics"]
+    }
+
+
+def _metrics_of(alarm: Node) -> list[Node]:
+    return [each["MetricStat"]["Metric"] for each in alarm.get("Metrics", ()) if "MetricStat" in each] or [
+        alarm
+    ]
+
+
+def test_alarms_read_metrics_that_savers_write() -> None:
+    alarms = _stack().of_type(ALARM)
+    read = {
+        (each["Namespace"], each["MetricName"], tuple(one["Name"] for one in each["Dimensions"]))
+        for alarm in alarms.values()
+        for each in _metrics_of(alarm)
+    }
+    assert read <= _written()
+    assert {name for _, name, _ in read} == {"DeletionsFailed", "LockWait", "Requests", "Retries"}
+    assert {
+        one["Value"] for alarm in alarms.values() for each in _metrics_of(alarm) for one in each["Dimensions"]
+    } == {"agent"}
+
+
+def test_the_dashboard_shows_metrics_that_savers_write() -> None:
+    widgets = json.loads(_stack().properties("Dashboard")["DashboardBody"])["widgets"]
+    written, shown = _written(), set()
+    for metric in (each for widget in widgets for each in widget["properties"]["metrics"]):
+        if isinstance(metric[0], str):
+            namespace, name, dimension, value = metric[:4]
+            assert value == "agent"
+            shown.add((namespace, name, (dimension,)))
+        elif "SEARCH" in metric[0]["expression"]:
+            found = re.search(r"\{(.*?)\} service=\"agent\" MetricName=\"(\w+)\"", metric[0]["expression"])
+            assert found is not None
+            namespace, *dimensions = found[1].split(",")
+            shown.add((namespace, found[2], tuple(dimensions)))
+    assert shown <= written
+    assert {name for _, name, _ in shown} >= {
+        "ReadUnits",
+        "WriteUnits",
+        "CacheHits",
+        "CacheMisses",
+        "Retries",
+        "DeletionsBegan",
+        "DeletionsFailed",
+        "LockWait",
+        "Duration",
+    }
+    taken = [
+        (x, y)
+        for widget in widgets
+        for x in range(widget["x"], widget["x"] + widget["width"])
+        for y in range(widget["y"], widget["y"] + widget["height"])
+    ]
+    assert len(taken) == len(set(taken))
+
+
+def test_alarms_explain_themselves_and_go_to_the_topic() -> None:
+    for alarm in _stack(AlarmTopicArn=TOPIC_ARN).of_type(ALARM).values():
+        assert alarm["AlarmDescription"]
+        assert alarm["TreatMissingData"] == "notBreaching"
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
+    for alarm in _stack().of_type(ALARM).values():
+        assert not {"AlarmActions", "OKActions"} & alarm.keys()
+
+
+def test_thresholds_are_parameters() -> None:
+    stack = _stack(LockWaitMilliseconds="5", RetriesPercent="7")
+    assert stack.properties("LockWaits")["Threshold"] == "5"
+    assert stack.properties("Retries")["Threshold"] == "7"
+    assert stack.properties("DeletionsFailed")["Threshold"] == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        ({"LockWaitMilliseconds": "0"}, "1 or more milliseconds"),
+        ({"RetriesPercent": "0"}, "1 or more percent"),
+        ({"Service": "my agent"}, "the dimension"),
+        ({"AlarmTopicArn": "oncall"}, "must be the ARN of a standard SNS topic"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], advice: str) -> None:
+    with pytest.raises(StackRefusedError, match=advice):
+        _stack(**parameters)
+
+
+def test_the_document_has_what_the_alarms_cost() -> None:
+    count = sum(len(_metrics_of(alarm)) for alarm in _stack().of_type(ALARM).values())
+    document = (INFRA.parent / "docs" / "observing.md").read_text(encoding="utf-8")
+    assert f"{count} metrics, ${count * 0.1:.2f} a month" in document

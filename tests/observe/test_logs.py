@@ -1,0 +1,46 @@
+"""Events as log records."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime.events import Outcome
+from langgraph.checkpoint.dynamodb.observe import Event, LogEvents
+
+OK = Event(operation="put", outcome="ok", tenant="acme", duration_seconds=0.25, write_units=2.0)
+
+
+def test_an_event_is_a_record_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    LogEvents()(OK)
+    (record,) = caplog.records
+    assert record.name == "langgraph.checkpoint.dynamodb.observe.logs"
+    assert "operation=put outcome=ok tenant=acme" in record.getMessage()
+    assert "duration_seconds=0.25" in record.getMessage()
+    assert "error" not in record.getMessage()
+    assert vars(record)["event"]["write_units"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level"),
+    [
+        ("began", logging.INFO),
+        ("ok", logging.DEBUG),
+        ("error", logging.WARNING),
+        ("interrupted", logging.INFO),
+    ],
+)
+def test_the_level_goes_by_the_outcome(
+    caplog: pytest.LogCaptureFixture, outcome: Outcome, level: int
+) -> None:
+    caplog.set_level(logging.DEBUG, "mine")
+    LogEvents(logging.getLogger("mine"))(Event(operation="prune", outcome=outcome))
+    assert [(each.name, each.levelno) for each in caplog.records] == [("mine", level)]
+
+
+def test_what_is_not_logged_is_not_written(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    LogEvents()(OK)
+    assert not caplog.records
