@@ -165,7 +165,7 @@ async def test_a_connection_string_that_is_none_is_not_shown(text: str) -> None:
     section = {"type": "postgres", "config": {"connection_string": text}}
     for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
         with pytest.raises(
-            CheckpointerConfigurationError, match=r"config.connection_string: is no "
+            CheckpointerConfigurationError, match=r"config.connection_string: is not a "
         ) as caught:
             await opened
         assert "hunter2" not in str(caught.value)
@@ -190,7 +190,9 @@ async def test_a_postgres_that_does_not_answer_says_so_without_the_password() ->
     for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
         with pytest.raises(CheckpointerConfigurationError) as caught:
             await opened
-        assert str(caught.value).startswith("config.connection_string: leads to no database: ")
+        assert str(caught.value).startswith(
+            "config.connection_string: names a database that cannot be reached: "
+        )
         assert "127.0.0.1" in str(caught.value)
         assert "hunter2" not in str(caught.value)
 

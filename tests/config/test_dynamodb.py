@@ -185,7 +185,7 @@ def test_options_of_serializer_and_client() -> None:
         ({"serde": "no_such_module:x"}, "serde: it cannot be imported: No module named 'no_such_module'"),
         ({"serde": "own_objects:no_such"}, "serde: it cannot be imported: module "),
         ({"serde": "own objects:x"}, "serde: it cannot be imported: invalid format"),
-        ({"serde": "own_objects:_TEXT"}, "serde: leads to a value of the type str, and to no object"),
+        ({"serde": "own_objects:_TEXT"}, "serde: names a value of type str; name an object"),
         (
             {"serde": {"allowed_msgpack_modules": "B"}},
             "serde.allowed_msgpack_modules.0: string should match pattern",
@@ -309,9 +309,9 @@ def test_a_secret_that_is_not_there(secrets: Any) -> None:
             {"file": "/no/such/key"},
             "names the file /no/such/key, which cannot be read: No such file or directory",
         ),
-        ({"environment": "SHORT"}, "leads to 7 bytes (text); a key for AES has 16, 24 or 32 of them"),
-        ({"environment": "SHORT", "encoding": "hex"}, "leads to something that is not hex"),
-        ({"environment": "SHORT", "encoding": "base64"}, "leads to something that is not base64"),
+        ({"environment": "SHORT"}, "names a key of 7 bytes (text); a key for AES has 16, 24 or 32"),
+        ({"environment": "SHORT", "encoding": "hex"}, "names something that is not hex"),
+        ({"environment": "SHORT", "encoding": "base64"}, "names something that is not base64"),
     ],
     ids=str,
 )

@@ -118,7 +118,7 @@ def test_a_file_of_certificates(tmp_path: Path) -> None:
             {"url": "http://gateway.example", "auth": {"token": PRIVATE}},
             "config.url: is http://gateway.example",
         ),
-        ({"auth": {"token": f"{PRIVATE}\n"}}, "config.auth: the token of auth= is none"),
+        ({"auth": {"token": f"{PRIVATE}\n"}}, "config.auth: the token of auth= cannot be sent"),
         ({"auth": {}}, "config.auth: give exactly one of token, token_file and sigv4"),
         ({"auth": {"token": PRIVATE, "token_file": "x"}}, "give exactly one of"),
         ({"headers": {"X": f"{PRIVATE}\n"}}, "config.headers: client_options has a header 'X'"),

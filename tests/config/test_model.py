@@ -38,7 +38,7 @@ def test_options_are_attributes_and_do_not_change() -> None:
 
 def test_an_unknown_type() -> None:
     assert _error(type="dynamo") == "type: is unknown; there are memory, sqlite, postgres, dynamodb, http"
-    assert _error(type=3).startswith("type: input should be a valid string (Which checkpointer: ")
+    assert _error(type=3).startswith("type: input should be a valid string (The checkpointer: ")
     assert SECRET not in _error(type=SECRET)
 
 
@@ -51,13 +51,13 @@ def test_unknown_keys() -> None:
         "config.file: is unknown here; did"
     )
     assert (
-        _error(type="memory", config={"size": 1}) == "config.size: is unknown here; there is nothing to set"
+        _error(type="memory", config={"size": 1}) == "config.size: is unknown here; this type has no options"
     )
 
 
 def test_options_without_a_type_say_that_it_is_memory() -> None:
     assert _error(config={"table_name": "threads"}).splitlines()[1:] == [
-        "  config.table_name: is unknown here; there is nothing to set",
+        "  config.table_name: is unknown here; this type has no options",
         "  the checkpointer's configuration: has no type, so it is memory; "
         "there are memory, sqlite, postgres, dynamodb, http",
     ]
@@ -76,7 +76,7 @@ def test_a_missing_option(kind: str, option: str) -> None:
 
 def test_wrong_types() -> None:
     assert _error(enabled="perhaps").startswith("enabled: input should be a valid boolean")
-    assert _error(type="memory", config=[1]).startswith("config: is to be a mapping")
+    assert _error(type="memory", config=[1]).startswith("config: must be a mapping")
     assert _error(type="sqlite", config={"db_file": {1: 2}}).startswith("config.db_file: input should be")
     assert _error(type="sqlite", config={"db_file": "x", 3: 4}).startswith("config.3: keys should be strings")
 

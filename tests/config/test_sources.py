@@ -133,7 +133,7 @@ def test_what_is_no_source(source: Any) -> None:
 
 def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
     assert _error(tmp_path / "no.yaml") == f"{tmp_path}/no.yaml: there is no such file"
-    assert "from .yaml, .yml, .toml files" in _error(tmp_path / "agent.ini")
+    assert "ends in .yaml or .yml or .toml" in _error(tmp_path / "agent.ini")
     (tmp_path / "folder.yaml").mkdir()
     assert _error(tmp_path / "folder.yaml") == f"{tmp_path}/folder.yaml: Is a directory"
     (tmp_path / "latin.yaml").write_bytes("checkpointer: ä".encode("latin-1"))
@@ -159,15 +159,18 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
         ),
         ("a: 1\n---\nb: 2", ", line 2: this is not YAML: but found another document"),
         ("a: \x00", ": this is not YAML: it has a character that YAML does not allow"),
-        ("checkpointer: {config: {db_file: 2020-13-13}}", ": a date or number under `checkpointer:` is none"),
-        ("checkpointer: {}\nname: x\ncheckpointer: {}", ", line 3: `checkpointer:` stands there twice"),
+        (
+            "checkpointer: {config: {db_file: 2020-13-13}}",
+            ": a date or number under `checkpointer:` is not valid",
+        ),
+        ("checkpointer: {}\nname: x\ncheckpointer: {}", ", line 3: `checkpointer:` is there twice"),
         (
             "checkpointer:\n  type: memory\n  type: sqlite",
-            ", line 3, checkpointer.type: stands there twice",
+            ", line 3, checkpointer.type: is there twice",
         ),
         ("checkpointer: &a\n  config: [*a]", ", line 1, checkpointer.config.0: refers to itself"),
-        ("checkpointer: memory", ", line 1, checkpointer: is to be a mapping, of names to values"),
-        ("checkpointer:\n", ", line 1, checkpointer: is to be a mapping, of names to values"),
+        ("checkpointer: memory", ", line 1, checkpointer: must be a mapping of names to values"),
+        ("checkpointer:\n", ", line 1, checkpointer: must be a mapping of names to values"),
     ],
 )
 def test_yaml_that_is_none(tmp_path: Path, text: str, says: str) -> None:
@@ -182,7 +185,7 @@ def test_yaml_that_is_none(tmp_path: Path, text: str, says: str) -> None:
         ("", ": there is no [tool.langgraph-dynamodb] in it; say which type"),
         ("tool = 3", ": there is no [tool.langgraph-dynamodb] in it; say which type"),
         ('[tool.langgraph-dynamodb]\npassword = hunter2"', ": this is not TOML: Invalid value (at line 2"),
-        ("[tool]\nlanggraph-dynamodb = 3", ", line 2, tool.langgraph-dynamodb: is to be a mapping"),
+        ("[tool]\nlanggraph-dynamodb = 3", ", line 2, tool.langgraph-dynamodb: must be a mapping"),
     ],
 )
 def test_toml_that_is_none(tmp_path: Path, text: str, says: str) -> None:

@@ -131,7 +131,7 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
         ("{limits: {nesting_max: 1000}}", "gateway.limits.nesting_max: input should be less than"),
         ("{limits: {in_flight_max: true}}", "gateway.limits.in_flight_max: give a number"),
         ("{principals: '{'}", "gateway.principals: give a mapping, or one as JSON or YAML"),
-        ("{principals: [1]}", "gateway.principals: is to be a mapping"),
+        ("{principals: [1]}", "gateway.principals: must be a mapping"),
         ("{principals: {bearer: {a: {sha256: [hush]}}}}", "gateway.principals.bearer.a.sha256.0: "),
         (
             "{principals: {bearer: {a: {sha256: []}}}}",

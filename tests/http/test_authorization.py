@@ -96,7 +96,7 @@ def test_what_gives_a_token_may_block_but_not_the_event_loop(gateway: StandIn) -
 def test_what_gives_a_token_may_fail(gateway: StandIn, ask: Ask) -> None:
     with pytest.raises(ZeroDivisionError):
         ask(gateway.address, auth=lambda: 1 // 0)
-    with pytest.raises(CheckpointerInputError, match="the token of auth= is none") as caught:
+    with pytest.raises(CheckpointerInputError, match="the token of auth= cannot be sent") as caught:
         ask(gateway.address, auth=lambda: "token 1")
     assert "token 1" not in str(caught.value)
 

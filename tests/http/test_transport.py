@@ -180,7 +180,9 @@ def test_an_error_keeps_its_class_and_its_words(gateway: StandIn, ask: Ask, kind
         ask(gateway.address)
     assert (type(caught.value).__name__, str(caught.value)) == (kind, "What is wrong.")
     if sys.version_info >= (3, 11):
-        assert caught.value.__notes__ == [f"The gateway at {gateway.address} says so of request request-7."]
+        assert caught.value.__notes__ == [
+            f"The gateway at {gateway.address} gave this answer to request request-7."
+        ]
     assert len(gateway.asked) == 1
 
 
@@ -219,7 +221,7 @@ def test_what_is_not_the_gateways_own_answer(gateway: StandIn, ask: Ask, answer:
     message, request_id = str(caught.value), gateway.asked[0].headers["X-Request-Id"]
     phrase = {500: "Internal Server Error", 599: "(an unknown status)"}[answer.status]
     assert message.startswith(f"the gateway at {gateway.address} answered {answer.status} {phrase} ")
-    assert f"(request id {request_id}); it is no answer of the gateway's own: check url" in message
+    assert f"(request id {request_id}); the gateway itself does not answer like this: check url" in message
     assert PRIVATE not in message
 
 
@@ -233,16 +235,16 @@ def test_what_is_not_the_gateways_own_answer(gateway: StandIn, ask: Ask, answer:
         ),
         (
             Answer(307, b"", {"Location": f"http://x/{PRIVATE}"}),
-            r"from elsewhere \(307 Temporary Redirect\).*check url",
+            r"redirects \(307 Temporary Redirect\).*check url",
         ),
         (
             Answer(200, b"<p>", {"Content-Type": "text/html"}),
-            "is no gateway of this release: it sent text/html; check",
+            "is not a gateway of this release: it sent text/html; check",
         ),
-        (Answer(200, b"", {}), "is no gateway of this release: it sent no media type; check"),
+        (Answer(200, b"", {}), "is not a gateway of this release: it sent no media type; check"),
         (
             Answer(413, PRIVATE.encode(), {"Content-Type": "text/html"}),
-            "what is in front of the gateway .* refuses a body of this size .*client_max_body_size 8m",
+            "a proxy in front of the gateway .* refuses a body of this size .*client_max_body_size 8m",
         ),
     ],
 )
@@ -351,7 +353,7 @@ def test_what_comes_after_the_last_document_is_of_no_use(gateway: StandIn, ask: 
     ("answer", "says"),
     [
         (problem(409, "ThreadBusyError", "Somebody has it."), "^Somebody has it."),
-        (Answer(200, b"<p>", {"Content-Type": "text/html"}), "is no gateway of this release"),
+        (Answer(200, b"<p>", {"Content-Type": "text/html"}), "is not a gateway of this release"),
     ],
 )
 def test_a_list_that_does_not_begin(gateway: StandIn, ask: Ask, answer: Answer, says: str) -> None:

@@ -188,8 +188,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "DynamoDB throttles table ...: TableReadAccountLimitExceeded of arn:aws:dynamodb:...; ask AWS to raise the"
     " account's quota for one table": _throttled("TableReadAccountLimitExceeded"),
     "the KMS key of table ... cannot be used (... KMS key access denied error: ...)": _key_away,
-    "thread ... is held by another runner; it was waited for for ... s. Try again when that one has ended; should its"
-    " process have died, in ... s": _held,
+    "thread ... is held by another runner, after ... s of waiting": _held,
     "Thread ... is being deleted or pruned by another call, for over ... s. Retry later; a call that died releases it"
     " after 120 s.": _being_deleted,
     "thread ... could not be stored: the thread was deleted or pruned during each of ... attempts": _never_stored,
@@ -202,9 +201,9 @@ SYMPTOMS: dict[str, Symptom] = {
     "item PK=... SK=... has format version ...": _changed(
         lambda item: {**item, "v": {"N": "99"}} if "v" in item else item
     ),
-    "checkpoint ... of thread ..., namespace ..., which delta channels ... are rebuilt from, is not in the table any"
-    " more; resume from a checkpoint that has a snapshot, or start a new thread": _not_rebuilt,
-    "checkpoints of thread ... were deleted while they were being read, ... times": _never_read,
+    "delta channels ... cannot be rebuilt: checkpoint ... of thread ..., namespace ..., is no longer in the table;"
+    " resume from a checkpoint that has a snapshot, or start a new thread": _not_rebuilt,
+    "checkpoints of thread ... were deleted while they were read, in each of ... attempts; retry the call": _never_read,
 }
 SEEN = re.findall(r"^- \*\*You see\*\* `(.+?)`", PAGE, re.MULTILINE)
 

@@ -102,7 +102,7 @@ def test_who_stood_still_for_longer_than_the_ttl_is_told() -> None:
     harness.run(acquire(storage, hold, 0.0))
     harness.now += TTL + LOCK_SKEW_SECONDS + 1
     harness.run(acquire(*_runner(harness), 0.0))
-    with pytest.raises(ThreadLockLostError, match="begin again from it"):
+    with pytest.raises(ThreadLockLostError, match="start again from it"):
         harness.run(renew(storage, hold))
 
 

@@ -53,8 +53,8 @@ class _Lock:
         """Yield the operation that acquires a hold for one block. If it fails, the lock is free for another block."""
         if not self._in_use.acquire(blocking=False):
             msg = (
-                f"this lock of thread {self._hold.root.thread_id!r} is in a block that has not ended; for another block"
-                " take another lock"
+                f"this lock of thread {self._hold.root.thread_id!r} is used by a block that has not ended; use another"
+                " lock for another block"
             )
             raise CheckpointerInputError(msg)
         self._hold, self._lost, self._process = another(self._storage, self._hold), None, os.getpid()
@@ -69,8 +69,8 @@ class _Lock:
         """Return the operation that renews the hold and raises if it is lost."""
         if not self._is_ours:
             msg = (
-                f"thread {self._hold.root.thread_id!r} is held by the process that forked this one, {self._process},"
-                " and not by this one; take a lock here for what is done here"
+                f"thread {self._hold.root.thread_id!r} is locked by process {self._process}, which forked this one, and"
+                " not by this one; use another lock in this process"
             )
             raise ThreadLockLostError(msg)
         return renew(self._storage, self._hold)

@@ -38,7 +38,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
         if saver is None:
             msg = (
                 f"{Environment.prefix}ENABLED is false, and the Agent Server needs a checkpointer; set it to true, or"
-                " take `checkpointer` out of langgraph.json for the server's own"
+                " remove `checkpointer` from langgraph.json to use the server's own"
             )
             raise CheckpointerConfigurationError(msg)
         _hand_on_delta_channels()
@@ -57,8 +57,8 @@ def _hand_on_delta_channels() -> None:
     adapter: Any = getattr(module, _ADAPTER, None)
     if adapter is None:
         logger.warning(
-            "this release of the Agent Server has no %s; if it wraps the checkpointer in another class, it may read"
-            " delta channels slowly, and without an error where a part of one is gone",
+            "This release of the Agent Server has no %s. If it wraps the checkpointer in another class, it may read"
+            " delta channels slowly, and give no error when a part of one is missing.",
             _ADAPTER,
         )
         return

@@ -321,7 +321,7 @@ def test_a_checkpoint_whose_segments_go_again_and_again_is_an_error() -> None:
     pair = Pair()
     pair.put("1", {"x": noise(50_000)})
     other = Pair(pair.harness, change=lambda _, answer: _without_segments(answer))
-    with pytest.raises(CheckpointNotFoundError, match="deleted while they were being read"):
+    with pytest.raises(CheckpointNotFoundError, match="deleted while they were read"):
         other.values()
 
 
@@ -586,7 +586,7 @@ def test_a_prune_takes_as_many_requests_as_it_needs(
     if damaged:
         with pytest.raises(CheckpointCorruptionError) as caught:
             pair.run(prune)
-        named = f"{len(damaged)} were left out, all others served: "
+        named = f"{len(damaged)} failed, all others were served: "
         assert named in str(caught.value) or len(damaged) == 1
     else:
         pair.run(prune)

@@ -136,9 +136,9 @@ class Codec:
         """Raise if data is larger than a checkpoint may be, before it is stored or read into memory."""
         if size_bytes > self.bytes_max:
             msg = (
-                f"{name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, which no checkpoint may; if"
-                " it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state;"
-                " otherwise it is damaged, and is to be restored from a backup or point-in-time recovery"
+                f"{name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, more than a checkpoint may."
+                " If it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state."
+                " Otherwise it is damaged: restore it from a backup or point-in-time recovery"
             )
             raise UnreadableError(msg)
 
@@ -200,18 +200,18 @@ class Codec:
         if self._cipher is None or self._allow_unencrypted:
             return
         msg = (
-            f"{name_of(item)} is not encrypted, or not for its place, and the saver has a cipher: somebody without the"
-            " key may have written it. If the thread was stored before the cipher was, move it with a saver that has"
-            " allow_unencrypted=True (`langgraph-dynamodb docs operations`); otherwise restore the item from a backup"
+            f"{name_of(item)} is not encrypted, or not for its place, but the saver has a cipher: somebody without the"
+            " key may have written it. If the thread was stored before there was a cipher, move it with a saver that"
+            " has allow_unencrypted=True (`langgraph-dynamodb docs operations`); otherwise restore the item from a"
+            " backup"
         )
         raise UnreadableError(msg)
 
     def _elsewhere(self, item: Item, name: str) -> CheckpointCorruptionError:
         return CheckpointCorruptionError(
-            f"{name_of(item)} holds in {name} what was encrypted for another place, or names other segments than those"
-            f" that it was stored with; restore it from a backup or point-in-time recovery. If the whole table is one"
-            f" that was restored or copied under another name than {self._bound_to!r}, give the saver the name that it"
-            " was encrypted for as bound_to"
+            f"{name_of(item)} has in {name} what was encrypted for another place, or names other segments than when it"
+            " was stored; restore it from a backup or point-in-time recovery. If the whole table was restored or copied"
+            f" from a table with another name than {self._bound_to!r}, pass that name as bound_to"
         )
 
     def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:

@@ -118,7 +118,7 @@ class TableSource(AncestorReader):
         if whole is None:
             msg = (
                 f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
-                " was read"
+                " was read; retry the call"
             )
             raise CheckpointNotFoundError(msg)
         return whole
@@ -154,9 +154,9 @@ class Ancestors:
                 if (yield from self._is_first(head)):
                     break
                 msg = (
-                    f"checkpoint {parent_id!r} of thread {self._partition.thread_id!r}, namespace"
-                    f" {self._partition.namespace!r}, which delta channels {sorted(remaining)} are rebuilt from, is not"
-                    " in the table any more; resume from a checkpoint that has a snapshot, or start a new thread"
+                    f"delta channels {sorted(remaining)} cannot be rebuilt: checkpoint {parent_id!r} of thread"
+                    f" {self._partition.thread_id!r}, namespace {self._partition.namespace!r}, is no longer in the"
+                    " table; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
                 raise CheckpointNotFoundError(msg)
             checkpoint = yield from self._source.segments(checkpoint, checkpoint.ids(), indexes_only=True)

@@ -43,5 +43,6 @@ class ErrorCollector:
         if len(errors) == 1:
             raise errors[0]
         if errors:
-            msg = f"{len(errors)} were left out, all others served: {', '.join(self._errors)}; the first: {errors[0]}"
+            failed = ", ".join(self._errors)
+            msg = f"{len(errors)} failed, all others were served: {failed}; the first error: {errors[0]}"
             raise type(errors[0])(msg) from errors[0]

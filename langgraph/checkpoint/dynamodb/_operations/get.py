@@ -110,7 +110,10 @@ def read_checkpoint(
             below = checkpoint.checkpoint_id
             continue
         return whole, loaded
-    msg = f"checkpoints of thread {partition.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX} times"
+    msg = (
+        f"checkpoints of thread {partition.thread_id!r} were deleted while they were read, in each of {ATTEMPTS_MAX}"
+        " attempts; retry the call"
+    )
     raise CheckpointNotFoundError(msg)
 
 

@@ -67,10 +67,10 @@ def look_for_other_savers(storage: LocalStorage, partition: Partition | None) ->
         if stored:
             storage.cache.facts.is_shared = True
             msg = (
-                f"table {storage.table.name} holds checkpoints of {saver} ({items.name_of(stored[0])}), which this"
-                " saver does not read, and none of its own there: the conversation would begin anew. Give this saver a"
-                f" table of its own, whose template `{TEMPLATE_COMMAND}` prints, and move the"
-                f" threads: `{DOCS_COMMAND} migrating`"
+                f"table {storage.table.name} holds checkpoints of {saver} ({items.name_of(stored[0])}) for this"
+                " thread. This saver cannot read them, so the conversation would begin anew. Give this saver a table of"
+                f" its own (`{TEMPLATE_COMMAND}` prints its template), and move the threads:"
+                f" `{DOCS_COMMAND} migrating`"
             )
             raise CheckpointerConfigurationError(msg)
     # Other threads may be looking at the same time, and may have set it to True.

@@ -91,8 +91,8 @@ def _acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float
             break
     seconds = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + LOCK_SKEW_SECONDS - storage.clock()
     msg = (
-        f"thread {hold.root.thread_id!r} is held by another runner; it was waited for for {wait_seconds:g} s. Try again"
-        f" when that one has ended; should its process have died, in {max(seconds, 0):.0f} s"
+        f"thread {hold.root.thread_id!r} is held by another runner, after {wait_seconds:g} s of waiting. Try again when"
+        f" that runner has ended. If its process has died, the thread is free in {max(seconds, 0):.0f} s"
     )
     raise ThreadBusyError(msg)
 
@@ -122,9 +122,9 @@ def renew(storage: LocalStorage, hold: Hold) -> Op[float]:
     if other is None:
         return held_until
     msg = (
-        f"thread {hold.root.thread_id!r} is not held any more: this process did not keep its hold for"
-        f" {hold.ttl_seconds:g} s, and another runner may have gone on with the thread. What was not stored yet is not"
-        " to be stored; read the newest checkpoint and begin again from it"
+        f"thread {hold.root.thread_id!r} is no longer held: this process did not renew its lock for"
+        f" {hold.ttl_seconds:g} s, and another runner may have continued the thread. Store nothing more. Read the"
+        " newest checkpoint and start again from it"
     )
     raise ThreadLockLostError(msg)
 

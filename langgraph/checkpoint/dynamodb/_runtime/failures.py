@@ -20,7 +20,7 @@ THROTTLED = frozenset(
 
 # DynamoDB names a reason for throttling by resource, direction and one of these. Each has its own remedy.
 _THROTTLE_REMEDIES = {
-    "KeyRangeThroughputExceeded": "a partition key has more requests than one key can have; see which is hot",
+    "KeyRangeThroughputExceeded": "one partition key gets more requests than DynamoDB allows; find the busy thread",
     "ProvisionedThroughputExceeded": "raise the provisioned capacity, or the maximum of its auto scaling",
     "MaxOnDemandThroughputExceeded": "raise MaxReadRequestUnits or MaxWriteRequestUnits of the table's stack",
     "AccountLimitExceeded": "ask AWS to raise the account's quota for one table",
@@ -113,8 +113,8 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
     if code in _DENIED:
         action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
         return (
-            f"access to table {table_name} was denied for {action} ({error}); attach the policy that the stack of"
-            " infra/table.yaml puts out as AgentPolicyArn (OperatorPolicyArn to prune, delete and scan) to the role"
+            f"access to table {table_name} was denied for {action} ({error}); attach the policy in the output"
+            " AgentPolicyArn of the table's stack to the role (OperatorPolicyArn to prune, delete or scan)"
         )
     if code in _LAPSED or kind in _LAPSED:
         return (

@@ -50,7 +50,7 @@ app = typer.Typer(
     name="langgraph-dynamodb",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Look into a table of langgraph-dynamodb, and after it.",
+    help="Inspect and maintain a table of langgraph-dynamodb.",
     epilog=f"Exit codes:\n\n{_EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -117,7 +117,10 @@ def _template(
 @app.command("docs", help=DOCS_HELP)
 def _docs(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The document, such as bad-days; otherwise the list.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The name of a document, such as bad-days; without it, the list."
+        ),
     ] = None,
 ) -> None:
     _print_shipped(lambda: document(name))

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit, explained
 from langgraph.checkpoint.dynamodb.cli.output import Output
 
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Change things without asking.")]
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
 ]
@@ -24,7 +24,7 @@ ThreadId: TypeAlias = Annotated[str, typer.Argument(metavar="THREAD", help="The 
 Namespace: TypeAlias = Annotated[
     str, typer.Option("--namespace", metavar="NS", help="The namespace of a subgraph; the root's is empty.")
 ]
-Full: TypeAlias = Annotated[bool, typer.Option("--full", help="Cut nothing, however long it is.")]
+Full: TypeAlias = Annotated[bool, typer.Option("--full", help="Show long values in full.")]
 
 
 def _shared(

@@ -31,7 +31,9 @@ def delete(
     file: From = None,
     run_ids: Annotated[
         list[str] | None,
-        typer.Option("--run-id", metavar="ID", help="In the place of threads: the checkpoints of a run."),
+        typer.Option(
+            "--run-id", metavar="ID", help="Delete the checkpoints of this run, instead of threads."
+        ),
     ] = None,
     parallel: Parallel = 4,
     done: Done = None,

@@ -31,7 +31,7 @@ def doctor(
     context: CommandContext,
     *,
     role: Annotated[
-        Role, typer.Option(help="The policy that the caller is to have; others are looked at, too.")
+        Role, typer.Option(help="The policy that the caller should have; the others are checked too.")
     ] = Role.AGENT,
     thread_id: Annotated[
         str,

@@ -124,7 +124,7 @@ class Examination:
         if is_denied(found):
             remedy = "to check it too, run doctor with credentials that allow dynamodb:DescribeTable"
             return unknown(
-                "table", "DescribeTable is not allowed, which no policy of the template is", remedy
+                "table", "DescribeTable is not allowed; no policy of the template allows it", remedy
             )
         if isinstance(found, Exception):
             if error_code(found) == "ResourceNotFoundException":
@@ -254,7 +254,7 @@ class Examination:
             response = getattr(response, "response", {})
         date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date is None:
-            return unknown("clock", "no answer says what time it is")
+            return unknown("clock", "no answer has a date")
         skew = self.clock() - parsedate_to_datetime(date).timestamp()
         says = f"this machine's is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} DynamoDB's"
         if abs(skew) <= _SKEW_SECONDS_NOTED:

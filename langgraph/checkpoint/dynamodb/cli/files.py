@@ -32,7 +32,8 @@ def export(
     context: CommandContext,
     thread_id: ThreadId,
     file: Annotated[
-        Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.", show_default=False)
+        Path,
+        typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
     ] = _PIPE,
     *,
     yes: Yes = False,
@@ -83,7 +84,7 @@ def _say_what_was_written(context: CommandContext, exported: Exported, file: Pat
 
 def import_(
     context: CommandContext,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What was exported; - is standard input.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The exported file; - is standard input.")],
     *,
     thread_id: Annotated[
         str | None, typer.Option("--as", metavar="THREAD", help="Another id for the thread.")

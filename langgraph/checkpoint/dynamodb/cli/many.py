@@ -44,21 +44,24 @@ ThreadIds: TypeAlias = Annotated[
 From: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--from-file", "-f", metavar="FILE", help="Threads by a file, one id a line; - is standard input."
+        "--from-file",
+        "-f",
+        metavar="FILE",
+        help="A file with thread ids, one on each line; - is standard input.",
     ),
 ]
 AllThreads: TypeAlias = Annotated[
     bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
 ]
 Parallel: TypeAlias = Annotated[
-    int, typer.Option(min=1, max=64, metavar="N", help="How many threads are served side by side.")
+    int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
 ]
 Done: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--done",
         metavar="FILE",
-        help="Where what was served is noted; with the same file, the command goes on where it was interrupted.",
+        help="A file that records the threads that are done. With the same file, an interrupted command continues.",
     ),
 ]
 

@@ -59,7 +59,7 @@ def migrate(
     parallel: Parallel = 4,
     max_write_units: Annotated[
         float | None,
-        typer.Option(min=0.1, metavar="N", help="How many write units a second to take of the table."),
+        typer.Option(min=0.1, metavar="N", help="The most write units a second to use."),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read each thread back on both sides and compare.")

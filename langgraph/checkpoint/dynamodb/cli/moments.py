@@ -13,7 +13,7 @@ def parse_age(text: str) -> timedelta:
     """Read an age such as 30d, or raise `ValueError`."""
     match = _AGE.fullmatch(text)
     if match is None:
-        msg = f"{text!r} is no age; give a whole number with m, h, d or w, such as 30d"
+        msg = f"{text!r} is not an age; give a whole number with m, h, d or w, such as 30d"
         raise ValueError(msg)
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 

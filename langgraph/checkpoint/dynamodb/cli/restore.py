@@ -32,7 +32,7 @@ def restore(
         typer.Option(
             "--keep-as",
             metavar="ID",
-            help="The id under which what is there is kept; otherwise THREAD.before-TABLE.",
+            help="The id for a copy of the present thread; by default THREAD.before-TABLE.",
         ),
     ] = None,
     yes: Yes = False,

@@ -28,10 +28,10 @@ POLICIES = {
     "tenant": (_READS - {INDEX_QUERY}) | _CHANGES | _STORES,
 }
 _REMEDIES = {
-    "agent": "attach the ARN that the table's stack puts out as AgentPolicyArn to the role",
-    "runner": "attach the ARN that the table's stack puts out as RunnerPolicyArn to the role",
-    "operator": "attach the ARN that the table's stack puts out as OperatorPolicyArn to the role",
-    "reader": "attach the ARN that the table's stack puts out as ReaderPolicyArn to the role",
+    "agent": "attach the policy in the output AgentPolicyArn of the table's stack to the role",
+    "runner": "attach the policy in the output RunnerPolicyArn of the table's stack to the role",
+    "operator": "attach the policy in the output OperatorPolicyArn of the table's stack to the role",
+    "reader": "attach the policy in the output ReaderPolicyArn of the table's stack to the role",
     "tenant": "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix",
 }
 

@@ -59,7 +59,11 @@ def view(
         ),
     ] = None,
     leave_out: Annotated[
-        Rules, typer.Option(metavar="WHAT", help="Take values out of the export as a whole, likewise.")
+        Rules,
+        typer.Option(
+            metavar="WHAT",
+            help="Leave whole values out of the export. Takes the same patterns, several times.",
+        ),
     ] = None,
 ) -> None:
     """Show threads on a page in the browser, step by step.

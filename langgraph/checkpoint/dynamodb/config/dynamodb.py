@@ -35,10 +35,10 @@ class RetryOptions(Options):
     """botocore's own retries."""
 
     mode: Literal["legacy", "standard", "adaptive"] | None = Field(
-        default=None, description="By which of botocore's rules."
+        default=None, description="botocore's retry mode."
     )
     total_max_attempts: Positive | None = Field(
-        default=None, description="How often a request is sent at most, the first time included."
+        default=None, description="How often a request is sent at most, including the first time."
     )
 
 
@@ -52,18 +52,18 @@ class ClientConfigOptions(Options):
     )
     tcp_keepalive: bool | None = Field(default=None, description="Whether idle connections are kept alive.")
     retries: RetryOptions | None = Field(
-        default=None, description="botocore's own retries, in the place of the saver's."
+        default=None, description="botocore's own retries, instead of the saver's."
     )
     proxies: dict[str, SecretStr] | None = Field(
         default=None,
         description="Addresses of proxies by protocol, such as {https: http://proxy:3128}; never shown.",
     )
     use_dualstack_endpoint: bool | None = Field(
-        default=None, description="Whether the endpoint that also has IPv6 addresses is used."
+        default=None, description="Whether to use the endpoint that also has IPv6 addresses."
     )
     use_fips_endpoint: bool | None = Field(default=None, description="Whether the FIPS endpoint is used.")
     user_agent_extra: str | None = Field(
-        default=None, description="What is added to the name that the client gives itself."
+        default=None, description="Text that is added to the client's User-Agent."
     )
 
 
@@ -105,12 +105,12 @@ class DynamoDBOptions(StorageOptions):
     )
     client_config: ClientConfig | None = Field(
         default=None,
-        description="What replaces the saver's time-outs, connections and retries; or a botocore Config, as "
-        "module:name.",
+        description="Time-outs, connections and retries instead of the saver's; or a botocore Config, as module:name.",
     )
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
-        description="For how long what is throttled, fails on AWS's side or gets no answer is sent again, in seconds.",
+        description="For how many seconds to send a request again that is throttled, fails on AWS's side or gets no"
+        " answer.",
     )
     ttl_seconds: Positive | None = Field(
         default=None,
@@ -126,7 +126,7 @@ class DynamoDBOptions(StorageOptions):
     )
     setup: bool = Field(
         default=False,
-        description="Whether a missing table is made, as for development; on AWS, deploy the template instead.",
+        description="Whether to create a missing table, for development; on AWS, deploy the template instead.",
     )
 
 

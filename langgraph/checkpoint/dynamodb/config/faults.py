@@ -54,7 +54,7 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], above: Key) -> Fau
     if detail["type"] == "missing" and field:
         return Fault(whole, f"is missing: {_first_letter_lower(field.description)}")
     if detail["type"] == "model_type":
-        return Fault(whole, "is to be a mapping, of names to values")
+        return Fault(whole, "must be a mapping of names to values")
     says = detail["msg"].removeprefix("Value error, ")
     return Fault(whole, _first_letter_lower(says) + (f" ({field.description})" if field else ""))
 
@@ -86,7 +86,9 @@ def _unknown(name: str, known: Iterable[str], other_names: Mapping[str, str]) ->
         return f"is unknown here; {other_names[name]}"
     close = difflib.get_close_matches(name, names, n=1)
     meant = f"did you mean {close[0]}? " if close else ""
-    return f"is unknown here; {meant}there {'are ' + ', '.join(names) if names else 'is nothing to set'}"
+    return (
+        f"is unknown here; {meant}{'there are ' + ', '.join(names) if names else 'this type has no options'}"
+    )
 
 
 def _first_letter_lower(text: str | None) -> str:

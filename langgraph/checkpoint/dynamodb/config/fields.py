@@ -66,7 +66,9 @@ def made_object(name: str, value: Any) -> Any:
     made = value() if isinstance(value, type) or inspect.isroutine(value) else value
     if isinstance(made, (str, int, float)):
         # The constructor would show the value, though it may be a secret that was named by mistake.
-        raise OptionError(name, f"leads to a value of the type {type(made).__name__}, and to no object")
+        raise OptionError(
+            name, f"names a value of type {type(made).__name__}; name an object, or a function that makes one"
+        )
     return made
 
 

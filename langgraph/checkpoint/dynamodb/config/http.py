@@ -43,7 +43,7 @@ class AuthOptions(Options):
     token_file: str | None = Field(
         default=None,
         min_length=1,
-        description="The path of a file that has the token; it is read again once the gateway does not take it.",
+        description="The path of a file with the token. It is read again when the gateway refuses the token.",
     )
     sigv4: Literal["lambda", "execute-api"] | None = Field(
         default=None,
@@ -69,34 +69,33 @@ class HttpOptions(StorageOptions):
         pattern="^https?://[^/]", description="The gateway's address, such as https://gateway.example."
     )
     auth: AuthOptions | None = Field(
-        default=None, description="Who asks: one of token, token_file and sigv4 (with region_name)."
+        default=None, description="Credentials: one of token, token_file and sigv4 (with region_name)."
     )
     timeout: Seconds = Field(
         default=TIMEOUT_SECONDS, description="Seconds to wait for the next piece of an answer."
     )
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
-        description="For how long a request is sent again that gets no answer, or one that says to try again, in"
-        " seconds.",
+        description="For how many seconds to send a request again that gets no answer, or one that says to try again.",
     )
     allow_http: bool = Field(
         default=False,
-        description="Whether auth may go over http:// to another machine, where everybody on the way can read it.",
+        description="Whether credentials may go over http:// to another machine. Anybody on the way can read them.",
     )
     ca_file: str | None = Field(
         default=None,
         min_length=1,
-        description="The path of a file with the certificates that the gateway's is to be signed by.",
+        description="The path of a file with the CA certificates to trust for the gateway.",
     )
     proxy: SecretStr | None = Field(
-        default=None, description="The address of a proxy; otherwise as the environment has it. Never shown."
+        default=None, description="The address of a proxy; by default from the environment. Never shown."
     )
     headers: dict[str, SecretStr] | None = Field(
         default=None, description="Headers of every request, by their names; never shown."
     )
     thread_prefix: str = Field(
         default="",
-        description="What the table has in front of every thread id, such as acme/ with a token of the tenant acme.",
+        description="A prefix for every thread id in the table, such as acme/ with a token of the tenant acme.",
     )
 
 

@@ -36,10 +36,10 @@ class EncryptionKey(Options):
     secret_arn: str | None = Field(
         default=None,
         pattern=r"^arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:.+$",
-        description="The ARN of a secret of AWS Secrets Manager that is the key.",
+        description="The ARN of a secret in AWS Secrets Manager that is the key.",
     )
     encoding: Literal["text", "base64", "hex"] = Field(
-        default="text", description="How the key is written: as its bytes themselves, in base64 or in hex."
+        default="text", description="The encoding of the key: its bytes, base64 or hex."
     )
 
     @model_validator(mode="after")
@@ -71,7 +71,7 @@ def read_key(where: EncryptionKey, session: boto3.Session | None) -> bytes:
         written = _from_secret(str(where.secret_arn), session)
     key = _decoded(written, where.encoding)
     if len(key) not in _KEY_LENGTHS:
-        says = f"leads to {len(key)} bytes ({where.encoding}); a key for AES has 16, 24 or 32 of them"
+        says = f"names a key of {len(key)} bytes ({where.encoding}); a key for AES has 16, 24 or 32"
         raise OptionError(_OPTION, says)
     return key
 
@@ -119,4 +119,4 @@ def _decoded(written: bytes, encoding: str) -> bytes:
         text = written.decode("ascii").strip()
         return base64.b64decode(text, validate=True) if encoding == "base64" else bytes.fromhex(text)
     except ValueError:
-        raise OptionError(_OPTION, f"leads to something that is not {encoding}") from None
+        raise OptionError(_OPTION, f"names something that is not {encoding}") from None

@@ -56,11 +56,12 @@ class CheckpointerConfig(BaseModel):
 
     type: str = Field(
         default=_DEFAULT_TYPE,
-        description="Which checkpointer: memory, sqlite, postgres, dynamodb, http, or one that another package has.",
+        description="The checkpointer: memory, sqlite, postgres, dynamodb, http, or a type of another package.",
     )
     config: Any = Field(default_factory=dict, description="The options of that type.")
     enabled: bool = Field(
-        default=True, description="Whether there is a checkpointer at all; what is configured is kept."
+        default=True,
+        description="Whether to use the checkpointer. false leaves the agent without one and keeps the configuration.",
     )
 
     _location: SourceLocation = PrivateAttr(default_factory=SourceLocation)

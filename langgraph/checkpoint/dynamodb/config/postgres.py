@@ -80,14 +80,14 @@ def connection_options() -> dict[str, Any]:
 
 def _unreachable(error: Exception) -> OptionError:
     # A pool would retry for half a minute, and not say what is wrong.
-    return OptionError(_OPTION, f"leads to no database: {str(error).strip()}")
+    return OptionError(_OPTION, f"names a database that cannot be reached: {str(error).strip()}")
 
 
 def _usable(options: PostgresOptions) -> str:
     text = options.connection_string.get_secret_value()
     if not is_connection_string(text):
-        says = "is no connection string of Postgres; write postgresql://user:password@host:5432/database, with what is "
-        raise OptionError(_OPTION, says + "special in a password percent-encoded")
+        says = "is not a Postgres connection string; write postgresql://user:password@host:5432/database, and"
+        raise OptionError(_OPTION, f"{says} percent-encode special characters in the password")
     return text
 
 

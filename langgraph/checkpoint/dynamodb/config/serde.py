@@ -18,12 +18,13 @@ class SerdeOptions(Options):
 
     allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(split)] | None = Field(
         default=None,
-        description="Types that may be made of what is stored, as module:Name, besides those that are known to be "
-        "harmless; if it is not given, LANGGRAPH_STRICT_MSGPACK decides, and for the type http none are.",
+        description="Types, as module:Name, that stored data may be turned into besides harmless ones. By default "
+        "LANGGRAPH_STRICT_MSGPACK decides; for the type http, none.",
     )
     pickle_fallback: bool = Field(
         default=False,
-        description="Whether what nothing else can serialize is pickled. Never where others may write to the table.",
+        description="Whether to pickle objects that cannot be serialized otherwise. Do not use it if others may write"
+        " to the table.",
     )
 
 

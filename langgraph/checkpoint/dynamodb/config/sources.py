@@ -74,7 +74,7 @@ def _read_file(path: Path, subject: Subject) -> Section:
     readers = {".yaml": _read_yaml, ".yml": _read_yaml, ".toml": _read_toml}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        _refuse(f"{path}: a configuration is read from {', '.join(readers)} files, by their endings")
+        _refuse(f"{path}: the name of a configuration file ends in {' or '.join(readers)}")
     try:
         return reader(str(path), path.read_text(encoding="utf-8"), subject)
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def _read_yaml(name: str, text: str, subject: Subject) -> Section:
         _refuse(f"{name}: this is not YAML: it has a character that YAML does not allow")
     except ValueError:
         _refuse(
-            f"{name}: a date or number under `{subject.in_yaml}:` is none; put it in quotes if it is text"
+            f"{name}: a date or number under `{subject.in_yaml}:` is not valid; put it in quotes if it is text"
         )
     finally:
         loader.dispose()
@@ -120,7 +120,7 @@ def _section_node(root: yaml.Node, name: str, subject: Subject) -> yaml.Node | N
     if not found and subject.wanted is not None:
         _refuse(f"{name}: there is no `{subject.in_yaml}:` in it; {subject.wanted}")
     if len(found) > 1:
-        _refuse(f"{name}, line {found[1][0]}: `{subject.in_yaml}:` stands there twice; leave one of the two")
+        _refuse(f"{name}, line {found[1][0]}: `{subject.in_yaml}:` is there twice; remove one of them")
     return found[0][1] if found else None
 
 
@@ -132,7 +132,7 @@ def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, 
     if isinstance(node, yaml.MappingNode):
         names = [name.value for name, _ in node.value]
         faults = [
-            Fault((*key, name), "stands there twice; leave one of the two")
+            Fault((*key, name), "is there twice; remove one of them")
             for name in {name for name in names if names.count(name) > 1}
         ]
         children = [(name.value, value) for name, value in node.value]

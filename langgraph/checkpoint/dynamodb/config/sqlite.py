@@ -22,7 +22,7 @@ class SqliteOptions(Options):
 
     db_file: str = Field(
         min_length=1,
-        description='The path of the database\'s file, which is made where it is missing, or ":memory:".',
+        description='The path of the database\'s file, which is created if it is missing, or ":memory:".',
     )
 
 

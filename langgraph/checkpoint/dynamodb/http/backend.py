@@ -112,8 +112,8 @@ class RemoteBackend:
             # Some segments are missing. Let the service find out whether the checkpoint was ever acknowledged.
             segments = "checked"
         msg = (
-            f"checkpoints of thread {partition.thread_id!r} were deleted while they were being read, {ATTEMPTS_MAX}"
-            " times"
+            f"checkpoints of thread {partition.thread_id!r} were deleted while they were read, in each of"
+            f" {ATTEMPTS_MAX} attempts; retry the call"
         )
         raise CheckpointNotFoundError(msg)
 

@@ -89,8 +89,8 @@ class Exchange:
         media_type = response.headers.get("Content-Type", "")
         if media_type.partition(";")[0].strip().lower() != self._media_type:
             msg = (
-                f"what answers at {self._url} is no gateway of this release: it sent {media_type or 'no media type'};"
-                " check url, and what is in front of the gateway"
+                f"the server at {self._url} is not a gateway of this release: it sent {media_type or 'no media type'};"
+                " check url, and any proxy in front of the gateway"
             )
             raise CheckpointerConfigurationError(msg)
 
@@ -112,7 +112,7 @@ class Exchange:
             return error.failure
         if isinstance(error, CutOffError):
             return CheckpointerError(
-                f"the answer of the gateway at {self._url} broke off: {error}; ask again"
+                f"the answer of the gateway at {self._url} broke off: {error}; retry the call"
             )
         if isinstance(error, BadDocumentError):
             return CheckpointerError(f"the answer of the gateway at {self._url} cannot be read: {error}")

@@ -78,8 +78,8 @@ def checked_token(value: Any) -> str:
     """Return a token; raise if it cannot be part of a header, without showing it."""
     if not isinstance(value, str) or not value or not all("!" <= each <= "~" for each in value):
         msg = (
-            "the token of auth= is none: it has to be a text of ASCII characters without spaces or line breaks;"
-            " strip it where it is read from a file"
+            "the token of auth= cannot be sent: it must be ASCII text without spaces or line breaks; if it comes from a"
+            " file, strip it"
         )
         raise CheckpointerInputError(msg)
     return value
@@ -90,11 +90,11 @@ def checked_client_options(value: Mapping[str, Any] | None) -> dict[str, Any]:
     options = dict(value or {})
     for name in options:
         if name not in _CLIENT_OPTIONS:
-            msg = f"client_options has {name!r}; there may be {', '.join(_CLIENT_OPTIONS)}"
+            msg = f"client_options has no option {name!r}; there are {', '.join(_CLIENT_OPTIONS)}"
             raise CheckpointerInputError(msg)
     for name, text in dict(options.get("headers") or {}).items():
         # httpx would show the header's value in its own error.
         if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
-            msg = f"client_options has a header {name!r} with what cannot stand in one; give printable ASCII characters"
+            msg = f"client_options has a header {name!r} with characters that are not allowed; use printable ASCII"
             raise CheckpointerInputError(msg)
     return options

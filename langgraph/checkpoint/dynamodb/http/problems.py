@@ -65,23 +65,25 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
         msg = f"the gateway at {url} does not allow this ({says}); check auth=, or ask its operator for the right"
         return CheckpointerConfigurationError(msg)
     if 300 <= status < 400:
-        msg = f"the gateway at {url} answers from elsewhere ({says}), where no request is sent to; check url"
+        msg = f"the gateway at {url} redirects ({says}), which this client does not follow; check url"
         return CheckpointerConfigurationError(msg)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not problem:
         msg = (
-            f"what is in front of the gateway at {url} refuses a body of this size ({says}); let it take the gateway's"
-            " body_bytes_max, 8 MiB by default (nginx: client_max_body_size 8m), or lower body_bytes_max in the"
-            " gateway's limits, and the client sends smaller parts"
+            f"a proxy in front of the gateway at {url} refuses a body of this size ({says}); let it accept the"
+            " gateway's body_bytes_max, 8 MiB by default (nginx: client_max_body_size 8m), or lower body_bytes_max in"
+            " the gateway's limits, and the client sends smaller parts"
         )
         return CheckpointerConfigurationError(msg)
     request_id = response.headers.get(REQUEST_ID) or response.request.headers[REQUEST_ID]
     named = _named(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
-            named.add_note(f"The gateway at {url} says so of request {request_id}.")
+            named.add_note(f"The gateway at {url} gave this answer to request {request_id}.")
         return named
     remedy = (
-        "" if problem else "; it is no answer of the gateway's own: check url, and what is in front of it"
+        ""
+        if problem
+        else "; the gateway itself does not answer like this: check url, and any proxy in front of the gateway"
     )
     return CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
 
