@@ -28,7 +28,6 @@ NOT_YET = [
     "docs/configuration.md",
     "docs/design.md",
     "docs/gateway.md",
-    "docs/glossary.md",
     "docs/migrating.md",
     "docs/operations.md",
     "docs/reliability.md",
