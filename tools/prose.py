@@ -33,7 +33,6 @@ NOT_YET = [
     "docs/reliability.md",
     "docs/thread-file.md",
     "docs/viewer.md",
-    "docs/wire.md",
 ]
 # Deciles of fewer sentences say little.
 SENTENCES_MIN = 10
