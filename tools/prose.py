@@ -30,7 +30,6 @@ NOT_YET = [
     "docs/gateway.md",
     "docs/migrating.md",
     "docs/operations.md",
-    "docs/reliability.md",
     "docs/thread-file.md",
     "docs/viewer.md",
 ]
