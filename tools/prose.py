@@ -65,8 +65,9 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def long_lines(text: str) -> list[int]:
-    """Return the numbers of the lines that are too long without the targets of their links."""
-    return [number for number, line in prose(text) if len(_LINK.sub(r"[\1]()", line)) > LINE_CHARACTERS_MAX]
+    """Return the numbers of the lines that are too long without the targets of their links, and could be broken."""
+    lines = ((number, _LINK.sub(r"[\1]()", line).strip()) for number, line in prose(text))
+    return [number for number, line in lines if len(line) > LINE_CHARACTERS_MAX and " " in line]
 
 
 def sentence_words(text: str) -> list[int]:
