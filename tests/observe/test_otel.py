@@ -29,6 +29,9 @@ MakeSaver = Callable[..., DynamoDBSaver]
 _INSTRUMENTORS: tuple[Any, ...] = (BotocoreInstrumentor, AiobotocoreInstrumentor)
 
 
+LOCK = {"acquire", "release"}
+
+
 class Recorded:
     """What was recorded in memory."""
 
@@ -130,7 +133,8 @@ def test_spans_have_the_names_of_the_conventions(
     saver = make_unclosed(on_event=recorded.on_event())
     ask_all(side, saver, "acme/1")
     saver.close()
-    assert [each.name for each in recorded.ours] == [f"{name} {table_name}" for name in OPERATIONS]
+    names = [each.name.removesuffix(f" {table_name}") for each in recorded.ours]
+    assert [name for name in names if name not in LOCK] == [*OPERATIONS]
     put = next(each for each in recorded.ours if each.name.startswith("put "))
     assert put.kind == SpanKind.CLIENT
     assert put.status.status_code == StatusCode.UNSET
@@ -150,7 +154,7 @@ def test_spans_have_the_names_of_the_conventions(
     durations = {
         each.attributes["db.operation.name"]: each.count for each in points["db.client.operation.duration"]
     }
-    assert durations == dict.fromkeys(OPERATIONS, 1)
+    assert durations.items() >= dict.fromkeys(OPERATIONS, 1).items()
     units = points["langgraph_dynamodb.units"]
     assert _value(units, direction="write", langgraph_dynamodb__tenant="acme") > 0
     assert _value(points["langgraph_dynamodb.deletions"], outcome="began") == 3

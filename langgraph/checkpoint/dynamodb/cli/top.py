@@ -47,7 +47,7 @@ class Moment:
     throttled: dict[str, int] = field(default_factory=dict)
     """Throttled requests of the threads that have most."""
     notes: list[str] = field(default_factory=list)
-    """Metrics that could not be read, and the remedy."""
+    """Remedies for metrics that could not be read."""
 
 
 class Watch:
