@@ -14,7 +14,8 @@ from langgraph.checkpoint.dynamodb._format.pricing import (
     WRITE_UNIT_DOLLARS,
 )
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
-from tests.infra.rendering import INFRA, load
+from tests.infra.authorization import actions_of
+from tests.infra.rendering import INFRA, load, render
 from tests.infra.test_gateway_templates import STACKS
 
 COST = (INFRA.parent / "docs" / "cost.md").read_text(encoding="utf-8")
@@ -166,3 +167,32 @@ def test_as_many_principals_fit_as_the_page_says() -> None:
         ]
         fit = max(count for count, length in enumerate(lengths) if length <= characters)
         assert int(said[1]) <= fit < int(said[1]) * 1.25
+
+
+def test_the_bill_of_a_million_threads_a_day_adds_up() -> None:
+    section = _section(DOCUMENT, "## A million threads a day")
+    rows = re.findall(rf"^\| .+? \| ([\d,.{TIMES} +]+) \| \$([\d,]+) \|$", section, re.MULTILINE)
+    assert len(rows) == 9
+    for formula, dollars in rows:
+        value = _value(formula.replace(",", "").replace(TIMES, "*"))
+        assert f"{value:,.0f}" == dollars, formula
+    (total,) = re.findall(r"\*\*\$([\d,]+)\*\*", section)
+    assert abs(int(total.replace(",", "")) - sum(int(each.replace(",", "")) for _, each in rows[:3])) <= 1
+    writes, reads, size = (
+        int(each.replace(",", ""))
+        for each in re.findall(r"([\d,]+) write units, ([\d,]+) read units, ([\d,]+)\nbytes", section)[0]
+    )
+    # A sixth of the conversation whose units are measured.
+    assert writes == round(_numbers("write units")[0] / 6)
+    assert reads == round(_numbers("read units, on one process")[0] / 6)
+    thread = writes * float(WRITE_UNIT_DOLLARS) + reads * float(READ_UNIT_DOLLARS)
+    assert f"{thread:.6f}" == "0.000144"
+    assert round(30_000_000 * size / GB_BYTES) == 4878
+
+
+def test_the_resource_policy_allows_what_the_agents_policy_does() -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", _section(DOCUMENT, "## Agents in another account"), re.DOTALL)
+    [statement] = json.loads(block)["Statement"]
+    own = render(load("table.yaml")).properties("AgentPolicy")["PolicyDocument"]
+    assert set(statement["Action"]) == actions_of(own)
+    assert [resource.partition("/index/")[2] for resource in statement["Resource"]] == ["", "run_id-index"]

@@ -75,7 +75,7 @@ def test_cdk_makes_the_table_of_the_template(folder: Path) -> None:
     assert made.resources.keys() - wanted.resources.keys() <= {"CDKMetadata", _role_of(template)}
     assert wanted.resources.keys() <= made.resources.keys()
     for name in wanted.resources:
-        assert _as_text(made.properties(name)) == _as_text(wanted.properties(name))
+        assert as_text(made.properties(name)) == as_text(wanted.properties(name))
     assert made.properties(_role_of(template))["ManagedPolicyArns"] == [wanted.outputs["RunnerPolicyArn"]]
 
 
@@ -84,12 +84,12 @@ def _role_of(template: Node) -> str:
     return str(name)
 
 
-def _as_text(value: Node) -> Node:
+def as_text(value: Node) -> Node:
     """CloudFormation compares numbers as text."""
     if isinstance(value, dict):
-        return {key: _as_text(each) for key, each in value.items()}
+        return {key: as_text(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_as_text(each) for each in value]
+        return [as_text(each) for each in value]
     return str(value)
 
 

@@ -12,8 +12,17 @@ from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND, TEMPLATE_
 
 _PACKAGE = Path(__file__).parents[1]
 
+# What is made from the templates, or includes them.
+_OTHERS = {
+    "cdk": (
+        "cdk/checkpoints.py",
+        "A construct of the AWS CDK in Python for table, index, policies and alarms",
+    ),
+    "terraform": ("terraform/main.tf.json", "A Terraform module for table, index, policies and alarms"),
+}
+
 TEMPLATE_HELP = "Print a CloudFormation template, or a policy as JSON."
-TEMPLATE_NAME_HELP = "The template, such as gateway; otherwise that of the table and its policies."
+TEMPLATE_NAME_HELP = "The template, such as gateway, or terraform or cdk; otherwise that of the table."
 LIST_HELP = "Print the list of templates instead."
 POLICY_HELP = "Print a policy as JSON instead: agent, runner, operator, reader, or tenant by session tag."
 TABLE_ARN_HELP = "The table that the policy is for."
@@ -75,7 +84,10 @@ def template(name: str | None = None) -> str:
 
 def template_list() -> str:
     """Return the templates' names, each with the first sentence of its description."""
-    described = {name: parse_template(template(name))["Description"] for name in _templates()}
+    described = {
+        name: _OTHERS[name][1] if name in _OTHERS else parse_template(template(name))["Description"]
+        for name in _templates()
+    }
     return "".join(f"{name:14}  {text.partition('. ')[0].rstrip('.')}\n" for name, text in described.items())
 
 
@@ -138,6 +150,7 @@ def _templates() -> dict[str, Path]:
     paths = {
         path.parent.name if path.stem == "template" else path.stem: path for path in folder.rglob("*.yaml")
     }
+    paths |= {name: folder / path for name, (path, _) in _OTHERS.items()}
     return dict(sorted(paths.items()))
 
 
