@@ -47,6 +47,9 @@ OPTIONS = {
     "bound_to": None,
     "checkpoint_bytes_max": 1024 * 1024 * 1024,
     "cache_bytes": 32 * 1024 * 1024,
+    "owner_from": None,
+    "owner_key": None,
+    "activity_seconds": 900,
 }
 # What is public inside the package only.
 INSIDE = {"operations", "storage", "with_storage"}
@@ -103,9 +106,9 @@ def test_every_method_of_the_base_class_is_overridden() -> None:
     assert _public_names(BaseCheckpointSaver) - OURS == INHERITED
 
 
-def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_flush_and_the_lock() -> None:
+def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_flush_the_directory_and_the_lock() -> None:
     added = OURS - _public_names(BaseCheckpointSaver)
-    blocking = {"setup", "close", "put_with_writes", "thread_lock"}
+    blocking = {"setup", "close", "put_with_writes", "thread_lock", "set_thread", "threads", "runs"}
     assert added == blocking | {f"a{name}" for name in blocking}
 
 

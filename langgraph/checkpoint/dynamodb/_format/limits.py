@@ -81,6 +81,11 @@ LOCK_KEPT_SECONDS = 3600
 # How long a cancelled async operation has to release its claim or its lock.
 ENDING_SECONDS_MAX = 10.0
 
+# The default for `activity_seconds`: how old a thread's last activity may be in the directory before a put renews it.
+ACTIVITY_SECONDS = 900
+# A thread's owner, title and metadata together. An entry of an index costs a write unit for each KB.
+ABOUT_BYTES_MAX = 768
+
 # CPU work on more bytes than this runs in an OS thread instead of the event loop.
 THREADED_WORK_BYTES = 64 * 1024
 # Parallel requests of one operation under the blocking driver, and connections per client.
