@@ -41,6 +41,7 @@ SECTIONS = (
     "loops",
     "delta_history",
     "deletes",
+    "directory",
     "memory",
     "flush",
     "view",
