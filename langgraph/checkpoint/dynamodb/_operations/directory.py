@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
+from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._format.schema import (
     ACTIVE_DAY,
     DAY_INDEX,
@@ -41,11 +41,15 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
 )
 from langgraph.checkpoint.dynamodb._operations.overview import has_failed, is_waiting, readable_metadata
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, StoredCheckpoint
-from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, find_epoch
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+    ThreadBusyError,
+)
 
 PAGE_THREADS_MAX = 1000
 # How far back a list of all threads goes if it is not told: each day is a query.
@@ -144,6 +148,27 @@ def carry_entry(
     created_at = items.number(item, items.CREATED_AT) or last_active
     change = protocol.list_thread(epoch, entry, last_active, created_at)
     yield from storage.table.try_update(items.thread_key(target), change)
+
+
+def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[None]:
+    """Enter a thread that has checkpoints in the directory, as a put with that option would have, unless it is there.
+
+    Raises:
+        CheckpointNotFoundError: The thread has no checkpoint in its root namespace, or has expired.
+        CheckpointerInputError: The owner in its metadata cannot be used.
+    """
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    found = yield from NamespaceReader(storage, root).page()
+    if not found:
+        msg = f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
+        raise CheckpointNotFoundError(msg)
+    metadata: Mapping[str, Any] = (yield from readable_metadata(storage, found[0].head)) or {}
+    entry = entry_of(storage, root, described(About(), root, metadata.get(owner_from), None, None))
+    now = datetime.fromtimestamp(storage.clock(), timezone.utc)
+    last_active = min(stored_at(found[0].checkpoint_id) or now, now).timestamp()
+    thread = yield from find_epoch(storage, root)
+    change = protocol.list_thread(thread.epoch, entry, last_active, last_active)
+    yield from storage.table.try_update(items.thread_key(root), change)
 
 
 # Listing
