@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, SecretStr, Tag
 
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
 from langgraph.checkpoint.dynamodb.config.fields import (
+    NotNegative,
     Positive,
     Reference,
     Seconds,
@@ -20,6 +21,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     kind_of,
     made_object,
 )
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
@@ -119,6 +121,19 @@ class DynamoDBOptions(StorageOptions):
         default=True,
         description="Whether checkpoints are found by strongly consistent reads, at twice the price.",
     )
+    owner_from: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The key of a config that names a thread's owner, such as user_id; otherwise no list has it.",
+    )
+    owner_key: EncryptionKey | None = Field(
+        default=None,
+        description="Where the key is with which owners' names are digested, if the saver encrypts.",
+    )
+    activity_seconds: NotNegative = Field(
+        default=ACTIVITY_SECONDS,
+        description="How old the last activity of a thread may be in lists before a put renews it, in seconds.",
+    )
     setup: bool = Field(
         default=False,
         description="Whether a missing table is made, as for development; on AWS, deploy the template instead.",
@@ -137,6 +152,8 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     for name in ("session", "async_session", "client", "client_config"):
         given[name] = _object(name, getattr(options, name))
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
+    if options.owner_key is not None:
+        given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
     try:
         return DynamoDBSaver(**given)
     except CheckpointerInputError as error:
