@@ -42,6 +42,7 @@ SECTIONS = (
     "loops",
     "delta_history",
     "deletes",
+    "directory",
     "memory",
     "tenants",
     "flush",

@@ -15,7 +15,14 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
 from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict
-from langgraph.checkpoint.dynamodb.cli.rights import INDEX_QUERY, POLICIES, rights, try_actions
+from langgraph.checkpoint.dynamodb.cli.rights import (
+    DAY_QUERY,
+    INDEX_QUERY,
+    OWNER_QUERY,
+    POLICIES,
+    rights,
+    try_actions,
+)
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from tests.cli.conftest import Run
 from tests.infra.authorization import Gate, actions_of
@@ -97,6 +104,8 @@ def test_a_table_for_development_has_no_problem(run: Run, table: str, client: Dy
         "table": "ok",
         "keys": "ok",
         "index": "ok",
+        "owner-index": "ok",
+        "day-index": "ok",
         "expiry": "ok",
         "recovery": "unknown",
         "encryption": "ok",
@@ -169,7 +178,7 @@ def test_a_table_of_another_kind_is_told_what_it_lacks(run: Run, client: DynamoD
 def test_the_policies_are_those_of_the_templates() -> None:
     documents = {name.lower(): document for name, document in DOCUMENTS.items()} | {"tenant": policy_of("a")}
     for name, document in documents.items():
-        index = {INDEX_QUERY} & POLICIES[name]
+        index = {INDEX_QUERY, OWNER_QUERY, DAY_QUERY} & POLICIES[name]
         assert {f"dynamodb:{each}" for each in POLICIES[name] - index} == actions_of(document)
     assert POLICIES.keys() == documents.keys()
 
@@ -197,11 +206,11 @@ def test_the_policy_that_one_has_is_whole_and_what_others_need_is_named(
     outcomes = try_actions(guarded(for_table(DOCUMENTS[role], table)), table, "doctor")
     findings = {each.check: each for each in rights(outcomes, role.lower())}
     assert findings[f"rights: {role.lower()}"].verdict is Verdict.OK
-    reader = Verdict.UNKNOWN if role == "Runner" else Verdict.OK
+    reader = Verdict.OK if role in ("Operator", "Reader") else Verdict.UNKNOWN
     assert findings["rights: reader"].verdict is reader
     missing = {
-        "Agent": ("operator", "not allowed: Scan"),
-        "Runner": ("agent", "not allowed: DeleteItem, Query on the index"),
+        "Agent": ("operator", "not allowed: Query on day-index, Scan"),
+        "Runner": ("agent", "not allowed: DeleteItem, Query on owner-index, Query on the index"),
         "Operator": ("agent", "not allowed: PutItem"),
         "Reader": ("agent", "not allowed: BatchWriteItem, DeleteItem, PutItem, UpdateItem"),
     }

@@ -52,7 +52,18 @@ def test_help_is_complete(name: str, run_at: Run) -> None:
 
 
 def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
-    changing = {"verify", "setup", "import", "copy", "restore", "set-ttl", "prune", "delete", "migrate"}
+    changing = {
+        "verify",
+        "setup",
+        "import",
+        "copy",
+        "restore",
+        "set-ttl",
+        "prune",
+        "delete",
+        "migrate",
+        "directory",
+    }
     options = {
         name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()
     }

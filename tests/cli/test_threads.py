@@ -153,3 +153,66 @@ def test_writes_that_came_before_their_checkpoint_are_not_the_newest_ones(
 
 def test_an_empty_table_is_an_empty_list(run: Run, make_table: Callable[[], str]) -> None:
     assert run("threads", "--table", make_table(), "--json").json == []
+
+
+def in_directory(saver: DynamoDBSaver, owner: str, number: int) -> str:
+    """Store a thread of an owner, and say what it is called."""
+    name = f"{owner}-{number}"
+    Conversation(saver, name).put(small=1)
+    saver.set_thread(name, owner=owner, title=f"Talk {number}")
+    return name
+
+
+def test_an_owners_threads_need_no_scan(
+    run: Run, shared: str, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._PAGE_THREADS", 2)
+    names = {in_directory(saver, "ada", number) for number in range(5)}
+    in_directory(saver, "bob", 1)
+    saver.put_writes(
+        thread_config("ada-3", checkpoint_id=_newest(saver, "ada-3")), [("__interrupt__", "?")], "task"
+    )
+    ended = run("threads", "--table", shared, "--owner", "ada", "--json")
+    assert {each["thread_id"] for each in ended.json} == names
+    assert {each["owner"] for each in ended.json} == {"ada"}
+    assert "Scanning" not in ended.err
+    assert "Threads that are not in the directory are not listed." in ended.err
+    ended = run("threads", "--table", shared, "--owner", "ada", "--waiting", "--json")
+    assert [(each["thread_id"], each["status"]) for each in ended.json] == [("ada-3", "waiting")]
+    ended = run("threads", "--table", shared, "--owner", "ada", "--limit", "3")
+    assert len(ended.out.splitlines()) == 4
+    assert "Talk" in ended.out
+    assert "These are the newest 3; --limit 0 lists all." in ended.err
+    assert len(run("threads", "--table", shared, "--owner", "ada", "--limit", "0", "--json").json) == 5
+
+
+def _newest(saver: DynamoDBSaver, thread: str) -> str:
+    found = saver.get_tuple(thread_config(thread))
+    assert found is not None
+    return found.checkpoint["id"]
+
+
+def test_recent_threads_of_all_owners_need_no_scan(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    now = saver.storage.clock()
+    in_directory(saver, "bob", 7)
+    in_directory(saver.with_storage(clock=lambda: now - 3 * 86_400), "ada", 8)
+    for age, expected in (("7d", ["bob-7", "ada-8"]), ("1d", ["bob-7"])):
+        ended = run("threads", "--table", table, "--since", age, "--json")
+        assert [each["thread_id"] for each in ended.json] == expected
+        assert "Scanning" not in ended.err
+
+
+def test_a_run_and_an_owner_are_too_much(run: Run, shared: str) -> None:
+    ended = run("threads", "--table", shared, "--owner", "ada", "--run-id", "run")
+    assert ended.code == 2
+    assert "not both" in ended.err
+
+
+def test_those_that_wait_are_found_by_a_scan_too(run: Run, table: str) -> None:
+    ended = run("threads", "--table", table, "--waiting", "--json")
+    assert {each["thread_id"] for each in ended.json} == {"waiting", "nested"}
+    assert "Of 4 threads that were looked at, 2 wait." in ended.err

@@ -81,6 +81,8 @@ def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPa
         "checkpoint_bytes_max": 10,
         "cache_bytes": 0,
         "detect_other_savers": False,
+        "owner_from": "user_id",
+        "activity_seconds": 60,
     }
     _make(**values)
     objects = {"session", "async_session", "client", "client_config", "serde", "on_event"}
@@ -89,7 +91,7 @@ def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPa
         **values,
     }
     assert given.keys() - values.keys() - {"table_name"} == objects
-    assert set(DynamoDBOptions.model_fields) == given.keys() | {"encryption_key", "setup"}
+    assert set(DynamoDBOptions.model_fields) == given.keys() | {"encryption_key", "owner_key", "setup"}
 
 
 # Objects
@@ -334,3 +336,12 @@ def test_nothing_is_read_before_all_is_checked(monkeypatch: pytest.MonkeyPatch) 
     assert _error(encryption_key={"file": "key"}, ttl_seconds=0).startswith("config.ttl_seconds: ")
     CheckpointerConfig(type="dynamodb", config={"table_name": "x", "encryption_key": {"file": "key"}})
     assert not opened
+
+
+def test_a_key_for_owners_is_read_from_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWNER_KEY", "0123456789abcdef")
+    saver = _make(owner_from="user_id", owner_key={"environment": "OWNER_KEY"})
+    assert saver.storage.owner_key == b"0123456789abcdef"
+    error = _error(owner_key={"environment": "ABSENT"})
+    assert "owner_key" in error
+    assert "ABSENT" in error

@@ -103,7 +103,7 @@ def test_both_refuse(section: Any) -> None:
 
 
 # What stands in them may be a variable, and not they themselves.
-MAPPINGS = ("encryption_key", "auth", "headers")
+MAPPINGS = ("encryption_key", "owner_key", "auth", "headers")
 
 
 def test_a_variable_may_stand_for_every_value() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEADING_KEYS = "dynamodb:LeadingKeys"
 ATTRIBUTES = "dynamodb:Attributes"
 # The hash key of the table and of each of its indexes: what LeadingKeys is made from.
-HASH_KEYS = {None: "PK", "run_id-index": "run_id"}
+HASH_KEYS = {None: "PK", "run_id-index": "run_id", "owner-index": "owner", "day-index": "active_day"}
 
 Context = Mapping[str, Sequence[str]]
 

@@ -76,10 +76,21 @@ def saver_of(make_saver: MakeSaver, descriptions: Loader) -> Callable[[Gate], Dy
 def for_table(document: Node, table_name: str) -> Node:
     """A rendered policy as it would read for this table: only the table's name differs."""
     statements = [
-        {**statement, "Resource": statement["Resource"].replace("langgraph-checkpoints", table_name)}
+        {
+            **statement,
+            "Resource": [
+                each.replace("langgraph-checkpoints", table_name) for each in resources_of(statement)
+            ],
+        }
         for statement in document["Statement"]
     ]
     return {**document, "Statement": statements}
+
+
+def resources_of(statement: Node) -> list[str]:
+    """The resources that a statement names."""
+    named: str | list[str] = statement["Resource"]
+    return named if isinstance(named, list) else [named]
 
 
 def contents(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
 from tests.infra.authorization import Gate, actions_of, is_allowed, requests_of
-from tests.infra.conftest import MakeSaver, contents, for_table
+from tests.infra.conftest import MakeSaver, contents, for_table, resources_of
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
 from tests.infra.rendering import Node, load, render
 from tests.saver import test_conformance
@@ -316,11 +316,49 @@ async def test_reader_cannot_write(
     assert contents(client, table_name) != before
 
 
-def test_policies_name_one_table_and_its_index_and_no_wildcard() -> None:
+# A runner reaches no index. The day's index has all threads, so it is for those who see all of them.
+INDEXES = {
+    "Agent": ("Index", "OwnerIndex"),
+    "Runner": (),
+    "Operator": ("Index", "OwnerIndex", "DayIndex"),
+    "Reader": ("Index", "OwnerIndex", "DayIndex"),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_threads_are_listed_by_those_who_may_see_them(
+    make_saver: MakeSaver, saver_of: SaverOf, table_name: str, policy: str
+) -> None:
+    make_saver().set_thread("thread", owner="ada", title="Trains")
+    gate = gate_of(policy, table_name)
+    for side in (saver_of(gate), saver_of(gate)):
+        for index, owner in (("OwnerIndex", "ada"), ("DayIndex", None)):
+            if index in INDEXES[policy]:
+                assert [each.title for each in (await side.athreads(owner=owner)).threads] == ["Trains"]
+                assert [each.title for each in side.threads(owner=owner).threads] == ["Trains"]
+            else:
+                with pytest.raises(CheckpointerConfigurationError, match=DENIED):
+                    await side.athreads(owner=owner)
+
+
+@pytest.mark.parametrize("policy", ["Agent", "Runner"])
+async def test_agents_enter_threads_in_the_directory(
+    make_saver: MakeSaver, saver_of: SaverOf, table_name: str, policy: str
+) -> None:
+    saver = saver_of(gate_of(policy, table_name), owner_from="user_id", activity_seconds=0)
+    config = config_of("thread")
+    config["configurable"]["user_id"] = "ada"
+    converse(saver, config)
+    await saver.aset_thread("thread", title="Trains")
+    [thread] = make_saver().threads(owner="ada").threads
+    assert (thread.thread_id, thread.title) == ("thread", "Trains")
+
+
+def test_policies_name_one_table_and_its_indexes_and_no_wildcard() -> None:
     for name, document in POLICIES.items():
-        resources = {statement["Resource"] for statement in document["Statement"]}
-        index = set() if name == "Runner" else {STACK.outputs["IndexArn"]}
-        assert resources == {STACK.outputs["TableArn"], *index}
+        resources = {arn for statement in document["Statement"] for arn in resources_of(statement)}
+        indexes = {STACK.outputs[f"{each}Arn"] for each in INDEXES[name]}
+        assert resources == {STACK.outputs["TableArn"], *indexes}
         assert not any("*" in action for action in actions_of(document))
         assert not {"dynamodb:DescribeTable", "dynamodb:CreateTable"} & actions_of(document)
 

@@ -19,11 +19,14 @@ def table(**parameters: str) -> dict[str, Node]:
     return render(TEMPLATE, parameters).properties("Table")
 
 
-def index(**parameters: str) -> dict[str, Node]:
-    """The one index of the table under these parameters."""
-    [only] = table(**parameters)["GlobalSecondaryIndexes"]
-    assert isinstance(only, dict)
-    return only
+INDEXES = ("run_id-index", "owner-index", "day-index")
+
+
+def indexes(**parameters: str) -> list[dict[str, Node]]:
+    """The indexes of the table under these parameters."""
+    found: list[dict[str, Node]] = table(**parameters)["GlobalSecondaryIndexes"]
+    assert tuple(each["IndexName"] for each in found) == INDEXES
+    return found
 
 
 def test_defaults_are_safe_and_on_demand() -> None:
@@ -38,8 +41,13 @@ def test_defaults_are_safe_and_on_demand() -> None:
     }
     assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
     assert properties["SSESpecification"] == {"SSEEnabled": False}
-    absent = {"ProvisionedThroughput", "OnDemandThroughput", "StreamSpecification", "WarmThroughput"}
-    assert not absent & (properties.keys() | index().keys())
+    absent = {
+        "ProvisionedThroughput",
+        "OnDemandThroughput",
+        "StreamSpecification",
+        "WarmThroughput",
+    }
+    assert not any(absent & each.keys() for each in (properties, *indexes()))
 
 
 def test_table_outlives_its_stack_and_its_replacement() -> None:
@@ -54,14 +62,14 @@ def test_empty_name_is_left_to_cloudformation() -> None:
 
 @pytest.mark.parametrize("reads", ["0", "500"])
 @pytest.mark.parametrize("writes", ["0", "200"])
-def test_request_maximums_cap_the_table_and_its_index(reads: str, writes: str) -> None:
+def test_request_maximums_cap_the_table_and_its_indexes(reads: str, writes: str) -> None:
     maximums = {"MaxReadRequestUnits": reads, "MaxWriteRequestUnits": writes}
     expected = {name: units for name, units in maximums.items() if units != "0"} or None
     assert table(**maximums).get("OnDemandThroughput") == expected
-    assert index(**maximums).get("OnDemandThroughput") == expected
+    assert [each.get("OnDemandThroughput") for each in indexes(**maximums)] == [expected] * 3
 
 
-def test_provisioned_capacity_scales_table_and_index_for_reads_and_writes() -> None:
+def test_provisioned_capacity_scales_table_and_indexes_for_reads_and_writes() -> None:
     names = ["TableRead", "TableWrite", "IndexRead", "IndexWrite"]
     limits = {f"{name}Min": str(10 + place) for place, name in enumerate(names)}
     limits |= {f"{name}Max": str(100 + place) for place, name in enumerate(names)}
@@ -70,13 +78,16 @@ def test_provisioned_capacity_scales_table_and_index_for_reads_and_writes() -> N
     properties = stack.properties("Table")
     assert properties["BillingMode"] == "PROVISIONED"
     assert properties["ProvisionedThroughput"] == {"ReadCapacityUnits": "10", "WriteCapacityUnits": "11"}
-    [only_index] = properties["GlobalSecondaryIndexes"]
-    assert only_index["ProvisionedThroughput"] == {"ReadCapacityUnits": "12", "WriteCapacityUnits": "13"}
+    for each in properties["GlobalSecondaryIndexes"]:
+        assert each["ProvisionedThroughput"] == {"ReadCapacityUnits": "12", "WriteCapacityUnits": "13"}
 
-    for place, name in enumerate(names):
-        kind, direction = name[:5].lower(), name[5:]
+    of_directory = [(f"{index}{names[place]}", place) for index in ("Owner", "Day") for place in (2, 3)]
+    suffixes = {"Owner": "owner-index", "Day": "day-index", "Index": "run_id-index"}
+    for name, place in [*((name, place) for place, name in enumerate(names)), *of_directory]:
+        kind, direction = names[place][:5].lower(), names[place][5:]
         target = stack.properties(f"{name}Target")
-        suffix = "/index/run_id-index" if kind == "index" else ""
+        index = next((suffixes[each] for each in suffixes if name.startswith(each)), None)
+        suffix = "" if index is None else f"/index/{index}"
         assert target == {
             "ServiceNamespace": "dynamodb",
             "ResourceId": "table/langgraph-checkpoints" + suffix,
@@ -152,19 +163,21 @@ def test_stream_and_its_export(view: str) -> None:
 def test_contributor_insights_rank_the_keys_of_table_and_index(mode: str) -> None:
     expected = {"Enabled": True, "Mode": mode}
     assert table(ContributorInsights=mode)["ContributorInsightsSpecification"] == expected
-    assert index(ContributorInsights=mode)["ContributorInsightsSpecification"] == expected
+    for each in indexes(ContributorInsights=mode):
+        assert each["ContributorInsightsSpecification"] == expected
 
 
 def test_contributor_insights_are_switched_off_and_not_left_out() -> None:
     """CloudFormation leaves on what a template does not mention any more."""
     assert table()["ContributorInsightsSpecification"] == {"Enabled": False}
-    assert index()["ContributorInsightsSpecification"] == {"Enabled": False}
+    assert all(each["ContributorInsightsSpecification"] == {"Enabled": False} for each in indexes())
 
 
-def test_table_and_index_are_warm_alike() -> None:
+def test_table_and_indexes_are_warm_alike() -> None:
     warm = {"WarmReadUnits": "30000", "WarmWriteUnits": "20000"}
     expected = {"ReadUnitsPerSecond": "30000", "WriteUnitsPerSecond": "20000"}
-    assert table(**warm)["WarmThroughput"] == index(**warm)["WarmThroughput"] == expected
+    assert table(**warm)["WarmThroughput"] == expected
+    assert all(each["WarmThroughput"] == expected for each in indexes(**warm))
     for alone in warm:
         with pytest.raises(StackRefusedError, match="come together"):
             table(**{alone: "30000"})
@@ -190,6 +203,8 @@ def test_outputs_are_exported_under_the_stacks_name() -> None:
         "TableName": "langgraph-checkpoints",
         "TableArn": arn,
         "IndexArn": f"{arn}/index/run_id-index",
+        "OwnerIndexArn": f"{arn}/index/owner-index",
+        "DayIndexArn": f"{arn}/index/day-index",
         "AgentPolicyArn": "arn:aws:iam::123456789012:policy/blue-AgentPolicy",
         "RunnerPolicyArn": "arn:aws:iam::123456789012:policy/blue-RunnerPolicy",
         "OperatorPolicyArn": "arn:aws:iam::123456789012:policy/blue-OperatorPolicy",
@@ -228,7 +243,7 @@ def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None
         properties = stack.properties("Table")
         assert ("ProvisionedThroughput" in properties) == (billing == "PROVISIONED")
         assert ("OnDemandThroughput" in properties) == (maximum != "0")
-        assert len(stack.of_type(SCALABLE_TARGET)) == (4 if billing == "PROVISIONED" else 0)
+        assert len(stack.of_type(SCALABLE_TARGET)) == (8 if billing == "PROVISIONED" else 0)
         assert ("StreamArn" in stack.outputs) == (stream != "NONE")
         rendered += 1
     assert rendered == 72

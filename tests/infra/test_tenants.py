@@ -73,6 +73,19 @@ async def test_nothing_is_denied_at_a_cold_start_that_looks_for_no_other_saver(
         assert bool(gate.refused) is looks
 
 
+def lists(owner: str) -> Request:
+    """A Query of an owner's threads."""
+    body = {
+        "TableName": TABLE_STACK.outputs["TableArn"],
+        "IndexName": "owner-index",
+        "KeyConditionExpression": "#o = :o",
+        "ExpressionAttributeNames": {"#o": "owner"},
+        "ExpressionAttributeValues": {":o": {"S": owner}},
+    }
+    [request] = requests_of("Query", body, {})
+    return request
+
+
 async def test_tenants_agent_runs_and_needs_every_action(saver_of: SaverOf, table_name: str) -> None:
     gate = gate_of("tenant-a", table_name)
     for _ in range(2):
@@ -83,6 +96,8 @@ async def test_tenants_agent_runs_and_needs_every_action(saver_of: SaverOf, tabl
         await side.acopy_thread("tenant-a/sync", "tenant-a/copy")
         await side.aprune(["tenant-a/copy"], strategy="keep_latest")
         await side.adelete_thread("tenant-a/copy")
+    await saver.aset_thread("tenant-a/sync", owner="tenant-a/ada")
+    assert [each.thread_id for each in saver.threads(owner="tenant-a/ada").threads] == ["tenant-a/sync"]
     # The look for another saver's threads goes without what it may not see.
     assert {(each.resource.partition("/index/")[2], each.leading_keys[0][:10]) for each in gate.refused} == {
         ("run_id-index", "-"),
@@ -211,12 +226,62 @@ def test_one_foreign_key_in_a_batch_refuses_the_batch(beside: list[Node]) -> Non
     assert not is_allowed(documents, reads("tenant-b/1#", "tenant-a/1#"))
 
 
+@pytest.mark.engines("dynamodb-local")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=percent(60))
+@given(owner=IDS | st.none(), sync=st.booleans(), beside=st.sampled_from(list(BESIDE)))
+@example(owner="tenant-b/bob", sync=False, beside="alone")
+@example(owner="tenant-b/bob", sync=True, beside="agent")
+@example(owner="tenant-b/bob", sync=False, beside="operator")
+@example(owner="tenant-b/bob", sync=False, beside="all")
+@example(owner="tenant-a/../tenant-b/bob", sync=False, beside="all")
+@example(owner="tenant-a%2Fada", sync=False, beside="all")
+@example(owner=None, sync=False, beside="all")
+async def test_no_crafted_owner_lists_another_tenants_threads(
+    saver_of: SaverOf, make_saver: MakeSaver, table_name: str, owner: str | None, sync: bool, beside: str
+) -> None:
+    operator = make_saver()
+    for tenant, name in (("tenant-a", "ada"), ("tenant-b", "bob")):
+        await operator.aset_thread(f"{tenant}/thread", owner=f"{tenant}/{name}", title="Trains")
+    gate = gate_of("tenant-a", table_name, *BESIDE[beside])
+    saver = saver_of(gate)
+    found: list[str] = []
+    outcome: Exception | None = None
+    try:
+        page = saver.threads(owner=owner) if sync else await saver.athreads(owner=owner)
+        found = [each.thread_id for each in page.threads]
+    except CheckpointerError as error:
+        outcome = error
+    if isinstance(outcome, CheckpointerConfigurationError):
+        assert error_code(outcome.__cause__) == "AccessDeniedException"
+        assert owner is None or not owner.startswith("tenant-a/")
+    elif outcome is not None:
+        assert not gate.refused
+    assert found == (["tenant-a/thread"] if owner == "tenant-a/ada" else [])
+    assert all(key.startswith("tenant-a/") for request in gate.allowed for key in request.leading_keys)
+
+
+async def test_what_a_tenant_writes_under_another_ones_name_is_not_listed(
+    saver_of: SaverOf, make_saver: MakeSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    """IAM does not see attributes, so a tenant's own client may write any owner into its own items."""
+    gate = gate_of("tenant-a", table_name)
+    attacker = saver_of(gate)
+    with pytest.raises(CheckpointerError, match="'tenant-b/'"):
+        await attacker.aset_thread("tenant-a/spam", owner="tenant-b/bob")
+    await attacker.aset_thread("tenant-a/spam", owner="tenant-a/ada", title="Spam")
+    [item] = [each for each in contents(client, table_name) if each["SK"] == {"S": "T"}]
+    client.put_item(TableName=table_name, Item={**item, "owner": {"S": "tenant-b/bob"}})
+    assert make_saver().threads(owner="tenant-b/bob").threads == []
+
+
 @beside_others
 @pytest.mark.parametrize(
     ("operation", "body"),
     [
         ("Scan", {}),
         ("Scan", {"IndexName": "run_id-index"}),
+        ("Scan", {"IndexName": "owner-index"}),
+        ("Scan", {"IndexName": "day-index"}),
         ("DescribeTable", {}),
         ("DeleteTable", {}),
         ("CreateBackup", {}),
@@ -229,6 +294,14 @@ def test_one_foreign_key_in_a_batch_refuses_the_batch(beside: list[Node]) -> Non
                 "IndexName": "run_id-index",
                 "KeyConditionExpression": "run_id = :r",
                 "ExpressionAttributeValues": {":r": {"S": "tenant-a/run"}},
+            },
+        ),
+        (
+            "Query",
+            {
+                "IndexName": "day-index",
+                "KeyConditionExpression": "active_day = :d",
+                "ExpressionAttributeValues": {":d": {"S": "tenant-a/2026-01-01"}},
             },
         ),
     ],
@@ -282,10 +355,10 @@ def test_another_table_is_nothing_to_the_tenants_policy(beside: list[Node]) -> N
 )
 @beside_others
 def test_session_tag_names_the_tenant(tag: str | None, key: str, allowed: bool, beside: list[Node]) -> None:
-    request = reads(key)
     tags = {} if tag is None else {"aws:PrincipalTag/tenant": [tag]}
-    tagged = Request(request.action, request.resource, {**request.context, **tags})
-    assert is_allowed([policy_of(""), *beside], tagged) is allowed
+    for request in (reads(key), lists(key.removesuffix("1#") + "ada")):
+        tagged = Request(request.action, request.resource, {**request.context, **tags})
+        assert is_allowed([policy_of(""), *beside], tagged) is allowed
 
 
 @pytest.mark.parametrize("tag", [None, ""])

@@ -432,3 +432,25 @@ def test_every_kind_of_thread_goes_on_under_its_new_ttl(make_saver: Callable[...
         assert thread.ttl_seconds == 7 * DAY
     assert {each: answer(make_saver(), each)["log"][0] for each in waiting} == dict.fromkeys(waiting, "begun")
     assert [each.checkpoint["id"] for each in make_saver().list(config("fork"))] == fork
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.search), 29])
+def test_the_directory_has_the_thread_as_it_had_it(waiting: Tables, step: int) -> None:
+    original = waiting.copied()
+    original.saver().set_thread("t", owner="ada", title="Trains")
+    [before] = original.saver().threads(owner="ada").threads
+    for requests in count(1, step):
+        tables = original.copied()
+        tables.now += 50
+        try:
+            change(tables, requests_left=requests).run()
+        except PowerCutError:
+            # The copy that stands for the thread is never listed.
+            assert [each.thread_id for each in tables.saver().threads(owner="ada").threads] in (["t"], [])
+            # A deletion that died keeps others out for two minutes.
+            tables.now += 200
+            change(tables).run()
+        else:
+            break
+        assert tables.saver().threads(owner="ada").threads == [before]
+    assert tables.saver().threads(owner="ada").threads == [before]

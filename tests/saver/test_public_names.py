@@ -23,8 +23,11 @@ EXPORTED = {
     "CheckpointerError",
     "CheckpointerInputError",
     "DynamoDBSaver",
+    "RunSummary",
     "ThreadBusyError",
     "ThreadLockLostError",
+    "ThreadPage",
+    "ThreadSummary",
     "__version__",
     "acreate_checkpointer",
     "create_checkpointer",
@@ -49,6 +52,9 @@ OPTIONS = {
     "cache_bytes": 32 * 1024 * 1024,
     "detect_other_savers": True,
     "on_event": None,
+    "owner_from": None,
+    "owner_key": None,
+    "activity_seconds": 900,
 }
 # What is public inside the package only.
 INSIDE = {"operations", "storage", "with_storage"}
@@ -105,9 +111,9 @@ def test_every_method_of_the_base_class_is_overridden() -> None:
     assert _public_names(BaseCheckpointSaver) - OURS == INHERITED
 
 
-def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_flush_and_the_lock() -> None:
+def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_flush_the_directory_and_the_lock() -> None:
     added = OURS - _public_names(BaseCheckpointSaver)
-    blocking = {"setup", "close", "put_with_writes", "thread_lock"}
+    blocking = {"setup", "close", "put_with_writes", "thread_lock", "set_thread", "threads", "runs"}
     assert added == blocking | {f"a{name}" for name in blocking}
 
 

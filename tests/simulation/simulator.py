@@ -173,6 +173,8 @@ class Simulator:
         self._last: Actor | None = None
         self.actors: list[Actor] = []
         self.in_flight: list[tuple[float, Call]] = []
+        self.owner_from: str | None = None
+        """The savers' option: which key of a config names its thread's owner."""
         self.nobody_waits: Callable[[Call], None] = lambda _call: None
         """Is told of each effect that comes when its sender waits no more, and of all of one that dies or fails."""
 
@@ -195,6 +197,7 @@ class Simulator:
             cache=Cache(self._memories_bytes[self.choices.pick(len(self._memories_bytes))]),
             table=Table(TABLE, rng=rng),
             ttl_seconds=self._ttls_seconds[self.choices.pick(len(self._ttls_seconds))],
+            owner_from=self.owner_from,
             clock=self.clock,
             rng=rng,
         )

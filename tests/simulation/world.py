@@ -19,6 +19,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import _format, _operations
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -27,6 +28,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
+from tests.simulation.directory import OWNER_FROM, OWNERS, DirectoryHistory, owner_of
 from tests.simulation.history import (
     DELTA,
     RESUME,
@@ -123,6 +125,7 @@ class World:
         ttls_seconds: Sequence[int | None] = (None,),
         memories_bytes: Sequence[int] = (MEMORY_BYTES,),
         delta: bool = False,
+        directory: bool = False,
         saver: MakeSaver = TableSaver,
     ) -> None:
         """Start with an empty table.
@@ -134,6 +137,7 @@ class World:
             ttls_seconds: The savers' option: each process has one of these.
             memories_bytes: How much processes remember: each has one of these.
             delta: Whether the checkpoints have a delta channel.
+            directory: Whether puts enter their threads in the directory.
             saver: The saver of a process.
         """
         self._make_saver = saver
@@ -146,6 +150,8 @@ class World:
             memories_bytes=memories_bytes,
         )
         self.history = History(index_lags=faults.stale > 0, now=self.simulator.clock)
+        self.directory = DirectoryHistory(self.history) if directory else None
+        self.simulator.owner_from = OWNER_FROM if directory else None
         self.simulator.nobody_waits = self._note_unwatched
         self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
@@ -374,7 +380,9 @@ class World:
             new |= {} if record.cloned else {DELTA: length}
             if DELTA not in record.values:
                 metadata["counters_since_delta_snapshot"] = {DELTA: (length, length)}
-        return config(record.thread, record.namespace, record.parent_id), checkpoint, metadata, new
+        at = config(record.thread, record.namespace, record.parent_id)
+        at["configurable"][OWNER_FROM] = owner_of(record.checkpoint_id)
+        return at, checkpoint, metadata, new
 
     def put_writes(self, process: Process, record: Writes) -> Op[None]:
         """Store a task's writes."""
@@ -468,6 +476,50 @@ class World:
             self.history.check_one(record, seen, began)
             if record.delta and DELTA not in record.values:
                 yield from self._rebuild(process, record)
+
+    def lister(self, process: Process, times: int) -> Flow:
+        """List the threads of each owner, and all, over and over."""
+        for _ in range(times):
+            for owner in (*OWNERS, None):
+                yield from self._listed(process, owner)
+
+    def _listed(self, process: Process, owner: str | None) -> Op[list[ThreadSummary]]:
+        """List threads, one to a page."""
+        found: list[ThreadSummary] = []
+        cursor: str | None = None
+        while True:
+            page = yield from list_threads(process.storage, owner, None, None, 1, cursor, False, None)
+            found += page.threads
+            cursor = page.cursor
+            if cursor is None:
+                break
+        if self.directory is not None:
+            self.directory.check_list(owner, found)
+        return found
+
+    def describe(self, process: Process, thread: str, tries: int = 1) -> Flow:
+        """Give a thread a title."""
+        assert self.directory is not None
+        self._note_ttl(process, thread)
+        titles = self.directory.titles.setdefault(thread, [])
+        titles.append(f"title {len(titles)}")
+        record = Record()
+        operation = partial(set_thread, process.storage, thread, None, titles[-1], None)
+        yield from self.repeated(record, operation, tries)
+        self.directory.told.add(thread)
+
+    def check_directory(self) -> None:
+        """Compare the lists of all threads with the checkpoints that are there."""
+        if self.directory is None:
+            return
+        process = self.simulator.process()
+        owned = {each: [one.thread_id for one in self.alone(self._listed(process, each))] for each in OWNERS}
+        readable = [
+            put_
+            for put_ in self.history.puts.values()
+            if self.alone(self.saver(process).get_tuple(config(*put_.place, put_.checkpoint_id))) is not None
+        ]
+        self.directory.check_all(self.alone(self._listed(process, None)), owned, readable)
 
     def _rebuild(self, process: Process, record: Put) -> Flow:
         """Read what a checkpoint's delta channel is rebuilt from."""
@@ -583,8 +635,10 @@ class World:
     def check_end(self, *, go_on: bool = True) -> None:
         """Look at everything with a new process, perhaps go on, then delete everything and find nothing left."""
         self.look()
+        self.check_directory()
         if go_on:
             self.check_parts()
+            self.check_directory()
         self.check_nothing_left()
 
     def check_nothing_left(self) -> None:
@@ -600,6 +654,8 @@ class World:
         # What has an expiry goes by itself, also where DynamoDB removed first what led there.
         left = {_key_of(item) for item in self.simulator.model.items() if TTL_ATTRIBUTE not in item}
         left -= unfindable
+        if self.directory is not None and (shown := self.alone(self._listed(self.simulator.process(), None))):
+            raise Violation(f"threads are listed after every thread was deleted: {shown}")
         if left:
             raise Violation(f"orphans after every thread was deleted: {sorted(left)}")
 

@@ -247,10 +247,11 @@ def _key_names(schema: Schema) -> tuple[str, str]:
 
 
 def _index_view(index: Schema, table: View) -> View:
-    if index["Projection"]["ProjectionType"] != "KEYS_ONLY":
-        raise NotImplementedError("The model knows indexes that project the keys only.")
+    if index["Projection"]["ProjectionType"] == "ALL":
+        raise NotImplementedError("The model knows indexes that name what they project.")
     hash_name, range_name = _key_names(index)
-    projected = frozenset({hash_name, range_name, *table.key_names})
+    others = index["Projection"].get("NonKeyAttributes", ())
+    projected = frozenset({hash_name, range_name, *table.key_names, *others})
     return View(hash_name, range_name, table.key_names, index["IndexName"], projected)
 
 
@@ -269,4 +270,10 @@ def _index_write_units(view: View, old: Item | None, new: Item | None) -> float:
     after = view.entry(new) if new else None
     if before == after:
         return 0.0
+    if before and after and _entry_key(view, before) == _entry_key(view, after):
+        return _write_units(max(item_bytes(before), item_bytes(after)))
     return sum(_write_units(item_bytes(entry)) for entry in (before, after) if entry)
+
+
+def _entry_key(view: View, entry: Item) -> tuple[AttributeValue, AttributeValue]:
+    return entry[view.hash_name], entry[view.range_name]

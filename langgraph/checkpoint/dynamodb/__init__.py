@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.version import __version__
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb._operations.directory import RunSummary, ThreadPage, ThreadSummary
     from langgraph.checkpoint.dynamodb.config import (
         CheckpointerConfig,
         acreate_checkpointer,
@@ -37,8 +38,11 @@ __all__ = [
     "CheckpointerError",
     "CheckpointerInputError",
     "DynamoDBSaver",
+    "RunSummary",
     "ThreadBusyError",
     "ThreadLockLostError",
+    "ThreadPage",
+    "ThreadSummary",
     "__version__",
     "acreate_checkpointer",
     "create_checkpointer",
@@ -50,6 +54,9 @@ __all__ = [
 _LATER = {
     "CheckpointerConfig": "config",
     "DynamoDBSaver": "saver",
+    "RunSummary": "_operations.directory",
+    "ThreadPage": "_operations.directory",
+    "ThreadSummary": "_operations.directory",
     "acreate_checkpointer": "config",
     "create_checkpointer": "config",
     "open_checkpointer": "config",
@@ -69,7 +76,7 @@ globals()["server:checkpointer"] = _checkpointer_of_agent_server
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Load the saver, or the package `config`."""
+        """Load the saver, what it returns, or the package `config`."""
         if name in _LATER:
             return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
         msg = f"module {__name__!r} has no attribute {name!r}"

@@ -42,13 +42,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ACTIVE_DAY,
+    LAST_ACTIVE,
+    OWNER,
+    PARTITION_KEY,
+    TTL_ATTRIBUTE,
+)
 
 # The thread item
 
@@ -82,6 +89,8 @@ class Thread:
     """Whether it is the copy of a thread that is swapped in for it. See `create_copy`."""
     is_whole: bool = False
     """Whether that copy is complete. Its original may have been deleted since."""
+    last_active: int | None = None
+    """When the directory last noted activity, in epoch seconds; `None` if the thread is not in it."""
 
     @classmethod
     def parse(cls, item: Item) -> Thread:
@@ -102,6 +111,7 @@ class Thread:
             items.TTL_SECONDS in item,
             items.COPY in item,
             items.WHOLE in item,
+            items.number(item, LAST_ACTIVE),
         )
 
     def commits(self, epoch: bytes | None) -> bool:
@@ -154,13 +164,17 @@ class Change(NamedTuple):
 
 
 _NAMES = {
+    "#about": items.ABOUT,
+    "#active": LAST_ACTIVE,
     "#claim": items.CLAIM,
     "#claimed_until": items.CLAIMED_UNTIL,
     "#copy": items.COPY,
     "#created": items.CREATED_AT,
+    "#day": ACTIVE_DAY,
     "#epoch": items.EPOCH,
     "#expiry": TTL_ATTRIBUTE,
     "#order": items.ORDER,
+    "#owner": OWNER,
     "#parent": items.PARENT,
     "#pending": items.PENDING,
     "#pk": PARTITION_KEY,
@@ -183,22 +197,27 @@ def _seconds(value: float) -> dict[str, str]:
     return {"N": str(int(value))}
 
 
-def create_thread(epoch: bytes, ttl_seconds: int | None, expires_at: int | None, now: float) -> Change:
+def create_thread(
+    epoch: bytes, ttl_seconds: int | None, expires_at: int | None, now: float, entry: Item | None = None
+) -> Change:
     """Create the thread item, by the first put, whose saver gives the thread its ttl: ABSENT → ACTIVE.
+
+    With an `entry`, which may be empty, the thread is in the directory from the start.
 
     An expired item is treated as absent. Everything that was committed under its epoch expired before it, since each
     `confirm` makes the item live longer than the head. A claim is left as it is, since the policy of agents that may
     not delete refuses requests that name it. It ran out long ago, and with another epoch it can end nothing.
     """
-    values = {"epoch": {"B": epoch}, "ttl": {"N": str(ttl_seconds or 0)}, "now": _seconds(now)}
-    removed = "#pending, #previous"
-    if expires_at is None:
-        sets, removed = "#epoch = :epoch, #ttl = :ttl", f"{removed}, #expiry"
-    else:
-        sets = "#epoch = :epoch, #ttl = :ttl, #expiry = :expiry"
+    values = {"epoch": {"B": epoch}, "ttl": {"N": str(ttl_seconds or 0)}}
+    if expires_at is not None:
         values["expiry"] = _seconds(expires_at)
+    if entry is not None:
+        values |= _listed(entry, now, now)
+    # An expired item may have been in the directory.
+    others = ("pending", "previous", "expiry", "active", "day", "created", "owner", "about")
+    removed = ", ".join(f"#{each}" for each in others if each not in values)
     absent = "(attribute_not_exists(#epoch) OR #expiry <= :now)"
-    return _change(f"SET {sets} REMOVE {removed}", absent, **values)
+    return _change(f"{_set(values)} REMOVE {removed}", absent, now=_seconds(now), **values)
 
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:
@@ -328,6 +347,56 @@ def complete_copy(epoch: bytes) -> Change:
 def revoke_copy() -> Change:
     """Mark a copy as not whole: the original is the thread from here on, and the copy may be deleted."""
     return _change("REMOVE #whole", "attribute_exists(#copy)")
+
+
+# The directory: attributes of the thread item, by which two sparse indexes list threads
+
+
+def day_of(seconds: float) -> str:
+    """Return the day of a time in epoch seconds, in UTC: the key under which operators find the threads of a day."""
+    return datetime.fromtimestamp(seconds, timezone.utc).date().isoformat()
+
+
+def _listed(entry: Item, last_active: float, created_at: float) -> dict[str, Any]:
+    """Return the attributes of a thread in the directory, by the names of their placeholders."""
+    return {
+        "active": _seconds(last_active),
+        "day": {"S": day_of(last_active)},
+        "created": _seconds(created_at),
+        **_entered(entry),
+    }
+
+
+def _entered(entry: Item) -> dict[str, Any]:
+    names = {OWNER: "owner", items.ABOUT: "about"}
+    return {names[name]: value for name, value in entry.items()}
+
+
+def _set(names: Iterable[str]) -> str:
+    return "SET " + ", ".join(f"#{each} = :{each}" for each in names)
+
+
+def list_thread(epoch: bytes, entry: Item, last_active: float, created_at: float) -> Change:
+    """Enter a thread in the directory, unless it is there. Never changes an owner."""
+    values = _listed(entry, last_active, created_at)
+    condition = "#epoch = :epoch AND attribute_not_exists(#active)"
+    return _change(_set(values), condition, epoch={"B": epoch}, **values)
+
+
+def touch_thread(epoch: bytes, now: float, due: float) -> Change:
+    """Note that a thread in the directory is active, if the last note is no later than `due`."""
+    values = {"active": _seconds(now), "day": {"S": day_of(now)}}
+    condition = "#epoch = :epoch AND #active <= :due"
+    return _change(_set(values), condition, epoch={"B": epoch}, due=_seconds(due), **values)
+
+
+def describe_thread(epoch: bytes, entry: Item, old: Item) -> Change:
+    """Change the owner, title and metadata of a thread in the directory, if they are as they were read."""
+    values = _entered(entry)
+    known = {"old": old[items.ABOUT]} if items.ABOUT in old else {}
+    same = "#about = :old" if known else "attribute_not_exists(#about)"
+    condition = f"#epoch = :epoch AND attribute_exists(#active) AND {same}"
+    return _change(_set(values), condition, epoch={"B": epoch}, **values, **known)
 
 
 # Heads
@@ -525,6 +594,9 @@ TRANSITIONS: Sequence[Transition] = (
     Transition("create_pending_thread", "deletion", (State.ABSENT,), State.PENDING),
     Transition("begin_epoch", _PUTS, (State.PENDING,), State.ACTIVE),
     Transition("extend_thread", _PUTS, (State.ACTIVE,), None),
+    Transition("list_thread", "put, put_writes, set_thread, copy", _PRESENT, None),
+    Transition("touch_thread", "put, put_writes", _PRESENT, None),
+    Transition("describe_thread", "set_thread", _PRESENT, None),
     Transition("claim_thread", "deletion", _PRESENT, None),
     Transition("extend_claimed_thread", "deletion", _PRESENT, None, needs_claim=True),
     Transition("end_epoch", "deletion", _PRESENT, State.PENDING, needs_claim=True),

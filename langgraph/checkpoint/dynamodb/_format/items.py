@@ -68,6 +68,7 @@ CLAIM = "claim"
 CLAIMED_UNTIL = "claimed_until"
 HOLDER = "holder"
 HELD_UNTIL = "held_until"
+ABOUT = "about"
 
 CHECKPOINTS = "C#"
 AFTER_CHECKPOINTS = "C$"
@@ -175,6 +176,11 @@ def segment_sk(segment_id: bytes) -> str:
 def namespace_sk(namespace: str) -> str:
     """Return the sort key of a namespace marker."""
     return NAMESPACES + _escape(namespace, "checkpoint_ns")
+
+
+def owner_key(owner: str) -> str:
+    """Return the key of an owner in the index; raise `CheckpointerInputError` if DynamoDB cannot store it."""
+    return _checked(_escape(owner, "owner"), PARTITION_KEY_BYTES_MAX, "owner")
 
 
 def key(pk: str, sk: str) -> Item:

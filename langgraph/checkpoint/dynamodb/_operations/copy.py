@@ -30,6 +30,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import derived_id, expand, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.directory import carry_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import seal_segment
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -137,6 +138,8 @@ def copy_part(
             is_whole = False
         thread = yield from confirm_epoch(storage, target, progress.epoch, progress.expiry.head)
         if is_whole and thread is not None and protocol.is_reusable(progress.epoch, thread.epoch):
+            if stopped is None:
+                yield from carry_entry(read, storage, source, target, progress.epoch)
             return stopped
         yield from _check_source(read, within)
         if thread is None:

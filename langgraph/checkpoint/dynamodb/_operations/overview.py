@@ -212,16 +212,17 @@ def lines(storage: LocalStorage, partition: Partition) -> Stream[Line]:
                 Line(
                     checkpoint.checkpoint_id,
                     items.text(head, items.PARENT),
-                    (yield from _metadata(storage, head)),
+                    (yield from readable_metadata(storage, head)),
                     len(checkpoint.writes),
                     any(map(is_waiting, checkpoint.writes)),
-                    any(_FAILED in each for each in checkpoint.writes),
+                    any(map(has_failed, checkpoint.writes)),
                     items.ends_at(head),
                 )
             )
 
 
-def _metadata(storage: LocalStorage, head: Item) -> Op[CheckpointMetadata | None]:
+def readable_metadata(storage: LocalStorage, head: Item) -> Op[CheckpointMetadata | None]:
+    """Read the metadata of a checkpoint; return `None` if they are encrypted with another key."""
     loaded = LoadedSegments(items.partition_key(head))
     part = items.parse_part(head, items.SEALED_METADATA)
     try:
@@ -230,6 +231,11 @@ def _metadata(storage: LocalStorage, head: Item) -> Op[CheckpointMetadata | None
         return read_metadata(storage.codec, head, loaded.contents)
     except CheckpointerConfigurationError:
         return None
+
+
+def has_failed(writes: Item) -> bool:
+    """Tell whether a task has failed."""
+    return _FAILED in writes
 
 
 def is_waiting(writes: Item) -> bool:

@@ -42,6 +42,7 @@ from langgraph.checkpoint.dynamodb._format.segments import StoredValue
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, id_of, target
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
+from langgraph.checkpoint.dynamodb._operations.entries import with_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -114,7 +115,7 @@ def put(
 ) -> Op[RunnableConfig]:
     """Store a checkpoint. When this returns, it is whole and stays so until it is deleted."""
     request = snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
-    return (yield from store(LocalBackend(storage), request))
+    return (yield from store(LocalBackend(with_entry(storage, config)), request))
 
 
 def snapshot_arguments(

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations import put, put_writes
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
+from langgraph.checkpoint.dynamodb._operations.entries import with_entry
 from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
@@ -40,7 +41,7 @@ def put_with_writes(
 ) -> Op[RunnableConfig]:
     """Store a checkpoint, and before it those writes whose checkpoint exists."""
     taken = yield from snapshot_arguments(storage, config, checkpoint, metadata, new_versions, pending_writes)
-    return (yield from store(LocalBackend(storage), *taken))
+    return (yield from store(LocalBackend(with_entry(storage, config)), *taken))
 
 
 def snapshot_arguments(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.schema import (
-    RUN_INDEX,
+    INDEXES,
     TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
     table_schema,
@@ -82,10 +82,10 @@ def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str,
 
 
 def differences(description: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, str]:
-    """Describe how a table's keys and index differ from the schema; the text is empty for those that do not."""
+    """Describe how a table's keys and indexes differ from the schema; the text is empty for those that do not."""
     compared = {
         "key schema": (_keys(description), _keys(schema)),
-        RUN_INDEX: (_index(description), _index(schema)),
+        **{name: (_index(description, name), _index(schema, name)) for name in INDEXES},
         "key types": (_types(description, schema), _types(schema, description)),
     }
     return {
@@ -98,9 +98,12 @@ def _keys(schema: Mapping[str, Any]) -> str:
     return ", ".join(f"{each['AttributeName']} {each['KeyType']}" for each in schema["KeySchema"])
 
 
-def _index(schema: Mapping[str, Any]) -> str:
-    indexes = [each for each in schema.get("GlobalSecondaryIndexes", []) if each["IndexName"] == RUN_INDEX]
-    return f"on {_keys(indexes[0])}" if indexes else "absent"
+def _index(schema: Mapping[str, Any], name: str) -> str:
+    for index in schema.get("GlobalSecondaryIndexes", []):
+        if index["IndexName"] == name:
+            others = sorted(index.get("Projection", {}).get("NonKeyAttributes", []))
+            return f"on {_keys(index)}" + (f" with {', '.join(others)}" if others else "")
+    return "absent"
 
 
 def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -54,10 +54,12 @@ def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread
         # A new one each time: an epoch that ended must never confirm what was stored under it.
         epoch, now = storage.rng.randbytes(8), storage.clock()
         expires_at = Expiry.after(ttl_seconds, now).item
-        create = protocol.create_thread(epoch, ttl_seconds, expires_at, now)
+        entry = None if storage.entry is None else storage.entry()
+        create = protocol.create_thread(epoch, ttl_seconds, expires_at, now, entry)
         item = yield from storage.table.try_update(items.thread_key(partition), create)
         if item is None:
-            return storage.cache.remember_thread(partition.root, epoch, ttl_seconds)
+            last_active = None if entry is None else int(now)
+            return storage.cache.remember_thread(partition.root, epoch, ttl_seconds, last_active)
         thread = Thread.parse(item)
         if not thread.is_pending:
             return _cached(storage, partition, thread)
@@ -98,7 +100,7 @@ def confirm_epoch(
     Returns:
         The thread as it is now; `None` if nothing can be built on it.
     """
-    thread = yield from read_thread(storage, partition)
+    thread = yield from _read_and_touch(storage, partition, epoch)
     if thread is not None and thread.confirms(epoch) and expires_before(thread.expires_at, ends_at):
         expires_at = Expiry.after(thread.ttl_seconds, storage.clock()).item
         item = yield from storage.table.try_update(
@@ -124,7 +126,56 @@ def _cached(storage: LocalStorage, partition: Partition, thread: Thread) -> Cach
             thread.ttl_seconds,
             storage.ttl_seconds,
         )
-    return cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds)
+    return cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, thread.last_active)
+
+
+# The directory
+
+
+def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
+    """Read the thread item after a commit, and note in the directory that the thread is active, if that is due.
+
+    A process that knows when the thread was active last needs no further request: the update returns the item.
+    """
+    known = storage.cache.thread(partition.root)
+    if known is not None and known.last_active is not None and protocol.is_reusable(known.epoch, epoch):
+        touched = yield from _touch(storage, partition, known, known.last_active)
+        if touched is not None:
+            return touched
+    thread = yield from read_thread(storage, partition)
+    if thread is None or not thread.confirms(epoch):
+        return thread
+    seen = CachedThread(epoch, thread.ttl_seconds)
+    return (yield from _touch(storage, partition, seen, thread.last_active)) or thread
+
+
+def _touch(
+    storage: LocalStorage, partition: Partition, thread: CachedThread, last_active: int | None
+) -> Op[Thread | None]:
+    """Enter a thread in the directory, or note that it is active; return its item if it was changed."""
+    now = storage.clock()
+    due = now - activity_seconds(storage.activity_seconds, thread.ttl_seconds)
+    if last_active is not None:
+        if last_active > due:
+            return None
+        change = protocol.touch_thread(thread.epoch, now, due)
+    elif storage.entry is not None:
+        change = protocol.list_thread(thread.epoch, storage.entry(), now, now)
+    else:
+        return None
+    # Other puts of this process, side by side with this one, need not touch the thread too.
+    storage.cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, int(now))
+    request = storage.table.update(items.thread_key(partition), change, ReturnValues="ALL_NEW")
+    response = yield from none_if_condition_failed(request)
+    return None if response is None else Thread.parse(response["Attributes"])
+
+
+def activity_seconds(seconds: int, ttl_seconds: int | None) -> int:
+    """Return how old a thread's last activity may be in the directory: `seconds`, or less if its ttl is short.
+
+    The directory takes a thread for expired one ttl after its last activity there.
+    """
+    return seconds if ttl_seconds is None else min(seconds, ttl_seconds // 10)
 
 
 # A deletion's claim

@@ -67,6 +67,8 @@ class CachedThread:
     epoch: bytes
     ttl_seconds: int | None
     namespaces: Mapping[str, int | None] = field(default_factory=dict)
+    last_active: int | None = None
+    """When the directory last noted activity, in epoch seconds; `None` if the thread is not known to be in it."""
 
     @property
     def size_bytes(self) -> int:
@@ -133,11 +135,16 @@ class Cache:
         entry = self._get([root])[0]
         return entry if isinstance(entry, CachedThread) else None
 
-    def remember_thread(self, root: str, epoch: bytes, ttl_seconds: int | None) -> CachedThread:
-        """Cache a thread's epoch and ttl, and return its entry. A new epoch drops the registered namespaces."""
+    def remember_thread(
+        self, root: str, epoch: bytes, ttl_seconds: int | None, last_active: int | None = None
+    ) -> CachedThread:
+        """Cache what a process has seen of a thread, and return its entry. A new epoch drops the namespaces."""
         entry = self.thread(root)
         if entry is None or not is_reusable(entry.epoch, epoch):
-            entry = CachedThread(epoch, ttl_seconds)
+            entry = CachedThread(epoch, ttl_seconds, last_active=last_active)
+            self._set({root: entry})
+        elif last_active is not None and last_active != entry.last_active:
+            entry = replace(entry, last_active=last_active)
             self._set({root: entry})
         return entry
 

@@ -94,6 +94,17 @@ def check_storage_options(
     check_whole_number("cache_bytes", cache_bytes, at_least=0, wanted=f"{wanted}, 0 or more")
 
 
+def check_directory(*, owner_from: Any, owner_key: Any, activity_seconds: Any) -> None:
+    """Raise if an option of the directory of threads cannot be used."""
+    if owner_from is not None and (not isinstance(owner_from, str) or not owner_from):
+        _refuse("owner_from", owner_from, 'give the name of a key, such as "user_id", or None')
+    if owner_key is not None and (not isinstance(owner_key, bytes) or not 16 <= len(owner_key) <= 64):
+        msg = "owner_key is not what it must be; give 16 to 64 secret bytes, or None"
+        raise CheckpointerInputError(msg)
+    wanted = "give a whole number of seconds, 0 or more"
+    check_whole_number("activity_seconds", activity_seconds, at_least=0, wanted=wanted)
+
+
 def check_serde(value: Any) -> None:
     """Raise if LangGraph cannot use a value as a serializer, be it typed or as in LangGraph's first releases."""
     methods = (("dumps_typed", "loads_typed"), ("dumps", "loads"))

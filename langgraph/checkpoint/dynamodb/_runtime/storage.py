@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 
@@ -37,3 +39,11 @@ class LocalStorage(Storage):
     """The ttl that a new thread gets; `None` for none."""
     consistent_read: bool = True
     """Whether heads and writes are read strongly consistent."""
+    owner_from: str | None = None
+    """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
+    owner_key: bytes | None = None
+    """The key of the digests that stand for owners, if the codec encrypts."""
+    activity_seconds: int = ACTIVITY_SECONDS
+    """How old a thread's last activity may be in the directory before a put renews it."""
+    entry: Callable[[], Item] | None = None
+    """Makes what the directory holds of a thread that is new in it: its owner. `None` keeps the thread out of it."""

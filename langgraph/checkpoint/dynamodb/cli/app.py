@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb.cli.copy import copy
 from langgraph.checkpoint.dynamodb.cli.cost import cost
 from langgraph.checkpoint.dynamodb.cli.delete import delete
 from langgraph.checkpoint.dynamodb.cli.diff import diff
+from langgraph.checkpoint.dynamodb.cli.directory import directory
 from langgraph.checkpoint.dynamodb.cli.doctor import doctor
 from langgraph.checkpoint.dynamodb.cli.files import export, import_
 from langgraph.checkpoint.dynamodb.cli.gateway import gateway
@@ -89,6 +90,7 @@ for each in (
     verify,
     view,
     setup,
+    directory,
     export,
     import_,
     copy,

@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     serve,
 )
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
 
@@ -29,6 +30,7 @@ def delete(
     thread_ids: ThreadIds = None,
     *,
     file: From = None,
+    owner: Owner = None,
     run_ids: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,20 +48,22 @@ def delete(
     recovery. A thread that does not exist keeps no other from being deleted; the command ends with exit code 3.
     """
     if run_ids:
-        if thread_ids or file:
-            raise CommandError(Exit.USAGE, "give threads or --run-id, not both")
+        if thread_ids or file or owner is not None:
+            raise CommandError(Exit.USAGE, "give threads, --owner or --run-id, not several")
         _delete_runs(context, run_ids, yes=yes, dry_run=dry_run)
         return
-    found = chosen(context, thread_ids, file)
+    found = chosen(context, thread_ids, file, owner=owner)
     if dry_run:
-        _say_what_would_be(context, found, parallel)
+        _say_what_would_be(context, found, parallel, must_exist=owner is None)
         return
     context.confirm(
         f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
     )
 
     def one(thread_id: str) -> None:
-        check_exists(context, thread_id)
+        # The directory may have a thread that has no checkpoint yet.
+        if owner is None:
+            check_exists(context, thread_id)
         context.saver.delete_thread(thread_id)
 
     conclude(context, "deleted", serve(context, "deleting", found, one, parallel=parallel, done=done))
@@ -84,11 +88,12 @@ def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_
         context.output.field(verb, ", ".join(threads))
 
 
-def _say_what_would_be(context: CommandContext, found: list[str], parallel: int) -> None:
+def _say_what_would_be(context: CommandContext, found: list[str], parallel: int, *, must_exist: bool) -> None:
     seen: list[Overview] = []
 
     def one(thread_id: str) -> None:
-        check_exists(context, thread_id)
+        if must_exist:
+            check_exists(context, thread_id)
         seen.append(context.run(overview(context.storage, thread_id)))
 
     served = serve(context, "measuring threads", found, one, parallel=parallel)

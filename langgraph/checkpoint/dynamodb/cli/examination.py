@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import (
+    DAY_INDEX,
+    OWNER_INDEX,
     RUN_INDEX,
     TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
@@ -42,6 +44,11 @@ _SKEW_SECONDS_MAX = 240
 _ROUND_TRIP_SECONDS_MAX = 0.1
 _ROUND_TRIPS = 5
 _TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
+_INDEXES = (
+    ("index", RUN_INDEX, "delete_for_runs and searches by run id need it"),
+    (OWNER_INDEX, OWNER_INDEX, "lists of an owner's threads need it"),
+    (DAY_INDEX, DAY_INDEX, "lists of all threads need it"),
+)
 
 
 @dataclass
@@ -153,25 +160,23 @@ class Examination:
                 Finding("keys", Verdict.PROBLEM, says, remedy) if says else ok("keys", "PK and SK, strings")
             )
 
-        def index(table: Mapping[str, Any]) -> Finding:
-            wrong = differences(table, table_schema(self.name))[RUN_INDEX]
+        def index(check: str, name: str, needed_by: str, table: Mapping[str, Any]) -> Finding:
+            wrong = differences(table, table_schema(self.name))[name]
             if wrong:
-                remedy = f"delete_for_runs and searches by run id need it: {_TEMPLATE}"
-                return Finding("index", Verdict.PROBLEM, wrong, remedy)
-            found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == RUN_INDEX)
+                return Finding(check, Verdict.PROBLEM, wrong, f"{needed_by}: {_TEMPLATE}")
+            found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == name)
             status = found["IndexStatus"]
             if status not in ("ACTIVE", "UPDATING"):
-                return Finding(
-                    "index", Verdict.PROBLEM, f"{RUN_INDEX} is {status}", "wait until it is ACTIVE"
-                )
+                return Finding(check, Verdict.PROBLEM, f"{name} is {status}", "wait until it is ACTIVE")
             projection = found["Projection"]["ProjectionType"]
-            if projection != "KEYS_ONLY":
+            if name == RUN_INDEX and projection != "KEYS_ONLY":
                 says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
-                return Finding("index", Verdict.WARNING, says, "make the index anew, with KEYS_ONLY")
-            return ok("index", f"{RUN_INDEX} is {status}")
+                return Finding(check, Verdict.WARNING, says, "make the index anew, with KEYS_ONLY")
+            return ok(check, f"{name} is {status}")
 
         yield self._of_table("keys", keys)
-        yield self._of_table("index", index)
+        for check, name, needed_by in _INDEXES:
+            yield self._of_table(check, partial(index, check, name, needed_by))
 
     def _expiry(self) -> Finding:
         response = asked(self.client.describe_time_to_live, TableName=self.name)

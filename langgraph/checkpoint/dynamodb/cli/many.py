@@ -16,7 +16,7 @@ import typer
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.threads import all_threads
+from langgraph.checkpoint.dynamodb.cli.threads import all_threads, of_directory
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -84,7 +84,12 @@ class Served:
 
 
 def chosen(
-    context: CommandContext, thread_ids: Sequence[str] | None, file: Path | None, *, scan: bool = False
+    context: CommandContext,
+    thread_ids: Sequence[str] | None,
+    file: Path | None,
+    *,
+    scan: bool = False,
+    owner: str | None = None,
 ) -> list[str]:
     """Return the threads that a command is for, each of them once.
 
@@ -92,13 +97,19 @@ def chosen(
         CommandError: No thread is named, or the file cannot be read.
     """
     given = list(thread_ids or ())
-    if not given and file is None and not scan:
+    if not given and file is None and not scan and owner is None:
         msg = "no thread is named; give ids, or --from-file with one a line"
         raise CommandError(Exit.USAGE, msg)
     if file is not None:
         given += _lines(file)
     if scan:
         given += all_threads(context)
+    if owner is not None:
+        found = [each.thread_id for each in of_directory(context, owner)]
+        context.output.note(
+            f"The directory has {counted(len(found), 'thread')} of {owner}. Threads that are not in it are not found."
+        )
+        given += found
     return list(dict.fromkeys(given))
 
 

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ACTIVE_DAY,
+    DAY_INDEX,
+    OWNER,
+    OWNER_INDEX,
+    PARTITION_KEY,
+    RUN_ID,
+    RUN_INDEX,
+)
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
 from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, is_denied, ok, unknown
@@ -16,16 +24,19 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 INDEX_QUERY = "Query on the index"
-_READS = frozenset({"BatchGetItem", "GetItem", "Query", INDEX_QUERY})
+OWNER_QUERY = f"Query on {OWNER_INDEX}"
+DAY_QUERY = f"Query on {DAY_INDEX}"
+_ON_TABLE = frozenset({"BatchGetItem", "GetItem", "Query"})
+_READS = _ON_TABLE | {INDEX_QUERY, OWNER_QUERY}
 _STORES = frozenset({"BatchWriteItem", "PutItem", "UpdateItem"})
 _CHANGES = frozenset({"BatchWriteItem", "DeleteItem", "UpdateItem"})
 # The policies of infra/table.yaml and infra/tenant.yaml. A test compares them.
 POLICIES = {
     "agent": _READS | _CHANGES | _STORES,
-    "runner": (_READS - {INDEX_QUERY}) | _STORES,
-    "operator": _READS | _CHANGES | {"Scan"},
-    "reader": _READS,
-    "tenant": (_READS - {INDEX_QUERY}) | _CHANGES | _STORES,
+    "runner": _ON_TABLE | _STORES,
+    "operator": _READS | _CHANGES | {DAY_QUERY, "Scan"},
+    "reader": _READS | {DAY_QUERY},
+    "tenant": _ON_TABLE | {OWNER_QUERY} | _CHANGES | _STORES,
 }
 _REMEDIES = {
     "agent": "attach the policy in the output AgentPolicyArn of the table's stack to the role",
@@ -40,7 +51,7 @@ def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapp
     """Try each action, and return its response or error.
 
     Nothing is written: a request that writes has a condition that cannot hold, or deletes an item that is not there.
-    The requests take about five units together.
+    The requests take about six units together.
     """
     # Nobody has this key, so nobody's item is read or changed.
     item_key = key(partition_of(thread_id).pk, f"doctor {secrets.token_hex(8)}")
@@ -50,12 +61,17 @@ def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapp
     }
     query = Query(item_key[PARTITION_KEY]["S"], prefix=item_key["SK"]["S"], consistent=False).params()
     of_run = Query("-", consistent=False, first_page=1, index=(RUN_INDEX, RUN_ID)).params()
+    # An owner's name begins with the tenant as a thread id does.
+    of_owner = Query(thread_id, consistent=False, first_page=1, index=(OWNER_INDEX, OWNER)).params()
+    of_day = Query("-", consistent=False, first_page=1, index=(DAY_INDEX, ACTIVE_DAY)).params()
     on_table = {"TableName": table_name}
     requests: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "GetItem": (client.get_item, {**on_table, "Key": item_key}),
         "BatchGetItem": (client.batch_get_item, {"RequestItems": {table_name: {"Keys": [item_key]}}}),
         "Query": (client.query, {**on_table, **query}),
         INDEX_QUERY: (client.query, {**on_table, **of_run}),
+        OWNER_QUERY: (client.query, {**on_table, **of_owner}),
+        DAY_QUERY: (client.query, {**on_table, **of_day}),
         "PutItem": (client.put_item, {**on_table, "Item": item_key, **never}),
         "UpdateItem": (client.update_item, {**on_table, "Key": item_key, **never}),
         "DeleteItem": (client.delete_item, {**on_table, "Key": item_key, **never}),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from datetime import datetime, timedelta, timezone
+from itertools import islice
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.overview import (
     Overview,
     ScannedPage,
@@ -18,19 +21,41 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.moments import moment
+from langgraph.checkpoint.dynamodb.cli.moments import moment, parse_age
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
+# How many threads of the directory are read at a time. Each is looked up for its status.
+_PAGE_THREADS = 100
 # How many threads are read in parallel.
 _THREADS_AT_ONCE = 8
 # How many rounds of a scan look for the newest threads: 256 MB of the table, 32,768 read units or $0.004, some seconds.
 _ROUNDS_MAX = 32
+_DIRECTORY_HEADER = ("thread", "last active", "status", "step", "owner", "title", "created")
 _HEADER = ("thread", "last step", "stored", "checkpoints", "items", "size", "waiting", "expires", "problem")
+
+
+Owner: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--owner", metavar="NAME", help="The threads of an owner, found by the directory without a scan."
+    ),
+]
 
 
 def threads(
     context: CommandContext,
     *,
+    owner: Owner = None,
+    since: Annotated[
+        timedelta | None,
+        typer.Option(
+            parser=parse_age,
+            metavar="AGE",
+            help="Only threads that were active since, such as 7d, found by the directory without a scan.",
+        ),
+    ] = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Only threads that wait for a human.")] = False,
     run_id: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Only the threads of a run, found by the index without a scan."),
@@ -41,16 +66,30 @@ def threads(
 ) -> None:
     """List threads: size, last step, waiting or not, expiry.
 
-    Without --run-id the table is scanned, and what that may read and cost is said before. Up to 256 MB are read for the
-    newest threads; of a larger table those are listed that the scan found by then, which is said. --limit 0 reads all.
-    Nothing that is stored is deserialized. "Waiting" is a task of the newest checkpoint that called interrupt().
+    --owner and --since list what the directory has, newest activity first: threads that puts entered, by the saver's
+    option owner_from, or set_thread.
+
+    Without these and --run-id the table is scanned, and what that may read and cost is said before. Up to 256 MB are
+    read for the newest threads; of a larger table those are listed that the scan found by then, which is said.
+    --limit 0 reads all. Nothing that is stored is deserialized. "Waiting" is a task of the newest checkpoint that
+    called interrupt().
     """
+    if owner is not None or since is not None:
+        if run_id is not None:
+            raise CommandError(Exit.USAGE, "give --run-id, or --owner and --since, not both")
+        _list_directory(context, owner, since, "waiting" if waiting else None, limit)
+        return
     found, note = _of_run(context, run_id, limit) if run_id is not None else _newest(context, limit)
     overviews: list[Overview] = []
     with context.output.progress("looking at threads", len(found)) as bar:
         for some in _groups(found):
             overviews += context.run(gather([overview(context.storage, each) for each in some]))
             bar.advance(len(some))
+    if waiting:
+        overviews = [each for each in overviews if each.waiting]
+        context.output.note(
+            f"Of {counted(len(found), 'thread')} that were looked at, {len(overviews):,} wait."
+        )
     overviews.sort(key=lambda each: each.checkpoint_id or "", reverse=True)
     if context.output.as_json:
         context.output.json([_as_json(each) for each in overviews])
@@ -58,6 +97,54 @@ def threads(
         context.output.table(_HEADER, map(_row, overviews))
     if note is not None:
         context.output.note(note)
+
+
+def _list_directory(
+    context: CommandContext, owner: str | None, since: timedelta | None, status: str | None, limit: int
+) -> None:
+    """Print threads of the directory, and a note on those that it may lack."""
+    found = list(islice(of_directory(context, owner, since, status), limit + 1 if limit else None))
+    shown = found[:limit] if limit else found
+    if context.output.as_json:
+        context.output.json([_summary_as_json(each) for each in shown])
+    else:
+        context.output.table(_DIRECTORY_HEADER, map(_summary_row, shown))
+    if len(found) > len(shown):
+        context.output.note(f"These are the newest {limit}; --limit 0 lists all.")
+    context.output.note("Threads that are not in the directory are not listed.")
+
+
+def of_directory(
+    context: CommandContext, owner: str | None, since: timedelta | None = None, status: str | None = None
+) -> Iterator[ThreadSummary]:
+    """Yield threads of the directory, newest activity first, with their status."""
+    oldest = None if since is None else datetime.now(timezone.utc) - since
+    cursor: str | None = None
+    while True:
+        page = context.read_only_saver.threads(
+            owner=owner, status=status, limit=_PAGE_THREADS, before=cursor, with_status=True, since=oldest
+        )
+        yield from page.threads
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _summary_as_json(found: ThreadSummary) -> dict[str, Any]:
+    times = {"created_at": found.created_at, "last_active": found.last_active}
+    return {**asdict(found), **{name: when and when.isoformat() for name, when in times.items()}}
+
+
+def _summary_row(found: ThreadSummary) -> Sequence[object]:
+    return (
+        found.thread_id,
+        moment(found.last_active),
+        found.status,
+        found.step,
+        found.owner,
+        found.title,
+        moment(found.created_at),
+    )
 
 
 def _of_run(context: CommandContext, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, SecretStr, Tag
 
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
 from langgraph.checkpoint.dynamodb.config.fields import (
+    NotNegative,
     Positive,
     Reference,
     Seconds,
@@ -21,6 +22,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     made_object,
     made_on_event,
 )
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
@@ -124,6 +126,19 @@ class DynamoDBOptions(StorageOptions):
         default=True,
         description="Whether to look for another saver's table once; a runner's and a tenant's policy deny a part.",
     )
+    owner_from: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The key of a config that names a thread's owner, such as user_id; otherwise no list has it.",
+    )
+    owner_key: EncryptionKey | None = Field(
+        default=None,
+        description="Where the key is with which owners' names are digested, if the saver encrypts.",
+    )
+    activity_seconds: NotNegative = Field(
+        default=ACTIVITY_SECONDS,
+        description="How old the last activity of a thread may be in lists before a put renews it, in seconds.",
+    )
     setup: bool = Field(
         default=False,
         description="Whether to create a missing table, for development; on AWS, deploy the template instead.",
@@ -143,6 +158,8 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
         given[name] = _object(name, getattr(options, name))
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
     given["on_event"] = made_on_event(options.on_event)
+    if options.owner_key is not None:
+        given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
     try:
         return DynamoDBSaver(**given)
     except CheckpointerInputError as error:

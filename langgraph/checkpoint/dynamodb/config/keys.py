@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
 if TYPE_CHECKING:
     import boto3
 
-_OPTION = "encryption_key"
 # AES has these key lengths. LangGraph's serializer takes keys as they are.
 _KEY_LENGTHS = (16, 24, 32)
 
@@ -50,12 +49,13 @@ class EncryptionKey(Options):
         return self
 
 
-def read_key(where: EncryptionKey, session: boto3.Session | None) -> bytes:
+def read_key(where: EncryptionKey, session: boto3.Session | None, option: str = "encryption_key") -> bytes:
     """Read the key.
 
     Args:
         where: Where the key is.
         session: The session whose credentials read a secret, or None for boto3's own.
+        option: The option that says where, for errors.
 
     Returns:
         16, 24 or 32 bytes.
@@ -64,35 +64,33 @@ def read_key(where: EncryptionKey, session: boto3.Session | None) -> bytes:
         OptionError: There is nothing, or it is not a key.
     """
     if where.environment is not None:
-        written = _from_environment(where.environment)
+        written = _from_environment(where.environment, option)
     elif where.file is not None:
-        written = _from_file(where.file)
+        written = _from_file(where.file, option)
     else:
-        written = _from_secret(str(where.secret_arn), session)
-    key = _decoded(written, where.encoding)
+        written = _from_secret(str(where.secret_arn), session, option)
+    key = _decoded(written, where.encoding, option)
     if len(key) not in _KEY_LENGTHS:
         says = f"names a key of {len(key)} bytes ({where.encoding}); a key for AES has 16, 24 or 32"
-        raise OptionError(_OPTION, says)
+        raise OptionError(option, says)
     return key
 
 
-def _from_environment(name: str) -> bytes:
+def _from_environment(name: str, option: str) -> bytes:
     text = os.environ.get(name)
     if text is None:
-        raise OptionError(_OPTION, f"names the environment variable {name}, which is not set")
+        raise OptionError(option, f"names the environment variable {name}, which is not set")
     return text.encode()
 
 
-def _from_file(name: str) -> bytes:
+def _from_file(name: str, option: str) -> bytes:
     try:
         return Path(name).expanduser().read_bytes()
     except OSError as error:
-        raise OptionError(
-            _OPTION, f"names the file {name}, which cannot be read: {error.strerror}"
-        ) from error
+        raise OptionError(option, f"names the file {name}, which cannot be read: {error.strerror}") from error
 
 
-def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
+def _from_secret(arn: str, session: boto3.Session | None, option: str) -> bytes:
     # Imported late, since reading a configuration should be fast, and most configurations need nothing from AWS.
     with without_forks():
         import boto3  # noqa: PLC0415
@@ -105,12 +103,12 @@ def _from_secret(arn: str, session: boto3.Session | None) -> bytes:
         with closing(client):
             answer: Any = client.get_secret_value(SecretId=arn)
     except (BotoCoreError, ClientError) as error:
-        raise OptionError(_OPTION, f"names the secret {arn}, which cannot be read: {error}") from error
+        raise OptionError(option, f"names the secret {arn}, which cannot be read: {error}") from error
     secret = answer.get("SecretBinary")
     return bytes(secret) if secret is not None else str(answer["SecretString"]).encode()
 
 
-def _decoded(written: bytes, encoding: str) -> bytes:
+def _decoded(written: bytes, encoding: str, option: str) -> bytes:
     # Editors and `echo` end a file with a line break. It is not part of the key, unless the length is right only with
     # it.
     if encoding == "text":
@@ -119,4 +117,4 @@ def _decoded(written: bytes, encoding: str) -> bytes:
         text = written.decode("ascii").strip()
         return base64.b64decode(text, validate=True) if encoding == "base64" else bytes.fromhex(text)
     except ValueError:
-        raise OptionError(_OPTION, f"names something that is not {encoding}") from None
+        raise OptionError(option, f"names something that is not {encoding}") from None

@@ -1,0 +1,55 @@
+"""`directory`: enter the threads of an existing table in the directory that lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
+from langgraph.checkpoint.dynamodb._operations.directory import enter_thread
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.values import counted
+
+# The thread item and its entries in two indexes.
+_WRITE_UNITS = 3
+
+
+def directory(
+    context: CommandContext,
+    thread_ids: ThreadIds = None,
+    *,
+    file: From = None,
+    owner_from: Annotated[
+        str,
+        typer.Option(
+            "--owner-from", metavar="KEY", help="The key of a checkpoint's metadata with the owner."
+        ),
+    ] = "user_id",
+    parallel: Parallel = 4,
+    done: Done = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Enter existing threads in the directory that lists them.
+
+    Without threads, all that a scan finds; what the scan reads and costs is said before, and what entering costs is
+    asked. The owner is what the newest checkpoint's metadata say: LangGraph keeps the keys of a config there. Threads
+    that are in the directory stay as they are, so the command can be repeated; with --done it goes on where it was
+    interrupted.
+    """
+    found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
+    units = _WRITE_UNITS * len(found)
+    cost = f"up to {units:,} write units, about ${units * WRITE_UNIT_DOLLARS:,.6f} on demand"
+    what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
+    if dry_run:
+        context.output.text(f"would enter: {what}, {cost}")
+        return
+    context.confirm(f"Enter {what} in the directory, for {cost}?", yes=yes)
+
+    def one(thread_id: str) -> None:
+        context.run(enter_thread(context.storage, thread_id, owner_from))
+
+    conclude(context, "entered", serve(context, "entering", found, one, parallel=parallel, done=done))

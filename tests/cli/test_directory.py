@@ -1,0 +1,79 @@
+"""`directory`: enter the threads of a table that has none in its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from tests.cli.conftest import Run
+from tests.support.checkpoints import Conversation, store, thread_config
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+
+@pytest.fixture
+def old(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]) -> tuple[str, DynamoDBSaver]:
+    """Give a table with threads of two owners and of nobody, from before there was a directory."""
+    table = make_table()
+    saver = open_saver(table)
+    for name, owner in (("one", "ada"), ("two", "ada"), ("three", "bob"), ("odd", {"no": "name"})):
+        store(saver, thread_config(name), "1", {"text": name}, user_id=owner)
+    Conversation(saver, "nobody's").put(small=1)
+    return table, saver
+
+
+def owned(saver: DynamoDBSaver, owner: str) -> set[str]:
+    """Give the ids of an owner's threads."""
+    return {each.thread_id for each in saver.threads(owner=owner).threads}
+
+
+def test_every_thread_is_entered_and_what_cannot_be_is_told(run: Run, old: tuple[str, DynamoDBSaver]) -> None:
+    table, saver = old
+    ended = run("directory", "--table", table, "--yes", "--json")
+    assert ended.code != 0
+    assert set(ended.json["entered"]) == {"one", "two", "three", "nobody's"}
+    assert "owner is" in ended.json["failed"]["odd"]
+    assert ended.err.startswith(f"Scanning table {table}")
+    assert (owned(saver, "ada"), owned(saver, "bob")) == ({"one", "two"}, {"three"})
+    talk = saver.get_tuple(thread_config("nobody's"))
+    assert talk is not None
+    [found] = [each for each in saver.threads().threads if each.thread_id == "nobody's"]
+    stored = stored_at(talk.checkpoint["id"])
+    assert stored is not None
+    assert found.last_active == stored.replace(microsecond=0)
+
+
+def test_it_can_be_repeated_and_changes_no_entry(
+    run: Run, old: tuple[str, DynamoDBSaver], tmp_path: Path
+) -> None:
+    table, saver = old
+    saver.set_thread("one", owner="bob", title="Mine")
+    done = tmp_path / "done"
+    for skipped in (0, 2):
+        ended = run("directory", "one", "two", "--table", table, "--yes", "--done", str(done), "--json")
+        assert (ended.code, ended.json["skipped"]) == (0, skipped)
+    assert (owned(saver, "ada"), owned(saver, "bob")) == ({"two"}, {"one"})
+
+
+def test_the_cost_is_said_first_and_nothing_is_written_unless_asked(
+    run: Run, old: tuple[str, DynamoDBSaver]
+) -> None:
+    table, saver = old
+    ended = run("directory", "--table", table, "--dry-run")
+    assert f"would enter: 5 threads of table {table}, up to 15 write units, about $0.0000" in ended.out
+    ended = run("directory", "--table", table)
+    assert ended.code != 0
+    assert "up to 15 write units" in ended.err
+    since = datetime.now(timezone.utc) - timedelta(days=1)
+    assert saver.threads(since=since).threads == []
+
+
+def test_a_thread_that_does_not_exist_is_told(run: Run, old: tuple[str, DynamoDBSaver]) -> None:
+    table, _ = old
+    ended = run("directory", "absent", "--table", table, "--yes", "--json")
+    assert (ended.code, ended.json["absent"]) == (3, ["absent"])

@@ -1,0 +1,588 @@
+"""The directory of threads: when a thread enters it, and what a list shows of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    ThreadBusyError,
+)
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadPage,
+    list_runs,
+    list_threads,
+    set_thread,
+)
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
+from tests.support.harness import ENCRYPTED, Harness, changes_thread, confirms
+
+SECRET = b"sixteen bytes or more"
+HOUR = 3600
+
+
+class Users:
+    """A table, and what one process does for several users."""
+
+    def __init__(self, **options: Any) -> None:
+        """Start with an empty table and a process whose puts name owners."""
+        self.harness = Harness()
+        self._options = {"owner_from": "user_id", **options}
+        self.storage = self.process()
+
+    def process(self, **options: Any) -> LocalStorage:
+        """The storage of a process that remembers nothing."""
+        codec = options.pop("codec", self._options.get("codec"))
+        ttl_seconds = options.pop("ttl_seconds", self._options.get("ttl_seconds"))
+        storage = self.harness.process(ttl_seconds, codec).storage
+        others = {
+            name: value for name, value in self._options.items() if name not in ("codec", "ttl_seconds")
+        }
+        return replace(storage, **{**others, **options})
+
+    def config(self, thread: str, user: Any, parent: str | None = None, **metadata: Any) -> Any:
+        config = thread_config(thread, "", parent)
+        if user is not None:
+            config["configurable"]["user_id"] = user
+        return {**config, "metadata": metadata} if metadata else config
+
+    def put(
+        self, thread: str, number: int, user: Any = "ada", storage: LocalStorage | None = None, **more: Any
+    ) -> Any:
+        """The operation that stores a checkpoint of a thread."""
+        parent = str(number - 1) if number > 1 else None
+        arguments: Any = (checkpoint_of(str(number), {"x": number}), {**METADATA, **more}, {"x": 1})
+        return put(storage or self.storage, self.config(thread, user, parent), *arguments)
+
+    def store(self, thread: str, number: int = 1, user: Any = "ada", **options: Any) -> None:
+        """Store a checkpoint of a thread."""
+        self.harness.run(self.put(thread, number, user, **options))
+
+    def describe(self, thread: str, owner: Any = None, title: Any = None, metadata: Any = None) -> None:
+        """Say something of a thread."""
+        self.harness.run(set_thread(self.process(), thread, owner, title, metadata))
+
+    def page(self, owner: Any = "ada", storage: LocalStorage | None = None, **asked: Any) -> ThreadPage:
+        """A page of a list, as a process that remembers nothing reads it."""
+        defaults = {
+            "status": None,
+            "metadata": None,
+            "limit": 20,
+            "before": None,
+            "with_status": False,
+            "since": None,
+        }
+        return self.harness.run(list_threads(storage or self.process(), owner, **{**defaults, **asked}))
+
+    def threads(self, owner: Any = "ada", **asked: Any) -> list[str]:
+        """The ids of the threads of a page."""
+        return [each.thread_id for each in self.page(owner, **asked).threads]
+
+    def thread_item(self, thread: str) -> Any:
+        """The thread item."""
+        return self.harness.items("T", thread)["T"]
+
+
+# Entering and touching
+
+
+def test_the_first_put_enters_the_thread_with_no_further_request() -> None:
+    users = Users()
+    listed = users.harness.begin(users.put("one", 1)).trace()
+    unlisted = users.harness.begin(users.put("two", 1, storage=users.process(owner_from=None))).trace()
+    # The look for another saver's table comes once for each process.
+    assert [call.method for call in listed] == [call.method for call in unlisted]
+    assert users.threads() == ["one"]
+    assert users.threads(None) == ["one"]
+
+
+def test_without_the_option_a_table_has_nothing_of_the_directory() -> None:
+    users = Users(owner_from=None)
+    users.store("one")
+    assert not {"owner", "about", "last_active", "active_day", "created_at"} & users.thread_item("one").keys()
+    assert users.threads(None) == []
+
+
+def test_a_put_touches_in_place_of_its_confirmation_once_that_is_due() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.now += 899
+    soon = users.harness.begin(users.put("one", 2)).trace()
+    assert not any(map(changes_thread("active"), soon))
+    users.harness.now += 2
+    later = users.harness.begin(users.put("one", 3)).trace()
+    assert any(map(changes_thread("active"), later))
+    assert not any(map(confirms, later))
+    assert len(later) == len(soon)
+    [thread] = users.page().threads
+    assert thread.last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
+    assert thread.created_at == thread.last_active - timedelta(seconds=901)
+
+
+def test_a_process_that_knows_nothing_touches_after_its_confirmation() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.now += HOUR
+    calls = users.harness.begin(users.put("one", 2, storage=users.process())).trace()
+    assert [any(map(each, calls)) for each in (confirms, changes_thread("active"))] == [True, True]
+    assert users.page().threads[0].last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
+
+
+def test_any_saver_touches_a_thread_that_is_in_the_directory() -> None:
+    users = Users(owner_from=None)
+    users.describe("one", owner="ada")
+    users.harness.now += HOUR
+    users.store("one")
+    assert users.page().threads[0].last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
+
+
+def test_two_processes_touch_once() -> None:
+    users = Users()
+    users.store("one")
+    other = users.process()
+    users.harness.run(users.put("one", 2, storage=other))
+    users.harness.now += HOUR
+    users.store("one", 3)
+    users.harness.now += 1
+    before = users.thread_item("one")
+    users.harness.run(users.put("one", 4, storage=other))
+    assert users.thread_item("one") == before
+
+
+def test_writes_that_confirm_touch_too() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.now += HOUR
+    config = thread_config("one", "inner", "1")
+    users.harness.run(put_writes(users.storage, config, [("x", 1)], "task", ""))
+    assert users.page().threads[0].last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
+
+
+def test_a_thread_that_was_there_before_is_entered_by_the_next_put() -> None:
+    users = Users()
+    users.store("one", storage=users.process(owner_from=None))
+    assert users.threads() == []
+    users.store("one", 2)
+    assert users.threads() == ["one"]
+
+
+def test_a_flush_enters_its_thread() -> None:
+    users = Users()
+    checkpoint = checkpoint_of("1", {})
+    users.harness.run(
+        put_with_writes(users.storage, users.config("one", "ada"), checkpoint, METADATA, {}, [])
+    )
+    assert users.threads() == ["one"]
+
+
+@pytest.mark.parametrize("user", ["ada", 42])
+def test_the_owner_may_be_in_configurable_or_in_metadata(user: Any) -> None:
+    users = Users()
+    users.store("one", user=user)
+    config = users.config("two", None, user_id=user)
+    users.harness.run(put(users.storage, config, checkpoint_of("1", {}), METADATA, {}))
+    assert set(users.threads(user)) == {"one", "two"}
+
+
+def test_a_thread_without_an_owner_is_listed_for_operators_only() -> None:
+    users = Users()
+    users.store("one", user=None)
+    [thread] = users.page(None).threads
+    assert (thread.thread_id, thread.owner, thread.title, thread.metadata) == ("one", None, None, {})
+
+
+def test_a_later_run_never_changes_the_owner() -> None:
+    users = Users()
+    users.store("one", user="ada")
+    users.harness.now += HOUR
+    users.store("one", 2, user="bob", storage=users.process())
+    assert (users.threads("ada"), users.threads("bob")) == (["one"], [])
+    users.describe("one", owner="bob")
+    assert (users.threads("ada"), users.threads("bob")) == ([], ["one"])
+
+
+@pytest.mark.parametrize("user", ["", True, 1.5, ["ada"], "x\ud800", "a" * 800])
+def test_what_is_no_owner_is_refused_before_anything_is_stored(user: Any) -> None:
+    users = Users()
+    with pytest.raises(CheckpointerInputError):
+        users.store("one", user=user)
+    assert not users.harness.items("", "one")
+    with pytest.raises(CheckpointerInputError):
+        users.describe("one", owner=user)
+    assert not users.harness.items("", "one")
+    users.store("one")
+    before = users.harness.items("", "one")
+    with pytest.raises(CheckpointerInputError):
+        users.store("one", 2, user=user)
+    assert users.harness.items("", "one") == before
+
+
+# Describing
+
+
+def test_what_is_not_said_stays_as_it_was() -> None:
+    users = Users()
+    users.store("one")
+    users.describe("one", title="Trains", metadata={"pinned": True})
+    users.describe("one", title="Planes")
+    [thread] = users.page().threads
+    assert (thread.owner, thread.title, thread.metadata) == ("ada", "Planes", {"pinned": True})
+    users.describe("one", title="", metadata={})
+    [thread] = users.page().threads
+    assert (thread.owner, thread.title, thread.metadata) == ("ada", None, {})
+
+
+def test_a_thread_can_be_described_before_its_first_put() -> None:
+    users = Users(ttl_seconds=HOUR)
+    users.describe("one", owner="ada", title="New chat")
+    assert users.threads() == ["one"]
+    users.store("one", user="bob")
+    assert [(each.owner, each.title) for each in users.page().threads] == [("ada", "New chat")]
+
+
+def test_a_thread_that_is_not_in_the_directory_is_entered_by_a_description() -> None:
+    users = Users(owner_from=None)
+    users.store("one")
+    users.describe("one", title="Trains")
+    assert [each.title for each in users.page(None).threads] == ["Trains"]
+
+
+def test_saying_the_same_again_writes_nothing() -> None:
+    users = Users()
+    users.describe("one", title="Trains")
+    before = users.thread_item("one")
+    users.describe("one", title="Trains")
+    assert users.thread_item("one") == before
+
+
+def test_two_descriptions_side_by_side_keep_both() -> None:
+    users = Users()
+    users.store("one")
+    first = users.harness.begin(set_thread(users.process(), "one", None, "Trains", None))
+    first.until(changes_thread("about"))
+    users.describe("one", metadata={"pinned": True})
+    first.finish()
+    [thread] = users.page().threads
+    assert (thread.title, thread.metadata) == ("Trains", {"pinned": True})
+
+
+def test_a_description_gives_up_where_deletions_keep_interfering() -> None:
+    users = Users()
+    operation = users.harness.begin(set_thread(users.process(), "one", "ada", None, None))
+
+    def interfere() -> None:
+        while not operation.done:
+            operation.go_on()
+            for item in users.harness.items("T", "one").values():
+                users.harness.remove(item)
+
+    with pytest.raises(ThreadBusyError, match="'one'"):
+        interfere()
+
+
+@pytest.mark.parametrize(
+    "asked", [{"title": 1}, {"metadata": "x"}, {"metadata": {"x": object()}}, {"title": "x" * 800}]
+)
+def test_what_cannot_be_shown_is_refused_before_anything_is_stored(asked: Any) -> None:
+    users = Users()
+    with pytest.raises(CheckpointerInputError):
+        users.describe("one", **asked)
+    assert not users.harness.items("", "one")
+
+
+# Leaving
+
+
+def test_a_deletion_takes_the_thread_out() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.run(delete_thread(users.process(), "one"))
+    assert users.threads() == []
+
+
+def test_a_touch_that_arrives_after_a_deletion_does_nothing() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.now += HOUR
+    late = users.harness.begin(users.put("one", 2))
+    [touch] = late.until(changes_thread("active"))
+    users.harness.run(delete_thread(users.process(), "one"))
+    users.harness.perform(touch)
+    assert users.threads() == []
+
+
+def test_an_expired_thread_is_not_listed_and_leaves_nothing_to_the_next_of_its_id() -> None:
+    users = Users(ttl_seconds=HOUR)
+    users.store("one")
+    users.describe("one", title="Trains")
+    users.harness.now += HOUR - 1
+    assert users.threads() == ["one"]
+    users.harness.now += 1
+    assert users.threads() == users.threads(None) == []
+    users.harness.now += HOUR
+    users.store("one", user="bob", storage=users.process())
+    assert [(each.owner, each.title) for each in users.page("bob").threads] == [("bob", None)]
+    users.harness.now += 2 * HOUR
+    users.store("one", storage=users.process(owner_from=None))
+    assert users.threads(None) == []
+
+
+def test_a_short_ttl_makes_touches_as_frequent_as_it_needs() -> None:
+    users = Users(ttl_seconds=100)
+    for number in range(1, 40):
+        users.store("one", number)
+        users.harness.now += 9
+        assert users.threads() == ["one"]
+
+
+def test_a_copy_is_listed_as_its_original_is() -> None:
+    users = Users()
+    users.store("one")
+    users.describe("one", title="Trains", metadata={"pinned": True})
+    users.harness.now += HOUR
+    users.harness.run(copy_thread(users.process(), "one", "two"))
+    one, two = sorted(users.page().threads, key=lambda each: each.thread_id)
+    assert replace(two, thread_id="one") == one
+
+
+def test_a_copy_of_what_is_not_listed_is_not_listed() -> None:
+    users = Users()
+    users.store("one", storage=users.process(owner_from=None))
+    users.harness.run(copy_thread(users.process(), "one", "two"))
+    assert users.threads(None) == []
+
+
+# Tenants and secrets
+
+
+def test_a_copy_for_another_tenant_is_not_listed() -> None:
+    users = Users()
+    users.store("a/one", user="a/ada")
+    users.harness.run(copy_thread(users.process(), "a/one", "b/one"))
+    assert users.threads(None) == ["a/one"]
+
+
+def test_a_thread_has_no_owner_of_another_tenant() -> None:
+    users = Users()
+    with pytest.raises(CheckpointerInputError, match="'b/'"):
+        users.store("a/one", user="b/bob")
+    assert not users.harness.items("", "a/one")
+    users.store("a/one", user="a/ada")
+    assert users.threads("a/ada") == ["a/one"]
+
+
+@pytest.mark.parametrize("codec", [None, ENCRYPTED])
+def test_an_entry_that_somebody_forged_is_not_listed(codec: Any) -> None:
+    """Policies cannot keep a tenant from writing another one's name into its own items."""
+    users = Users(codec=codec, owner_key=SECRET)
+    for tenant in ("a", "b"):
+        users.store(f"{tenant}/one", user=f"{tenant}/ada")
+    own, other = users.thread_item("a/one"), users.thread_item("b/one")
+    users.harness.change(own, owner=other["owner"])
+    assert users.threads("b/ada") == ["b/one"]
+    # With what the other tenant's item says of its owner, too.
+    users.harness.change(own, owner=other["owner"], about=other["about"])
+    if codec is None:
+        assert users.threads("b/ada") == ["b/one"]
+    else:
+        with pytest.raises(CheckpointCorruptionError, match="another place"):
+            users.threads("b/ada")
+
+
+def test_an_encrypted_table_shows_no_name_and_no_title() -> None:
+    users = Users(codec=ENCRYPTED, owner_key=SECRET)
+    users.store("tenant/one", user="tenant/ada-lovelace")
+    users.describe("tenant/one", title="Engines")
+    item = users.thread_item("tenant/one")
+    assert item["owner"]["S"].startswith("tenant/")
+    assert not any(each in str(item) for each in ("lovelace", "Engines"))
+    [thread] = users.page("tenant/ada-lovelace").threads
+    assert (thread.owner, thread.title) == ("tenant/ada-lovelace", "Engines")
+    other = users.process(owner_key=b"another key of 20 b.")
+    assert users.threads("tenant/ada-lovelace", storage=other) == []
+
+
+def test_a_saver_that_encrypts_names_no_owner_without_a_key() -> None:
+    users = Users(codec=ENCRYPTED)
+    with pytest.raises(CheckpointerConfigurationError, match="owner_key"):
+        users.store("one")
+    assert not users.harness.items("", "one")
+
+
+# Lists
+
+
+def test_a_list_is_in_the_order_of_activity_page_by_page() -> None:
+    users = Users()
+    for number in range(7):
+        users.store(f"thread {number}")
+        users.harness.now += 1
+    users.harness.now += HOUR
+    users.store("thread 3", 2)
+    order = ["thread 3", *(f"thread {number}" for number in (6, 5, 4, 2, 1, 0))]
+    assert users.threads() == order
+    found, cursor = list[str](), None
+    for _ in range(4):
+        page = users.page(limit=2, before=cursor)
+        found += [each.thread_id for each in page.threads]
+        cursor = page.cursor
+    assert (found, cursor) == (order, None)
+
+
+def test_a_page_is_one_query() -> None:
+    users = Users()
+    for number in range(30):
+        users.store(f"thread {number}")
+    calls = users.harness.begin(
+        list_threads(users.process(), "ada", None, None, 20, None, False, None)
+    ).trace()
+    assert [(call.method, call.params["Limit"]) for call in calls] == [("query", 20)]
+
+
+def test_the_last_page_says_so() -> None:
+    users = Users()
+    for number in range(4):
+        users.store(f"thread {number}")
+    assert users.page(limit=5).cursor is None
+    assert users.page(limit=3).cursor is not None
+    # The page is full where the list ends; only another query can tell.
+    last = users.page(limit=4)
+    assert last.cursor is None or users.page(before=last.cursor).threads == []
+
+
+def test_a_cursor_only_names_a_position() -> None:
+    users = Users()
+    for owner in ("ada", "bob"):
+        for number in range(3):
+            users.store(f"{owner} {number}", user=owner)
+            users.harness.now += 1
+    cursor = users.page("bob", limit=1).cursor
+    assert set(users.threads("ada", before=cursor)) <= {"ada 0", "ada 1", "ada 2"}
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "x", "WzFd", "e30=", "WzEsMl0=", "WyJ4IiwidCJd", "WzEuNSwidCJd", 7, "é"]
+)
+def test_what_is_no_cursor_is_refused(cursor: Any) -> None:
+    with pytest.raises(CheckpointerInputError, match="before"):
+        Users().page(before=cursor)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"limit": 0},
+        {"limit": 1001},
+        {"limit": None},
+        {"status": "asleep"},
+        {"metadata": "x"},
+        {"owner": ""},
+        {"since": "yesterday"},
+        {"since": datetime(2026, 1, 1)},
+    ],
+)
+def test_what_cannot_be_listed_is_refused(asked: Any) -> None:
+    with pytest.raises(CheckpointerInputError):
+        Users().page(**asked)
+
+
+def test_metadata_and_time_select() -> None:
+    users = Users()
+    for number in range(9):
+        users.store(f"thread {number}")
+        users.describe(f"thread {number}", metadata={"odd": number % 2 == 1, "list": [number]})
+        users.harness.now += 1
+    assert users.threads(metadata={"odd": True}, limit=3) == ["thread 7", "thread 5", "thread 3"]
+    assert users.threads(metadata={"list": [4]}) == ["thread 4"]
+    since = datetime.fromtimestamp(users.harness.now - 2, timezone.utc)
+    assert users.threads(since=since) == ["thread 8", "thread 7"]
+
+
+def test_all_threads_are_listed_day_by_day() -> None:
+    users = Users()
+    for number in range(6):
+        users.store(f"thread {number}", user=f"user {number}")
+        users.harness.now += 20 * HOUR
+    order = [f"thread {number}" for number in (5, 4, 3, 2, 1, 0)]
+    assert users.threads(None) == order
+    found, cursor = list[str](), None
+    while True:
+        page = users.page(None, limit=4, before=cursor)
+        found += [each.thread_id for each in page.threads]
+        if (cursor := page.cursor) is None:
+            break
+    assert found == order
+    since = datetime.fromtimestamp(users.harness.now - 45 * HOUR, timezone.utc)
+    assert users.threads(None, since=since) == ["thread 5", "thread 4"]
+    users.harness.now += 29 * 24 * HOUR
+    assert users.threads(None) == ["thread 5"]
+
+
+def test_the_status_is_that_of_the_newest_checkpoint() -> None:
+    users = Users()
+    for name, channel in (("waiting", "__interrupt__"), ("failed", "__error__"), ("idle", "x")):
+        users.store(name)
+        users.harness.run(
+            put_writes(users.storage, thread_config(name, "", "1"), [(channel, "?")], "task", "")
+        )
+    users.describe("new", owner="ada")
+    found = {each.thread_id: (each.status, each.step) for each in users.page(with_status=True).threads}
+    assert found == {
+        "waiting": ("waiting", 1),
+        "failed": ("failed", 1),
+        "idle": ("idle", 1),
+        "new": ("idle", None),
+    }
+    assert users.threads(status="waiting") == ["waiting"]
+    assert set(users.threads(status="idle")) == {"idle", "new"}
+    assert {each.status for each in users.page().threads} == {None}
+
+
+def test_damage_is_told() -> None:
+    users = Users()
+    users.store("one")
+    item = users.thread_item("one")
+    sealed = bytes(item["about"]["B"])
+    users.harness.change(item, about={"B": sealed[:-1] + bytes([sealed[-1] ^ 1])})
+    with pytest.raises(CheckpointCorruptionError, match="SK='T'"):
+        users.page()
+
+
+# Runs
+
+
+def test_runs_are_listed_with_their_checkpoints() -> None:
+    users = Users()
+    for number, run_id in enumerate(("a", "a", "b", "b", "b"), 1):
+        users.store("one", number, run_id=run_id)
+    users.store("one", 6)
+    users.harness.run(
+        put_writes(users.storage, thread_config("one", "", "5"), [("__interrupt__", "?")], "task", "")
+    )
+    runs = users.harness.run(list_runs(users.process(), "one"))
+    found = [
+        (each.run_id, each.first_checkpoint_id, each.last_checkpoint_id, each.checkpoints, each.status)
+        for each in runs
+    ]
+    assert found == [("b", "3", "5", 3, "waiting"), ("a", "1", "2", 2, "idle")]
+    assert users.harness.run(list_runs(users.process(), "two")) == []
+
+
+def test_the_hidden_copy_of_a_change_of_ttl_is_not_listed() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.change(users.thread_item("one"), **{items.COPY: {"BOOL": True}})
+    assert users.threads() == []

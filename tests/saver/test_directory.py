@@ -1,0 +1,81 @@
+"""The directory of threads on an engine: many threads of many owners, and one query for each page."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, protocol
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of
+from tests.support.checkpoints import store, thread_config
+from tests.support.seeds import fresh_seed
+
+if TYPE_CHECKING:
+    from tests.support.traffic import Traffic
+
+
+def _thread_item(saver: DynamoDBSaver, thread_id: str, owner: str, last_active: int) -> Item:
+    """A thread item as a put leaves it."""
+    root = items.partition_of(thread_id)
+    day = {"S": protocol.day_of(last_active)}
+    return {
+        **items.key(root.pk, items.THREAD),
+        "epoch": {"B": b"12345678"},
+        "ttl_seconds": {"N": "0"},
+        "created_at": {"N": str(last_active)},
+        "last_active": {"N": str(last_active)},
+        "active_day": day,
+        **entry_of(saver.storage, root, About(owner, f"Conversation {thread_id}")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("threads", "owners"), [(400, 20), pytest.param(10_000, 500, marks=pytest.mark.search)]
+)
+def test_a_page_is_one_query_however_many_threads_there_are(
+    saver: DynamoDBSaver, traffic: Traffic, threads: int, owners: int
+) -> None:
+    seed = fresh_seed()
+    rng = random.Random(seed)
+    now = int(saver.storage.clock())
+    activity = {f"thread {number}": now - rng.randrange(10_000_000) for number in range(threads)}
+    owned = {thread: f"user {rng.randrange(owners)}" for thread in activity}
+    seeded = [_thread_item(saver, each, owned[each], activity[each]) for each in activity]
+    saver.runner.run(saver.storage.table.batch_write(puts=seeded))
+    for owner in rng.sample(sorted(set(owned.values())), 5):
+        expected = sorted(
+            (each for each in activity if owned[each] == owner),
+            key=lambda each: (activity[each], each),
+            reverse=True,
+        )
+        found, cursor, pages = list[str](), None, 0
+        before = len(traffic.requests)
+        while True:
+            page = saver.threads(owner=owner, limit=7, before=cursor)
+            pages += 1
+            found += [each.thread_id for each in page.threads]
+            if (cursor := page.cursor) is None:
+                break
+        assert sorted(found) == sorted(expected)
+        assert [activity[each] for each in found] == [activity[each] for each in expected]
+        assert len(traffic.requests) - before == pages
+
+
+async def test_both_sides_enter_and_list(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    saver = make_saver(owner_from="user_id")
+    for name in ("one", "two"):
+        config = thread_config(name)
+        config["configurable"]["user_id"] = "ada"
+        store(saver, config, "1", {"x": name}, run_id=f"run of {name}")
+    await saver.aset_thread("one", title="Trains")
+    for page in (saver.threads(owner="ada"), await saver.athreads(owner="ada", with_status=True)):
+        assert {each.thread_id: each.title for each in page.threads} == {"one": "Trains", "two": None}
+    assert [each.run_id for each in saver.runs("one")] == ["run of one"]
+    assert await saver.aruns("one") == saver.runs("one")
+    await saver.adelete_thread("one")
+    assert [each.thread_id for each in saver.threads(owner="ada").threads] == ["two"]

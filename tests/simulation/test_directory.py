@@ -1,0 +1,83 @@
+"""Random runs see it if a rule of the directory is broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._operations import directory, entries, threads
+from langgraph.checkpoint.dynamodb._operations.entries import About
+from langgraph.checkpoint.dynamodb.protocol import Change
+from tests.simulation.history import Violation
+from tests.simulation.mutants import Mutation
+from tests.simulation.random_runs import random_run
+from tests.simulation.schedule import Choices
+
+# Each mutant was caught within the first twenty seeds.
+SEEDS = range(1, 100)
+
+
+def puts_enter_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A put neither creates its thread with an entry, nor enters it later."""
+    create = protocol.create_thread
+
+    def without_entry(
+        epoch: bytes, ttl_seconds: Any, expires_at: Any, now: float, _entry: Any = None
+    ) -> Change:
+        return create(epoch, ttl_seconds, expires_at, now)
+
+    def nothing(*_: Any) -> Any:
+        yield from ()
+        return None
+
+    patch.setattr(protocol, "create_thread", without_entry)
+    patch.setattr(threads, "_touch", nothing)
+
+
+def nothing_is_touched(patch: pytest.MonkeyPatch) -> None:
+    """A thread's last activity stays that of its first put."""
+    patch.setattr(threads, "activity_seconds", lambda *_: 10**9)
+
+
+def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
+    """A put that touches enters the thread anew, with the owner that it names."""
+    enter = protocol.list_thread
+
+    def enter_again(epoch: bytes, entry: Any, last_active: float, created_at: float) -> Change:
+        return enter(epoch, entry, last_active, created_at)._replace(condition="#epoch = :epoch")
+
+    touch = threads._touch  # noqa: SLF001 - a mutant changes what nobody else may.
+
+    def touch_anew(storage: Any, partition: Any, thread: Any, last_active: Any) -> Any:
+        return (yield from touch(storage, partition, thread, None if storage.entry else last_active))
+
+    patch.setattr(protocol, "list_thread", enter_again)
+    patch.setattr(threads, "_touch", touch_anew)
+
+
+def a_description_drops_the_rest(patch: pytest.MonkeyPatch) -> None:
+    """A title replaces the owner."""
+    described = entries.described
+    patch.setattr(directory, "described", lambda _about, *asked: described(About(), *asked))
+
+
+MUTANTS: list[Mutation] = [
+    puts_enter_nothing,
+    nothing_is_touched,
+    the_last_put_owns,
+    a_description_drops_the_rest,
+]
+
+
+@pytest.mark.parametrize("mutate", MUTANTS)
+def test_random_runs_catch_a_broken_directory(monkeypatch: pytest.MonkeyPatch, mutate: Mutation) -> None:
+    mutate(monkeypatch)
+
+    def run_all() -> None:
+        for seed in SEEDS:
+            random_run(Choices(seed=seed))
+
+    with pytest.raises(Violation):
+        run_all()
