@@ -47,7 +47,7 @@ class Moment:
     throttled: dict[str, int] = field(default_factory=dict)
     """Throttled requests of the threads that have most."""
     notes: list[str] = field(default_factory=list)
-    """What could not be read, and what to do about it."""
+    """A line for each metric that could not be read, with what to do about it."""
 
 
 class Watch:
