@@ -35,7 +35,13 @@ def test_every_relative_link_resolves(page: str) -> None:
 
 @pytest.mark.parametrize("page", [each for each in PAGES if "/decisions/" in each])
 def test_every_test_that_a_decision_names_exists(page: str) -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", read(page))
+    # A file is named before its tests.
+    parts = re.split(r"`(tests/[\w/]+\.py)`", read(page))
+    named = [
+        (file, name)
+        for file, said in zip(parts[1::2], parts[2::2], strict=True)
+        for name in re.findall(r"`(test_\w+)`", said)
+    ]
     assert [name for file, name in named if f"def {name}(" not in read(file)] == []
 
 
