@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -18,66 +17,27 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._operations.operations import Operations
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
-from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
+from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-class BackendSaver(BaseCheckpointSaver[Any]):
+class BackendSaver(TransportOwner, BaseCheckpointSaver[Any]):
     """A checkpoint saver whose operations use the table directly, or a gateway."""
 
     def __init__(self, serde: SerializerProtocol | None, transport: Transport) -> None:
         """Take the serializer and the transport. LangGraph copies the saver, and the copies share the transport."""
         super().__init__(serde=serde)
-        self.transport = transport
-        self.runner = Runner(transport)
-        """The runner of the saver's operations; public inside the package."""
+        self.own(transport)
 
     @property
     @abstractmethod
     def operations(self) -> Operations:
         """The saver's operations, with its current serializer."""
-
-    # Life cycle
-
-    def close(self) -> None:
-        """Close the blocking client, unless it was given. The saver can be used again: it then makes a new client."""
-        self.transport.close()
-
-    async def aclose(self) -> None:
-        """Close the client of the running event loop, and the blocking client."""
-        await self.transport.aclose()
-        self.transport.close()
-
-    def __enter__(self) -> Self:
-        """Return the saver itself."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the saver."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the saver itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the saver on this event loop."""
-        await self.aclose()
 
     # Reading
 

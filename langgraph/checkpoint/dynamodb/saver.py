@@ -15,13 +15,10 @@ from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
+from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
 from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_connection,
     check_flag,
-    check_seconds,
     check_storage_options,
-    check_table_name,
     check_whole_number,
     refuse_unknown,
 )
@@ -124,16 +121,16 @@ class DynamoDBSaver(BackendSaver):
         """Check the options. No request is made and no client is opened before the first call."""
         if unknown:
             refuse_unknown(unknown, list(DynamoDBSaver.__init__.__kwdefaults__ or ()))
-        check_table_name(table_name)
-        check_connection(
+        clients = connect(
+            table_name,
             region_name=region_name,
             endpoint_url=endpoint_url,
             session=session,
             async_session=async_session,
             client=client,
             client_config=client_config,
+            retry_seconds=retry_seconds,
         )
-        check_seconds("retry_seconds", retry_seconds, at_least=0)
         if ttl_seconds is not None:
             wanted = "give a whole number of seconds above 0, or None"
             check_whole_number("ttl_seconds", ttl_seconds, at_least=1, wanted=wanted)
@@ -147,17 +144,11 @@ class DynamoDBSaver(BackendSaver):
             checkpoint_bytes_max=checkpoint_bytes_max,
             cache_bytes=cache_bytes,
         )
-        clients = Clients(
-            ClientOptions(
-                region_name, endpoint_url, session, async_session, client, client_config, retry_seconds
-            )
-        )
         super().__init__(serde, clients)
         self.clients = clients
         """The clients that make the requests; public inside the package."""
-        # A table's ARN ends in its name.
         self._codec_options: dict[str, Any] = {
-            "bound_to": (table_name if bound_to is None else bound_to).rpartition("/")[2],
+            "bound_to": bound_name(table_name, bound_to),
             "allow_unencrypted": allow_unencrypted,
             "bytes_max": checkpoint_bytes_max,
         }

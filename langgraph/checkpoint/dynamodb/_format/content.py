@@ -69,7 +69,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         _object(checkpoint.get("channel_versions", {}))
         return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
 
-    return _parse(codec, item, _raw(codec, item, items.BODY, part, contents), body)
+    return _parse(codec, item, part_content(codec, item, items.BODY, part, contents), body)
 
 
 def _metadata_digest(item: Item) -> bytes:
@@ -97,7 +97,7 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
         kind, serialized = _row(data, str, bytes)
         return cast("CheckpointMetadata", _object(codec.loads(kind, serialized, item)))
 
-    return _parse(codec, item, _raw(codec, item, items.SEALED_METADATA, part, contents), load)
+    return _parse(codec, item, part_content(codec, item, items.SEALED_METADATA, part, contents), load)
 
 
 def delta_counters(metadata: CheckpointMetadata) -> set[str]:
@@ -142,7 +142,7 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
     def load(data: Any) -> list[Write]:
         return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
 
-    return _parse(codec, item, _raw(codec, item, name, part, contents), load)
+    return _parse(codec, item, part_content(codec, item, name, part, contents), load)
 
 
 def writes_of(codec: Codec, item: Item, contents: Contents) -> list[tuple[tuple[str, str, int], Write]]:
@@ -185,7 +185,8 @@ def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: C
     return b""
 
 
-def _raw(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
+def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
+    """Return the content of a part, from its item or from the segments that hold it."""
     raw = open_part(codec, item, name, part, contents)
     if not part.own:
         return raw
