@@ -190,7 +190,7 @@ class DynamoDBSaver(BackendSaver):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
                 active, or there are no credentials or no region.
         """
-        self.runner.run(setup(self.storage))
+        self.runner.run(setup(self.storage.table))
 
     async def asetup(self) -> None:
         """Create the table for development, or check it if it exists. In production deploy the template.
@@ -201,7 +201,7 @@ class DynamoDBSaver(BackendSaver):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
                 active, or there are no credentials or no region.
         """
-        await self.runner.arun(setup(self.storage))
+        await self.runner.arun(setup(self.storage.table))
 
     # One runner at a time
 

@@ -269,7 +269,7 @@ def parse_part(item: Item, name: str) -> Part | None:
     if data is None or len(data) < _PART.size:
         raise damaged(item, f"its attribute {name} is not what was written")
     version, own, refs = _PART.unpack_from(data)
-    _check_version(item, version, _PART_VERSION)
+    check_version(item, version, _PART_VERSION)
     end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
     if len(data) < end:
         raise damaged(item, f"its attribute {name} is cut short")
@@ -440,14 +440,15 @@ def check_format(item: Item) -> None:
     version = number(item, FORMAT)
     if version is None:
         raise damaged(item, f"it has no format version in {FORMAT}")
-    _check_version(item, version, FORMAT_VERSION)
+    check_version(item, version, FORMAT_VERSION)
     try:
         checkpoint_prefix(text(item, PARENT) or "")
     except CheckpointerInputError as error:
         raise damaged(item, f"its parent cannot be a checkpoint ({error})") from error
 
 
-def _check_version(item: Item, version: int, newest: int) -> None:
+def check_version(item: Item, version: int, newest: int) -> None:
+    """Raise if a newer release wrote an item, or none."""
     if version > newest:
         raise newer_format(item, version, newest)
     if version < 1:
