@@ -73,7 +73,7 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
     wanted: dict[tuple[str, str], FullKey] = {}
     for namespace, name in keys:
         full_key = (tuple(namespace), name)
-        item_key = yield from _attempt(work(partial(_item_key, storage, full_key)), "read", full_key)
+        item_key = yield from _attempt(work(partial(entry_key, storage.prefix, full_key)), "read", full_key)
         if item_key is not None:
             wanted[partition_key(item_key), sort_key(item_key)] = full_key
     item_keys = [key(pk, sk) for pk, sk in wanted]
@@ -124,7 +124,7 @@ def _attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
 
 
 def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Item:
-    item_key = _item_key(storage, full_key)
+    item_key = entry_key(storage.prefix, full_key)
     raw = pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
     sealed = storage.codec.seal(raw, item_key, DATA)
     if len(sealed) > ENTRY_BYTES_MAX:
@@ -153,7 +153,7 @@ def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[N
     if namespaces is None:
         partitions = yield from _marked_partitions(storage)
     else:
-        partitions = [_partition(storage, each) for each in namespaces]
+        partitions = [_partition(storage.prefix, each) for each in namespaces]
     yield from gather([_clear(storage, pk) for pk in dict.fromkeys(partitions)])
 
 
@@ -176,12 +176,13 @@ def _clear(storage: CacheStorage, pk: str) -> Op[None]:
         yield from storage.table.batch_write(deletes=page)
 
 
-def _partition(storage: CacheStorage, namespace: Sequence[str]) -> str:
-    pk = label_path([*storage.prefix, *namespace]) + CACHE_MARK
+def _partition(prefix: Sequence[str], namespace: Sequence[str]) -> str:
+    pk = label_path([*prefix, *namespace]) + CACHE_MARK
     return checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace")
 
 
-def _item_key(storage: CacheStorage, full_key: FullKey) -> Item:
+def entry_key(prefix: Sequence[str], full_key: FullKey) -> Item:
+    """Return the key of an entry; raise `CheckpointerInputError` if DynamoDB cannot store it."""
     namespace, name = full_key
     sk = checked_key(_ENTRIES + escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
-    return key(_partition(storage, namespace), sk)
+    return key(_partition(prefix, namespace), sk)

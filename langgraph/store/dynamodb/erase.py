@@ -24,10 +24,11 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.store.dynamodb import items
-from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, path_prefix
+from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, parse_address, path_prefix
+from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import partitions_under, unregister
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, TOMBSTONE_SECONDS, StoreStorage
 
 
 def delete_namespace(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
@@ -55,14 +56,16 @@ def _through(
 
 def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
     """Delete a memory, also if another put replaces it meanwhile; return whether it lived."""
-    is_live = not is_expired(item, storage.clock())
-    while item:
+    now = storage.clock()
+    is_live = not is_expired(item, now)
+    if items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
         change = items.remove_revision(items.revision_of(item))
-        replaced = yield from storage.table.try_delete(key_of(item), change)
-        if replaced is None:
+        if (yield from storage.table.try_delete(key_of(item), change)) is None:
             yield from storage.table.batch_write(deletes=(yield from belongings(storage, item)))
-            break
-        item = replaced
+            return is_live
+    if is_live:
+        # The put of so new a memory may be sent twice, and arrive again: a tombstone keeps it out.
+        yield from put(storage, Put(parse_address(item), None))
     return is_live
 
 

@@ -88,11 +88,11 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
             yield from storage.table.batch_write(deletes=[*replaced, *unused[: len(unused) - len(parts)]])
             return revision
         is_live = bool(conflict) and not is_expired(conflict, storage.clock())
-        if is_live and not _may_replace(new, conflict):
+        if not _may_replace(new, conflict if is_live else None):
             yield from storage.table.batch_write(deletes=unused)
             return None
         if new.value is None and not is_live:
-            return revision if new.expected is None else None
+            return revision
         seen = conflict
     msg = (
         f"Memory {new.address.key!r} of namespace {new.address.namespace} is being written by other processes"
@@ -101,11 +101,16 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
     raise ThreadBusyError(msg)
 
 
-def _may_replace(new: Put, live: Item) -> bool:
-    """Tell whether a put goes on where something lives: the clock of the process that stored it was ahead."""
-    if new.times is not None:
-        return False
-    return new.expected is None or new.expected.revision == items.revision_of(live)
+def _may_replace(new: Put, live: Item | None) -> bool:
+    """Tell whether a put goes on over what its condition failed on: the clock of another process was ahead.
+
+    Args:
+        new: The put.
+        live: The memory that is there; `None` if it has expired, or was deleted.
+    """
+    if new.expected is not None:
+        return new.expected.revision == (None if live is None else items.revision_of(live))
+    return live is None or new.times is None
 
 
 def _commit(storage: StoreStorage, address: Address, change: Change, old: Item) -> Op[None]:

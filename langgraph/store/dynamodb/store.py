@@ -524,6 +524,11 @@ class DynamoDBStore(TransportOwner, BaseStore):
         if revision is not None and (not isinstance(revision, str) or not revision):
             msg = f"revision is {revision!r}; give the revision of the memory that you read, or None if there is none"
             raise CheckpointerInputError(msg)
+        if value is None and revision is None:
+            msg = (
+                "value is None, which deletes, and so is revision; give the revision of the memory to delete"
+            )
+            raise CheckpointerInputError(msg)
         return new_memory(op, self._index, expected=Expected(revision))
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:

@@ -18,23 +18,32 @@ def plain(value: Any, path: str) -> Any:
     Raises:
         CheckpointSerializationError: A part of it is no JSON data; the message names the part.
     """
-    if value is None or type(value) in (str, int, float, bool):
-        return value
     if isinstance(value, str):
-        # Such as a member of an enumeration of texts, which is stored as the text.
-        return str.__str__(value)
+        # Also a member of an enumeration of texts, which is stored as the text.
+        return _text(str.__str__(value), path)
+    if value is None or type(value) in (int, float, bool):
+        return value
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
     if isinstance(value, Mapping):
         copied = {}
         for name, each in value.items():
             if not isinstance(name, str):
-                raise _no_json(f"{path} has the key {name!r}", name)
-            copied[name] = plain(each, f"{path}.{name}")
+                raise _no_json(f"{path} has the key {name!r}, which", name)
+            copied[_text(name, path)] = plain(each, f"{path}.{name}")
         return copied
     if isinstance(value, (list, tuple)):
         return [plain(each, f"{path}[{position}]") for position, each in enumerate(value)]
     raise _no_json(path, value)
+
+
+def _text(text: str, path: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        msg = f"{path} has a lone surrogate, which is no valid Unicode; nothing of the call was stored"
+        raise CheckpointSerializationError(msg) from None
+    return text
 
 
 def _no_json(path: str, value: Any) -> CheckpointSerializationError:
