@@ -42,6 +42,7 @@ SECTIONS = (
     "delta_history",
     "deletes",
     "memory",
+    "memories",
     "flush",
     "view",
     "gateway",

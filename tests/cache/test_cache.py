@@ -69,7 +69,7 @@ def test_a_ttl_is_in_seconds(
 
 def test_clear(make_cache: Callable[..., DynamoDBCache[Any]], own_client: Any, traffic: Traffic) -> None:
     cache = make_cache(client=own_client)
-    values = {((f"n{each % 3}",), str(each)): (each, None) for each in range(90)}
+    values: dict[Any, Any] = {((f"n{each % 3}",), str(each)): (each, None) for each in range(90)}
     cache.set(values)
     cache.set({(("n1", "below"), "k"): (0, None)})
     cache.clear([("n1",)])

@@ -71,6 +71,8 @@ class Write:
     ended: float = _INFINITY
     ended_at: float = _INFINITY
     acknowledged: bool = False
+    is_erasure: bool = False
+    """Whether it deletes what is under a prefix. It cannot know of a put whose process died and that arrives later."""
 
 
 @dataclass
@@ -92,7 +94,10 @@ class History:
         later = [
             each
             for each in writes
-            if each.acknowledged and own.ended < each.began and each.ended < start.move
+            if each.acknowledged
+            and own.ended < each.began
+            and each.ended < start.move
+            and (own.acknowledged or not each.is_erasure)
         ]
         assert not later, (
             f"{place}: {number} was read after {[each.number for each in later]} had replaced it"
@@ -161,6 +166,8 @@ class MemoryWorld:
     def eraser(self, process: Process, prefix: tuple[str, ...]) -> Flow:
         """Delete everything under a prefix."""
         writes = [self._begin(each, None, None, None) for each in PLACES if each[0][: len(prefix)] == prefix]
+        for write in writes:
+            write.is_erasure = True
         yield from self._finish_all(writes, delete_namespace(self.storage(process), prefix))
 
     def sweeper(self, process: Process, prefix: tuple[str, ...]) -> Flow:

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from langgraph.cache.dynamodb.entries import entry_key as cache_key
 from langgraph.checkpoint.dynamodb._format.items import (
-    PARTITION_KEY,
-    SORT_KEY,
     key,
     parse_partition,
     partition_of,
 )
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
     VECTORS,
