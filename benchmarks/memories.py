@@ -165,6 +165,6 @@ def _search_vectors(engine: Engine, count: int) -> list[object]:
     return [
         count,
         tally.read_units,
-        round(tally.read_units * READ_UNIT_DOLLARS * 1000, 2),
+        f"{tally.read_units * READ_UNIT_DOLLARS * 1000:.3f}",
         round(milliseconds),
     ]
