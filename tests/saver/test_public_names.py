@@ -10,6 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.base_saver import BackendSaver
 
 EXPORTED = {
@@ -58,7 +59,7 @@ def _public_names(*kinds: type) -> set[str]:
 
 
 # `HttpCheckpointSaver` has most of it too.
-OURS = _public_names(DynamoDBSaver, BackendSaver)
+OURS = _public_names(DynamoDBSaver, BackendSaver, TransportOwner)
 
 
 def test_the_exported_names_are_these() -> None:

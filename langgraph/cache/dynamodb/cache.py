@@ -103,7 +103,7 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
             msg = f"prefix is {prefix!r}; give a tuple of labels"
             raise CheckpointerInputError(msg)
         super().__init__(serde=serde)
-        self.own(clients)
+        self._own(clients)
         codec = Codec(
             self.serde, bound_to=bound_name(table_name, bound_to), allow_unencrypted=allow_unencrypted
         )

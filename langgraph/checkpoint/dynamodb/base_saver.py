@@ -32,7 +32,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any]):
     def __init__(self, serde: SerializerProtocol | None, transport: Transport) -> None:
         """Take the serializer and the transport. LangGraph copies the saver, and the copies share the transport."""
         super().__init__(serde=serde)
-        self.own(transport)
+        self._own(transport)
 
     @property
     @abstractmethod

@@ -138,7 +138,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
             check_table_name(bound_to, "bound_to")
         wanted = "give a whole number of bytes above 0"
         check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-        self.own(clients)
+        self._own(clients)
         self.ttl_config = _checked_ttl(ttl)
         self._index = None if index is None else Index(index)
         codec = Codec(

@@ -16,7 +16,7 @@ class TransportOwner:
     runner: Runner
     """The runner of the object's operations; public inside the package."""
 
-    def own(self, transport: Transport) -> None:
+    def _own(self, transport: Transport) -> None:
         """Take the transport. Copies of the object share it."""
         self.transport = transport
         self.runner = Runner(transport)
