@@ -45,6 +45,7 @@ SECTIONS = (
     "directory",
     "memory",
     "tenants",
+    "memories",
     "flush",
     "view",
     "gateway",

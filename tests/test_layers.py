@@ -37,6 +37,8 @@ LAYERS = (
     "version",
 )
 MODULES = sorted(FOLDER.rglob("*.py"))
+# What is beside the checkpoint package uses its core, and neither the saver nor what is above it.
+BESIDE = {name: FOLDER.parents[1] / name / "dynamodb" for name in ("store", "cache")}
 
 
 def _layer(parts: tuple[str, ...]) -> int:
@@ -60,6 +62,30 @@ def test_imports_go_downwards_only(path: Path) -> None:
     own = _layer(path.relative_to(FOLDER).parts)
     upwards = {".".join(parts) for parts in _imports(path) if _layer(parts) < own}
     assert not upwards
+
+
+def test_the_core_knows_neither_store_nor_cache() -> None:
+    found = {
+        path.name for path in MODULES for name in BESIDE if f"langgraph.{name}.dynamodb" in path.read_text()
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_store_and_cache_use_the_core_only(name: str) -> None:
+    modules = sorted(BESIDE[name].rglob("*.py"))
+    lowest = LAYERS.index("_operations")
+    assert modules
+    assert not {".".join(parts) for path in modules for parts in _imports(path) if _layer(parts) < lowest}
+    other = next(each for each in BESIDE if each != name)
+    assert not [path.name for path in modules if f"langgraph.{other}.dynamodb" in path.read_text()]
+    assert not (BESIDE[name].parent / "__init__.py").exists()
+
+
+def test_the_store_loads_numpy_only_for_vectors() -> None:
+    assert "numpy" not in _loaded_by(
+        "from langgraph.store.dynamodb import DynamoDBStore; DynamoDBStore('memories')"
+    )
 
 
 def _loaded_by(program: str) -> set[str]:

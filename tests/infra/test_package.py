@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 TEMPLATE = (ROOT / "infra" / "table.yaml").read_text(encoding="utf-8")
 ARGUMENTS = TEMPLATE_COMMAND.split()[1:]
+OURS = ("langgraph/cache/dynamodb/", "langgraph/checkpoint/dynamodb/", "langgraph/store/dynamodb/")
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
 
 
@@ -68,8 +69,9 @@ def test_the_installed_package_prints_template_and_schema_without_the_source_tre
     for name in ("bad-days", "operations", "migrating"):
         document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         assert _run(sys.executable, *docs, name, PYTHONPATH=str(tmp_path)) == document
-    where = "import langgraph.checkpoint.dynamodb as package; print(package.__file__)"
-    assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
+    for package in OURS:
+        where = f"import {package.strip('/').replace('/', '.')} as package; print(package.__file__)"
+        assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
 
 
 def test_the_source_tree_prints_the_same_template() -> None:
@@ -155,7 +157,9 @@ def test_the_wheel_holds_nothing_of_langgraphs_own_folders(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         names = [each for each in content.namelist() if ".dist-info/" not in each]
     assert names
-    assert {each for each in names if not each.startswith("langgraph/checkpoint/dynamodb/")} == set()
+    assert {each for each in names if not each.startswith(OURS)} == set()
+    assert [each for each in OURS if f"{each}__init__.py" not in names] == []
+    assert [each for each in OURS if f"{each}py.typed" not in names] == []
 
 
 def test_the_wheel_brings_the_command(wheel: Path) -> None:

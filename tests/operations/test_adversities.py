@@ -347,7 +347,7 @@ def test_two_processes_may_set_up_the_same_table(make_saver: MakeSaver, table_na
     name = f"{table_name}-new"
     savers = [make_saver(), make_saver()]
     storages = [replace(saver.storage, table=replace(saver.storage.table, name=name)) for saver in savers]
-    runs = [_rounds(saver, setup(storage)) for saver, storage in zip(savers, storages, strict=True)]
+    runs = [_rounds(saver, setup(storage.table)) for saver, storage in zip(savers, storages, strict=True)]
     for rounds in zip_longest(*runs):
         for step in rounds:
             if step is not None:

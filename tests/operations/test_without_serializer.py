@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import pack_metadata
+from langgraph.checkpoint.dynamodb._format.content import pack_typed
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import prune
@@ -52,7 +52,7 @@ REFUSING = Codec(RefusingSerializer())
 def _with_hostile_metadata(thread: Thread, kind: str) -> Thread:
     """The thread, each of whose heads has metadata that would be made into something by a serializer."""
     for head in (each for each in thread.items if items.BODY in each):
-        raw = pack_metadata(kind, b"cos\nsystem\n(S'x'\ntR.")
+        raw = pack_typed(kind, b"cos\nsystem\n(S'x'\ntR.")
         sealed = Part((), (), PLAIN.seal(raw, head, items.SEALED_METADATA)).attribute(items.sort_key(head))
         rest = {name: value for name, value in head.items() if name != items.METADATA}
         thread = with_item(thread, head, {**rest, items.SEALED_METADATA: sealed})

@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.base_saver import BackendSaver
 
 EXPORTED = {
@@ -68,7 +69,7 @@ def _public_names(*kinds: type) -> set[str]:
 
 
 # `HttpCheckpointSaver` has most of it too.
-OURS = _public_names(DynamoDBSaver, BackendSaver)
+OURS = _public_names(DynamoDBSaver, BackendSaver, TransportOwner)
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -18,17 +17,17 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._operations.operations import Operations
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
-from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
+from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-class BackendSaver(BaseCheckpointSaver[Any], ABC):
+class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     """A checkpoint saver whose operations use the table directly, or a gateway."""
 
     def __init__(
@@ -36,51 +35,12 @@ class BackendSaver(BaseCheckpointSaver[Any], ABC):
     ) -> None:
         """Take the serializer, the transport and the observer. LangGraph copies the saver; copies share the others."""
         super().__init__(serde=serde)
-        self.transport = transport
-        self.runner = Runner(transport, observer)
-        """The runner of the saver's operations; public inside the package."""
+        self._own(transport, observer)
 
     @property
     @abstractmethod
     def operations(self) -> Operations:
         """The saver's operations, with its current serializer."""
-
-    # Life cycle
-
-    def close(self) -> None:
-        """Close the blocking client, unless it was given. The saver can be used again: it then makes a new client."""
-        self.transport.close()
-
-    async def aclose(self) -> None:
-        """Close the client of the running event loop, and the blocking client."""
-        await self.transport.aclose()
-        self.transport.close()
-
-    def __enter__(self) -> Self:
-        """Return the saver itself."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the saver."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the saver itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the saver on this event loop."""
-        await self.aclose()
 
     # Reading
 

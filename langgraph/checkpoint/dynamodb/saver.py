@@ -29,15 +29,13 @@ from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
-from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
+from langgraph.checkpoint.dynamodb._runtime.clients import Clients
+from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_connection,
     check_directory,
     check_flag,
-    check_seconds,
     check_storage_options,
-    check_table_name,
     check_whole_number,
     refuse_unknown,
 )
@@ -159,16 +157,16 @@ class DynamoDBSaver(BackendSaver):
         """Check the options. No request is made and no client is opened before the first call."""
         if unknown:
             refuse_unknown(unknown, list(DynamoDBSaver.__init__.__kwdefaults__ or ()))
-        check_table_name(table_name)
-        check_connection(
+        transport = connect(
+            table_name,
             region_name=region_name,
             endpoint_url=endpoint_url,
             session=session,
             async_session=async_session,
             client=client,
             client_config=client_config,
+            retry_seconds=retry_seconds,
         )
-        check_seconds("retry_seconds", retry_seconds, at_least=0)
         if ttl_seconds is not None:
             wanted = "give a whole number of seconds above 0, or None"
             check_whole_number("ttl_seconds", ttl_seconds, at_least=1, wanted=wanted)
@@ -185,16 +183,10 @@ class DynamoDBSaver(BackendSaver):
             on_event=on_event,
         )
         check_directory(owner_from=owner_from, owner_key=owner_key, activity_seconds=activity_seconds)
-        transport = Clients(
-            ClientOptions(
-                region_name, endpoint_url, session, async_session, client, client_config, retry_seconds
-            )
-        )
         observer = None if on_event is None else Observer(on_event, TableAccounting(), table_name)
         super().__init__(serde, transport, observer)
-        # A table's ARN ends in its name.
         self._codec_options: dict[str, Any] = {
-            "bound_to": (table_name if bound_to is None else bound_to).rpartition("/")[2],
+            "bound_to": bound_name(table_name, bound_to),
             "allow_unencrypted": allow_unencrypted,
             "bytes_max": checkpoint_bytes_max,
         }
@@ -239,7 +231,7 @@ class DynamoDBSaver(BackendSaver):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
                 active, or there are no credentials or no region.
         """
-        self.runner.run(setup(self.storage))
+        self.runner.run(setup(self.storage.table))
 
     async def asetup(self) -> None:
         """Create the table for development, or check it if it exists. In production deploy the template.
@@ -250,7 +242,7 @@ class DynamoDBSaver(BackendSaver):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
                 active, or there are no credentials or no region.
         """
-        await self.runner.arun(setup(self.storage))
+        await self.runner.arun(setup(self.storage.table))
 
     # The directory of threads
 

@@ -69,18 +69,13 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         _object(checkpoint.get("channel_versions", {}))
         return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
 
-    return _parse(codec, item, _raw(codec, item, items.BODY, part, contents), body)
+    return _parse(codec, item, part_content(codec, item, items.BODY, part, contents), body)
 
 
 def _metadata_digest(item: Item) -> bytes:
     """Return the digest by which a body authenticates the readable metadata beside it. Sealed ones have a checksum."""
     text = items.text(item, items.METADATA) or ""
     return blake2b(text.encode(), digest_size=16).digest()
-
-
-def pack_metadata(kind: str, data: bytes) -> bytes:
-    """Serialize metadata that JSON cannot represent or that will be sealed."""
-    return _pack((kind, data))
 
 
 def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMetadata:
@@ -92,12 +87,31 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
     part = items.parse_part(item, items.SEALED_METADATA)
     if part is None:
         raise items.damaged(item, "it has no metadata")
+    raw = part_content(codec, item, items.SEALED_METADATA, part, contents)
+    return cast("CheckpointMetadata", unpack_object(codec, item, raw))
 
-    def load(data: Any) -> CheckpointMetadata:
+
+def pack_typed(kind: str, data: bytes) -> bytes:
+    """Serialize a value that the serializer has serialized."""
+    return _pack((kind, data))
+
+
+def unpack_typed(codec: Codec, item: Item, raw: bytes, *, plain: bool = False) -> Any:
+    """Deserialize what `pack_typed` made. With `plain`, LangGraph's serializer makes plain data only."""
+
+    def load(data: Any) -> Any:
         kind, serialized = _row(data, str, bytes)
-        return cast("CheckpointMetadata", _object(codec.loads(kind, serialized, item)))
+        return codec.loads(kind, serialized, item, plain=plain)
 
-    return _parse(codec, item, _raw(codec, item, items.SEALED_METADATA, part, contents), load)
+    return _parse(codec, item, raw, load)
+
+
+def unpack_object(codec: Codec, item: Item, raw: bytes, *, plain: bool = False) -> dict[str, Any]:
+    """Deserialize what `pack_typed` made of an object."""
+    try:
+        return _object(unpack_typed(codec, item, raw, plain=plain))
+    except ValueError as error:
+        raise items.damaged(item, f"its content is not what was written ({error})") from error
 
 
 def delta_counters(metadata: CheckpointMetadata) -> set[str]:
@@ -142,7 +156,7 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
     def load(data: Any) -> list[Write]:
         return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
 
-    return _parse(codec, item, _raw(codec, item, name, part, contents), load)
+    return _parse(codec, item, part_content(codec, item, name, part, contents), load)
 
 
 def writes_of(codec: Codec, item: Item, contents: Contents) -> list[tuple[tuple[str, str, int], Write]]:
@@ -185,7 +199,8 @@ def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: C
     return b""
 
 
-def _raw(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
+def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
+    """Return the content of a part, from its item or from the segments that hold it."""
     raw = open_part(codec, item, name, part, contents)
     if not part.own:
         return raw

@@ -93,7 +93,8 @@ _SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * _SEGMENT_ID_BYTES}}})")
 # Keys
 
 
-def _escape(text: str, name: str) -> str:
+def escape(text: str, name: str) -> str:
+    """Percent-encode every byte up to 0x25; raise `CheckpointerInputError` if DynamoDB cannot store the text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -102,11 +103,13 @@ def _escape(text: str, name: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
+    """Undo `escape`."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
-def _checked(key: str, limit: int, name: str) -> str:
+def checked_key(key: str, limit: int, name: str) -> str:
+    """Return a key; raise `CheckpointerInputError` if it is over DynamoDB's limit."""
     size = len(key.encode())
     if size > limit:
         msg = f"{name} makes a key of {size} bytes, over DynamoDB's limit of {limit}; use a shorter one"
@@ -130,22 +133,22 @@ class Partition:
 
 def partition_of(thread_id: str, namespace: str = "") -> Partition:
     """Return the partition of a thread's namespace; raise `CheckpointerInputError` if DynamoDB cannot store its key."""
-    pk = f"{_escape(thread_id, 'thread_id')}#{_escape(namespace, 'checkpoint_ns')}"
-    _checked(pk, PARTITION_KEY_BYTES_MAX, "thread_id with checkpoint_ns")
-    _checked(namespace_sk(namespace), SORT_KEY_BYTES_MAX, "checkpoint_ns")
+    pk = f"{escape(thread_id, 'thread_id')}#{escape(namespace, 'checkpoint_ns')}"
+    checked_key(pk, PARTITION_KEY_BYTES_MAX, "thread_id with checkpoint_ns")
+    checked_key(namespace_sk(namespace), SORT_KEY_BYTES_MAX, "checkpoint_ns")
     return Partition(thread_id, namespace, pk)
 
 
 def parse_partition(pk: str) -> Partition:
     """Parse a partition key."""
     thread_id, _, namespace = pk.partition("#")
-    return Partition(_unescape(thread_id), _unescape(namespace), pk)
+    return Partition(unescape(thread_id), unescape(namespace), pk)
 
 
 def checkpoint_prefix(checkpoint_id: str) -> str:
     """Return the sort key of a checkpoint's head, which is the prefix of the sort keys of all its items."""
-    key = f"{CHECKPOINTS}{_escape(checkpoint_id, 'checkpoint_id')}#"
-    return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
+    key = f"{CHECKPOINTS}{escape(checkpoint_id, 'checkpoint_id')}#"
+    return checked_key(key, SORT_KEY_BYTES_MAX, "checkpoint_id")
 
 
 def after_checkpoint(checkpoint_id: str) -> str:
@@ -164,8 +167,8 @@ def is_checkpoint_id(text: str) -> bool:
 
 def writes_sk(checkpoint_id: str, task_id: str) -> str:
     """Return the sort key of one task's pending writes."""
-    key = f"{checkpoint_prefix(checkpoint_id)}W#{_escape(task_id, 'task_id')}"
-    return _checked(key, SORT_KEY_BYTES_MAX, "checkpoint_id with task_id")
+    key = f"{checkpoint_prefix(checkpoint_id)}W#{escape(task_id, 'task_id')}"
+    return checked_key(key, SORT_KEY_BYTES_MAX, "checkpoint_id with task_id")
 
 
 def segment_sk(segment_id: bytes) -> str:
@@ -175,12 +178,12 @@ def segment_sk(segment_id: bytes) -> str:
 
 def namespace_sk(namespace: str) -> str:
     """Return the sort key of a namespace marker."""
-    return NAMESPACES + _escape(namespace, "checkpoint_ns")
+    return NAMESPACES + escape(namespace, "checkpoint_ns")
 
 
 def owner_key(owner: str) -> str:
     """Return the key of an owner in the index; raise `CheckpointerInputError` if DynamoDB cannot store it."""
-    return _checked(_escape(owner, "owner"), PARTITION_KEY_BYTES_MAX, "owner")
+    return checked_key(escape(owner, "owner"), PARTITION_KEY_BYTES_MAX, "owner")
 
 
 def key(pk: str, sk: str) -> Item:
@@ -210,7 +213,7 @@ def partition_key(item: Item) -> str:
 
 def namespace_of(item: Item) -> str:
     """Return the namespace that a marker names."""
-    return _unescape(_matched(_NAMESPACE_KEY, item)[1])
+    return unescape(_matched(_NAMESPACE_KEY, item)[1])
 
 
 def segment_id_of(item: Item) -> bytes:
@@ -220,12 +223,12 @@ def segment_id_of(item: Item) -> bytes:
 
 def checkpoint_id_of(item: Item) -> str:
     """Return the id of the checkpoint that a head or a writes item belongs to."""
-    return _unescape(_matched(_CHECKPOINT_KEY, item)[1])
+    return unescape(_matched(_CHECKPOINT_KEY, item)[1])
 
 
 def task_id_of(item: Item) -> str:
     """Return the id of the task that a writes item belongs to."""
-    return _unescape(_matched(_CHECKPOINT_KEY, item)[2])
+    return unescape(_matched(_CHECKPOINT_KEY, item)[2])
 
 
 def is_head(item: Item) -> bool:
@@ -277,7 +280,7 @@ def parse_part(item: Item, name: str) -> Part | None:
     if data is None or len(data) < _PART.size:
         raise damaged(item, f"its attribute {name} is not what was written")
     version, own, refs = _PART.unpack_from(data)
-    _check_version(item, version, _PART_VERSION)
+    check_version(item, version, _PART_VERSION)
     end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
     if len(data) < end:
         raise damaged(item, f"its attribute {name} is cut short")
@@ -489,14 +492,15 @@ def check_format(item: Item) -> None:
     version = number(item, FORMAT)
     if version is None:
         raise damaged(item, f"it has no format version in {FORMAT}")
-    _check_version(item, version, FORMAT_VERSION)
+    check_version(item, version, FORMAT_VERSION)
     try:
         checkpoint_prefix(text(item, PARENT) or "")
     except CheckpointerInputError as error:
         raise damaged(item, f"its parent cannot be a checkpoint ({error})") from error
 
 
-def _check_version(item: Item, version: int, newest: int) -> None:
+def check_version(item: Item, version: int, newest: int) -> None:
+    """Raise if a newer release wrote an item, or none."""
     if version > newest:
         raise newer_format(item, version, newest)
     if version < 1:

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, ro
 from langgraph.checkpoint.dynamodb._format.content import (
     delta_counters,
     pack_body,
-    pack_metadata,
+    pack_typed,
     started_from,
 )
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
@@ -323,7 +323,7 @@ def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str 
     text = None if sealed else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
         return text
-    return pack_metadata(*storage.codec.dumps(metadata, "the metadata"))
+    return pack_typed(*storage.codec.dumps(metadata, "the metadata"))
 
 
 def _metadata(builder: ItemBuilder, sk: str, metadata: str | bytes) -> Item:

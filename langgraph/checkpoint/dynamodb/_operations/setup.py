@@ -12,59 +12,59 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5
 _POLLS_MAX = 240
 
 
-def setup(storage: LocalStorage) -> Op[None]:
+def setup(table: Table) -> Op[None]:
     """Create the table if it does not exist, and check its schema if it does."""
-    schema = table_schema(storage.table.name)
-    description = yield from _describe(storage)
+    schema = table_schema(table.name)
+    description = yield from _describe(table)
     if description is None:
         outcomes = yield (Call("create_table", schema),)
         if error_code(outcomes[0]) != "ResourceInUseException":
-            storage.table.checked(outcomes[0])
-        description = yield from _describe(storage)
+            table.checked(outcomes[0])
+        description = yield from _describe(table)
     for _ in range(_POLLS_MAX):
         if description is not None and description["TableStatus"] == "ACTIVE":
             break
-        description = yield from _describe(storage, _POLL_SECONDS)
+        description = yield from _describe(table, _POLL_SECONDS)
     else:
         seconds = _POLL_SECONDS * _POLLS_MAX
-        msg = f"table {storage.table.name} did not become active within {seconds:.0f} s; call setup() again"
+        msg = f"table {table.name} did not become active within {seconds:.0f} s; call setup() again"
         raise CheckpointerConfigurationError(msg)
-    _check(storage.table.name, description, schema)
-    yield from _enable_expiry(storage)
+    _check(table.name, description, schema)
+    yield from _enable_expiry(table)
 
 
-def _describe(storage: LocalStorage, delay_seconds: float = 0.0) -> Op[Any]:
-    outcomes = yield (Call("describe_table", {"TableName": storage.table.name}, delay_seconds),)
+def _describe(table: Table, delay_seconds: float = 0.0) -> Op[Any]:
+    outcomes = yield (Call("describe_table", {"TableName": table.name}, delay_seconds),)
     if error_code(outcomes[0]) == "ResourceNotFoundException":
         return None
-    return storage.table.checked(outcomes[0])["Table"]
+    return table.checked(outcomes[0])["Table"]
 
 
-def _enable_expiry(storage: LocalStorage) -> Op[None]:
-    response = yield from storage.table.send("describe_time_to_live")
+def _enable_expiry(table: Table) -> Op[None]:
+    response = yield from table.send("describe_time_to_live")
     expiry = response["TimeToLiveDescription"]
     if expiry["TimeToLiveStatus"] in ("DISABLED", "DISABLING"):
         specification = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
         outcomes = yield (
             Call(
                 "update_time_to_live",
-                {"TableName": storage.table.name, "TimeToLiveSpecification": specification},
+                {"TableName": table.name, "TimeToLiveSpecification": specification},
             ),
         )
         # Another process may be setting up the same table.
         if "already enabled" not in str(outcomes[0]):
-            storage.table.checked(outcomes[0])
+            table.checked(outcomes[0])
     elif expiry["AttributeName"] != TTL_ATTRIBUTE:
         msg = (
-            f"table {storage.table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs"
+            f"table {table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs"
             f" it on {TTL_ATTRIBUTE!r}: change it with `aws dynamodb update-time-to-live`, or use another table"
         )
         raise CheckpointerConfigurationError(msg)

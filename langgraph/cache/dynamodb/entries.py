@@ -1,0 +1,188 @@
+"""Entries of the node cache: one item each, in a partition of its namespace.
+
+    entry         PK label/…/%K#   SK K#esc(key)
+    cache marker  PK the same      SK R            found by the index, so that all entries can be cleared without a scan
+
+A marker is written before the first entry, once an hour and process, and stays: there is one for each node.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import zlib
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from langgraph.cache.base import FullKey, Namespace
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
+from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_typed
+from langgraph.checkpoint.dynamodb._format.items import (
+    DATA,
+    Item,
+    binary,
+    checked_key,
+    escape,
+    key,
+    number,
+    partition_key,
+    sort_key,
+    with_expiry,
+)
+from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, label_path
+from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+
+logger = logging.getLogger(__name__)
+
+# An item has at most 400 KB. A value that is larger, sealed, is not cached.
+ENTRY_BYTES_MAX = 390 * 1024
+_ENTRIES = "K#"
+_MARKER = "R"
+_MARKED_SECONDS = 3600
+_ENDS = "ends_us"
+_SHARDS = tuple(f"{CACHE_MARK}{shard}" for shard in range(4))
+
+T = TypeVar("T")
+Values: TypeAlias = Mapping[FullKey, tuple[Any, int | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheStorage:
+    """The table and the codec for the operations of a cache."""
+
+    codec: Codec
+    table: Table
+    consistent_read: bool
+    prefix: tuple[str, ...]
+    """Labels in front of every namespace."""
+    clock: Callable[[], float] = time.time
+    marked: MutableMapping[str, float] = field(default_factory=dict)
+    """When this process has marked a namespace, in epoch seconds, by its partition's key."""
+
+
+def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]]:
+    """Read the values that are cached. What cannot be read is logged and left out."""
+    wanted: dict[tuple[str, str], FullKey] = {}
+    for namespace, name in keys:
+        full_key = (tuple(namespace), name)
+        item_key = yield from _attempt(work(partial(entry_key, storage.prefix, full_key)), "read", full_key)
+        if item_key is not None:
+            wanted[partition_key(item_key), sort_key(item_key)] = full_key
+    item_keys = [key(pk, sk) for pk, sk in wanted]
+    read = storage.table.batch_get(item_keys, consistent=storage.consistent_read)
+    found = yield from _attempt(read, "read", keys)
+    values: dict[FullKey, Any] = {}
+    for item in found or []:
+        full_key = wanted[partition_key(item), sort_key(item)]
+        opened = yield from _attempt(
+            work(partial(_opened, storage, item), item_bytes(item)), "read", full_key
+        )
+        if opened:
+            values[full_key] = opened[0]
+    return values
+
+
+def _opened(storage: CacheStorage, item: Item) -> list[Any]:
+    """Return the value of an entry, in a list; an empty one if it has expired."""
+    ends_us = number(item, _ENDS)
+    if ends_us is not None and ends_us <= storage.clock() * 1_000_000:
+        return []
+    return [unpack_typed(storage.codec, item, storage.codec.open(binary(item, DATA), item, DATA))]
+
+
+def put(storage: CacheStorage, values: Values) -> Op[None]:
+    """Cache values. What cannot be stored is logged and left out."""
+    new: dict[tuple[str, str], Item] = {}
+    for full_key, (value, ttl_seconds) in values.items():
+        composed = work(partial(_entry, storage, full_key, value, ttl_seconds), rough_bytes(value))
+        item = yield from _attempt(composed, "store", full_key)
+        if item is not None:
+            new[partition_key(item), sort_key(item)] = item
+    yield from _attempt(_store(storage, list(new.values())), "store", list(values))
+
+
+def _store(storage: CacheStorage, new: Sequence[Item]) -> Op[None]:
+    yield from _mark(storage, [partition_key(item) for item in new])
+    yield from storage.table.batch_write(puts=new)
+
+
+def _attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
+    """Run an operation; log its error and return `None`: a cache that fails must not fail the run."""
+    try:
+        return (yield from operation)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the node can run.
+        logger.warning("The node cache could not %s %s: %s: %s", verb, what, type(error).__name__, error)
+        return None
+
+
+def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Item:
+    item_key = entry_key(storage.prefix, full_key)
+    raw = pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
+    sealed = storage.codec.seal(raw, item_key, DATA)
+    if len(sealed) > ENTRY_BYTES_MAX:
+        msg = f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}"
+        raise ValueError(msg)
+    item = {**item_key, DATA: {"B": sealed}}
+    if ttl_seconds is None:
+        return item
+    ends = storage.clock() + ttl_seconds
+    return with_expiry({**item, _ENDS: {"N": str(int(ends * 1_000_000))}}, math.ceil(ends))
+
+
+def _mark(storage: CacheStorage, partitions: Sequence[str]) -> Op[None]:
+    """Write the markers of namespaces, unless this process has done so within the last hour."""
+    now = storage.clock()
+    due = [pk for pk in dict.fromkeys(partitions) if storage.marked.get(pk, 0.0) <= now - _MARKED_SECONDS]
+    markers = [
+        {**key(pk, _MARKER), RUN_ID: {"S": _SHARDS[zlib.crc32(pk.encode()) % len(_SHARDS)]}} for pk in due
+    ]
+    yield from gather([storage.table.send("put_item", Item=each) for each in markers])
+    storage.marked.update(dict.fromkeys(due, now))
+
+
+def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[None]:
+    """Delete the entries of namespaces, or of all under the prefix."""
+    if namespaces is None:
+        partitions = yield from _marked_partitions(storage)
+    else:
+        partitions = [_partition(storage.prefix, each) for each in namespaces]
+    yield from gather([_clear(storage, pk) for pk in dict.fromkeys(partitions)])
+
+
+def _marked_partitions(storage: CacheStorage) -> Op[list[str]]:
+    shards = [
+        Query(each, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
+        for each in _SHARDS
+    ]
+    pages = yield from gather([storage.table.query_all(each) for each in shards])
+    # The index is eventually consistent, but a process finds what it has marked itself.
+    found = {partition_key(each) for page in pages for each in page} | {*storage.marked}
+    prefix = label_path(storage.prefix)
+    return sorted(pk for pk in found if pk.startswith(prefix))
+
+
+def _clear(storage: CacheStorage, pk: str) -> Op[None]:
+    query = Query(pk, prefix=_ENTRIES, attributes=(PARTITION_KEY, SORT_KEY))
+    while not query.done:
+        page = yield from storage.table.query_page(query)
+        yield from storage.table.batch_write(deletes=page)
+
+
+def _partition(prefix: Sequence[str], namespace: Sequence[str]) -> str:
+    pk = label_path([*prefix, *namespace]) + CACHE_MARK
+    return checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace")
+
+
+def entry_key(prefix: Sequence[str], full_key: FullKey) -> Item:
+    """Return the key of an entry; raise `CheckpointerInputError` if DynamoDB cannot store it."""
+    namespace, name = full_key
+    sk = checked_key(_ENTRIES + escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
+    return key(_partition(prefix, namespace), sk)

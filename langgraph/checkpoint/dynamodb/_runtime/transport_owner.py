@@ -1,0 +1,58 @@
+"""The life cycle of an object that owns a transport: savers, the store and the cache close it in the same ways."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
+from langgraph.checkpoint.dynamodb._runtime.events import Observer
+
+
+class TransportOwner:
+    """Runs operations over one transport, and closes it. As a context manager it closes it at the end."""
+
+    transport: Transport
+    runner: Runner
+    """The runner of the object's operations; public inside the package."""
+
+    def _own(self, transport: Transport, observer: Observer | None = None) -> None:
+        """Take the transport, and the observer of operations if there is one. Copies of the object share both."""
+        self.transport = transport
+        self.runner = Runner(transport, observer)
+
+    def close(self) -> None:
+        """Close the blocking client, unless it was given. A later call makes a new one."""
+        self.transport.close()
+
+    async def aclose(self) -> None:
+        """Close the client of the running event loop, and the blocking client."""
+        await self.transport.aclose()
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the clients."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the clients on this event loop."""
+        await self.aclose()

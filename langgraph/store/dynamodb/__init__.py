@@ -1,0 +1,8 @@
+"""A LangGraph store on one DynamoDB table: memory across threads."""
+
+from __future__ import annotations
+
+from langgraph.checkpoint.dynamodb.errors import SearchLimitError
+from langgraph.store.dynamodb.store import DynamoDBStore
+
+__all__ = ["DynamoDBStore", "SearchLimitError"]

@@ -1,0 +1,251 @@
+"""`batch`: check all that a batch asks for, read it side by side, and then store what it brings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    PutOp,
+    Result,
+    SearchOp,
+    validate_op_namespace,
+)
+from langgraph.store.base import Item as StoredItem
+from langgraph.store.base import Op as StoreOp
+
+from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.store.dynamodb import reads
+from langgraph.store.dynamodb.index import Embedded, Index
+from langgraph.store.dynamodb.items import Expected, pack_value
+from langgraph.store.dynamodb.keys import Address, address_of
+from langgraph.store.dynamodb.namespaces import list_namespaces
+from langgraph.store.dynamodb.put import Put, Times, put
+from langgraph.store.dynamodb.register import register
+from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
+from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
+from langgraph.store.dynamodb.values import check_filter, plain
+
+
+@dataclass(frozen=True)
+class NewMemory:
+    """A put that has been checked."""
+
+    address: Address
+    value: dict[str, Any] | None
+    texts: Sequence[str] = ()
+    ttl_seconds: int | None = None
+    expected: Expected | None = None
+    times: Times | None = None
+
+
+def new_memory(
+    op: PutOp, index: Index | None, expected: Expected | None = None, times: Times | None = None
+) -> NewMemory:
+    """Check a put and take its value, which its caller may change later.
+
+    Raises:
+        InvalidNamespaceError: The namespace has no labels, or a label that LangGraph refuses.
+        CheckpointerInputError: The value is no mapping, the ttl is out of range, or DynamoDB cannot store the key.
+        CheckpointSerializationError: The value is no JSON data.
+    """
+    validate_op_namespace(op)
+    if not op.namespace:
+        msg = "Namespace cannot be empty."
+        raise InvalidNamespaceError(msg)
+    address = address_of(op.namespace, str(op.key))
+    given: object = op.value
+    if given is None:
+        return NewMemory(address, None, expected=expected)
+    if not isinstance(given, Mapping):
+        msg = f"value of memory {op.key!r} is a {type(given).__name__}; give a dict"
+        raise CheckpointerInputError(msg)
+    value = plain(given, f"value of memory {op.key!r}")
+    texts = [] if index is None else index.texts(value, op.index)
+    return NewMemory(address, value, texts, ttl_seconds(op.ttl), expected, times)
+
+
+def texts_of(new: Iterable[NewMemory]) -> list[str]:
+    """Return the texts of values to embed, each once."""
+    return list(dict.fromkeys(text for each in new for text in each.texts))
+
+
+def ttl_seconds(minutes: Any) -> int | None:
+    """Return a ttl in whole seconds, rounded up; `None` for none."""
+    if minutes is None:
+        return None
+    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes < math.inf:
+        msg = f"ttl is {minutes!r}; give a number of minutes above 0, or None to keep it for ever"
+        raise CheckpointerInputError(msg)
+    return math.ceil(minutes * 60)
+
+
+def put_all(
+    storage: StoreStorage, index: Index | None, new: Sequence[NewMemory], embedded: Embedded
+) -> Op[list[str | None]]:
+    """Store and delete memories side by side; return their new revisions."""
+    packed = yield from gather([_packed(storage, each) for each in new])
+    yield from register(storage, [each.address.pk for each in new if each.value is not None])
+    return (
+        yield from gather([
+            put(
+                storage,
+                Put(
+                    each.address,
+                    raw,
+                    [] if index is None else [index.pack(embedded[text]) for text in each.texts],
+                    each.ttl_seconds,
+                    each.expected,
+                    each.times,
+                ),
+            )
+            for each, raw in zip(new, packed, strict=True)
+        ])
+    )  # fmt: skip
+
+
+def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:
+    if new.value is None:
+        return None
+    name = f"value of memory {new.address.key!r}"
+    raw = yield from work(partial(pack_value, storage.codec, new.value, name), rough_bytes(new.value))
+    if len(raw) > VALUE_BYTES_MAX:
+        msg = f"{name} has {len(raw)} bytes, serialized, over the limit of {VALUE_BYTES_MAX}; split it"
+        raise CheckpointerInputError(msg)
+    return raw
+
+
+def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Search:
+    """Check a search.
+
+    Raises:
+        InvalidNamespaceError: A label is one that LangGraph refuses.
+        CheckpointerInputError: The filter, the limit, the offset or the order cannot be used.
+    """
+    validate_op_namespace(op)
+    check_filter(op.filter)
+    _check_counts(op)
+    if order not in ORDERS:
+        msg = f"order is {order!r}; give one of {', '.join(ORDERS)}"
+        raise CheckpointerInputError(msg)
+    if op.query and (order != "updated_at" or after is not None):
+        msg = "a search with a query is in the order of scores; leave order and after out"
+        raise CheckpointerInputError(msg)
+    return Search(tuple(op.namespace_prefix), op.filter, op.limit, op.offset, None, order, after)
+
+
+def _check_counts(op: SearchOp | ListNamespacesOp) -> None:
+    for name, value in (("limit", op.limit), ("offset", op.offset)):
+        if type(value) is not int or value < 0:
+            msg = f"{name} is {value!r}; give a whole number, 0 or more"
+            raise CheckpointerInputError(msg)
+
+
+class Batch:
+    """The operations of one batch. All is checked before the first request."""
+
+    def __init__(
+        self,
+        storage: StoreStorage,
+        index: Index | None,
+        ops: Iterable[StoreOp],
+        *,
+        order: Order = "updated_at",
+        after: StoredItem | None = None,
+    ) -> None:
+        """Check the operations, and take their values. `order` and `after` are for its searches."""
+        self._storage = storage
+        self._index = index
+        self._order: Order = order
+        self._after = after
+        self._count = 0
+        self._gets: dict[int, tuple[Address, bool]] = {}
+        self._searches: dict[int, tuple[Search, str | None, bool]] = {}
+        self._lists: dict[int, ListNamespacesOp] = {}
+        self._puts: dict[tuple[str, str], NewMemory] = {}
+        for position, op in enumerate(ops):
+            self._add(position, op)
+            self._count = position + 1
+
+    def _add(self, position: int, op: object) -> None:
+        if isinstance(op, GetOp):
+            validate_op_namespace(op)
+            self._gets[position] = address_of(op.namespace, str(op.key)), op.refresh_ttl
+        elif isinstance(op, SearchOp):
+            wanted = new_search(op, order=self._order, after=self._after)
+            query = op.query if self._index is not None else None
+            self._searches[position] = wanted, query or None, op.refresh_ttl
+        elif isinstance(op, ListNamespacesOp):
+            validate_op_namespace(op)
+            _check_counts(op)
+            self._lists[position] = op
+        elif isinstance(op, PutOp):
+            new = new_memory(op, self._index)
+            # The last put of a memory counts, a deletion among them too.
+            self._puts[new.address.pk, new.address.sk] = new
+        else:
+            msg = f"unknown operation {type(op).__name__}; give GetOp, SearchOp, PutOp or ListNamespacesOp"
+            raise CheckpointerInputError(msg)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of values to embed, each once."""
+        return texts_of(self._puts.values())
+
+    @property
+    def queries(self) -> list[str]:
+        """The queries to embed, each once."""
+        return list(dict.fromkeys(query for _, query, _ in self._searches.values() if query is not None))
+
+    def run(self, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
+        """Read the state before the batch, and then store."""
+        operations: dict[str, Op[Any]] = {
+            "gets": self._get(),
+            "searches": gather(
+                [
+                    self._search(wanted, query, queries, refresh_ttl=refresh_ttl)
+                    for wanted, query, refresh_ttl in self._searches.values()
+                ]
+            ),
+            "lists": gather([list_namespaces(self._storage, each) for each in self._lists.values()]),
+        }
+        got = dict(zip(operations, (yield from gather(list(operations.values()))), strict=True))
+        results: list[Result] = [None] * self._count
+        for positions, name in ((self._gets, "gets"), (self._searches, "searches"), (self._lists, "lists")):
+            for position, result in zip(positions, got[name], strict=True):
+                results[position] = result
+        yield from put_all(self._storage, self._index, list(self._puts.values()), embedded)
+        return results
+
+    def _get(self) -> Op[list[Any]]:
+        if not self._gets:
+            return []
+        loaded = yield from reads.get(self._storage, [address for address, _ in self._gets.values()])
+        refreshed = [refresh_ttl for _, refresh_ttl in self._gets.values()]
+        yield from reads.renew(
+            self._storage,
+            [
+                each.memory
+                for each, refresh in zip(loaded, refreshed, strict=True)
+                if each is not None and refresh
+            ],
+        )
+        return [None if each is None else each.item() for each in loaded]
+
+    def _search(
+        self, wanted: Search, query: str | None, queries: Embedded, *, refresh_ttl: bool
+    ) -> Op[list[Any]]:
+        if self._index is not None and query is not None:
+            wanted = replace(wanted, scorer=self._index.scorer(queries[query]))
+        found = yield from search(self._storage, wanted)
+        if refresh_ttl:
+            yield from reads.renew(self._storage, [loaded.memory for loaded, _ in found])
+        return [loaded.found(score) for loaded, score in found]

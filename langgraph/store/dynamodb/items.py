@@ -1,0 +1,278 @@
+"""The item of a memory, and the condition of each request that changes it. Pure: no request, no clock.
+
+A memory is one item, and one UpdateItem commits a value. Its segments and vectors are stored before and belong to its
+*revision*, a random id that no other value has. So the old value is whole until the new one is there.
+
+Every change carries its time, and is made only if it is later than what it replaces. So a request that arrives late, or
+twice, never replaces what was stored since. For the same reason a deletion leaves a *tombstone*, an item that has
+expired for readers. Where the clock of another process was ahead, the condition fails and returns the item that is
+there, and the change is made again, later than that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
+from langgraph.checkpoint.dynamodb._format.items import (
+    HIDDEN,
+    READABLE_UNTIL,
+    TTL_SECONDS,
+    Item,
+    Part,
+    check_version,
+    damaged,
+    is_expired,
+    number,
+    parse_part,
+    text,
+)
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb.protocol import Change
+
+VERSION = 1
+VALUE = "value"
+# What a search of keys needs to tell whether a memory is there.
+LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, READABLE_UNTIL)
+REGISTERED = "registered_at"
+
+_NAMES = {
+    "#v": "v",
+    "#value": VALUE,
+    "#revision": "revision",
+    "#created": "created_us",
+    "#updated": "updated_us",
+    "#ttl": TTL_SECONDS,
+    "#expiry": TTL_ATTRIBUTE,
+    "#ends": READABLE_UNTIL,
+    "#parts": "parts_until",
+    "#vectors": "vectors",
+    "#registered": REGISTERED,
+}
+_PLACEHOLDER = re.compile(r"#\w+")
+_LATER = "(attribute_not_exists(#updated) OR #updated < :now)"
+_LIVE = "(attribute_not_exists(#expiry) OR #expiry > :seconds) AND attribute_not_exists(#ends)"
+
+
+@dataclass(frozen=True)
+class StoredMemory:
+    """A memory's item as it was read; an expired one and a tombstone are none."""
+
+    item: Item
+    revision: str
+    created_us: int
+    updated_us: int
+    ttl_seconds: int | None
+    expires_at: int | None
+    parts_until: int | None
+    """When its segments and vectors expire."""
+    vectors: int
+    part: Part
+
+
+def parse_memory(item: Item, now: float) -> StoredMemory | None:
+    """Return the memory in an item; `None` if it has been deleted or has expired."""
+    if is_expired(item, now):
+        return None
+    check_version(item, _required(item, "v"), VERSION)
+    part = parse_part(item, VALUE)
+    if part is None:
+        raise damaged(item, "it has no value")
+    return StoredMemory(
+        item,
+        revision_of(item),
+        _required(item, "created_us"),
+        updated_us(item),
+        number(item, TTL_SECONDS),
+        number(item, TTL_ATTRIBUTE),
+        number(item, "parts_until"),
+        vectors_of(item),
+        part,
+    )
+
+
+def revision_of(item: Item) -> str:
+    """Return the revision of a memory or of a tombstone."""
+    revision = text(item, "revision")
+    if revision is None:
+        raise damaged(item, "it has no revision")
+    return revision
+
+
+def updated_us(item: Item) -> int:
+    """Return when a memory or a tombstone was stored, in epoch microseconds."""
+    return _required(item, "updated_us")
+
+
+def vectors_of(item: Item) -> int:
+    """Return how many vectors the value in an item has."""
+    return number(item, "vectors") or 0
+
+
+def expiry(ttl_seconds: int, now: float) -> int:
+    """Return when something expires that is stored now, in epoch seconds; DynamoDB knows whole ones only."""
+    return math.ceil(now) + ttl_seconds
+
+
+def pack_value(codec: Codec, value: Mapping[str, Any], name: str) -> bytes:
+    """Serialize the value of a memory, given as plain data."""
+    return pack_typed(*codec.dumps(dict(value), name))
+
+
+def unpack_value(codec: Codec, item: Item, raw: bytes) -> dict[str, Any]:
+    """Deserialize the value of a memory. It is plain data, so LangGraph's serializer makes nothing else."""
+    return unpack_object(codec, item, raw, plain=True)
+
+
+def _required(item: Item, name: str) -> int:
+    value = number(item, name)
+    if value is None:
+        raise damaged(item, f"it has no attribute {name}")
+    return value
+
+
+@dataclass(frozen=True)
+class NewValue:
+    """The content of a put for the item of a memory, but for the times."""
+
+    revision: str
+    value: Mapping[str, Any]
+    """The part, as an attribute."""
+    ttl_seconds: int | None
+    expires_at: int | None
+    parts_until: int | None
+    vectors: int
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A condition on the memory that a change replaces: one revision, or nothing that lives."""
+
+    revision: str | None
+    """`None`: nothing may be there that lives."""
+
+
+def put_value(
+    new: NewValue,
+    now_us: int,
+    *,
+    now: float,
+    created_us: int | None,
+    seen: Item,
+    expected: Expected | None,
+) -> Change:
+    """Store a value.
+
+    Args:
+        new: The value.
+        now_us: The time that the memory was stored at, in epoch microseconds.
+        now: The time, in epoch seconds, by which others have expired.
+        created_us: When the memory was created; `None`: keep the time that is there, if the memory lives.
+        seen: The item that a condition failed on; empty if there was none.
+        expected: What may be replaced; `None`: any older item.
+    """
+    optional = {
+        "#ttl": (":ttl", new.ttl_seconds),
+        "#expiry": (":expiry", new.expires_at),
+        "#parts": (":parts", new.parts_until),
+        "#vectors": (":vectors", new.vectors or None),
+    }
+    removed = [name for name, (_, value) in optional.items() if value is None]
+    values: dict[str, Any] = {value: _number(each) for value, each in optional.values() if each is not None}
+    values |= {
+        ":v": _number(VERSION),
+        ":value": new.value,
+        ":revision": {"S": new.revision},
+        ":now": _number(now_us),
+    }
+    sets = ["#v = :v", "#value = :value", "#revision = :revision", "#updated = :now"]
+    sets += [f"{name} = {value}" for name, (value, each) in optional.items() if each is not None]
+    condition, is_new = _replaceable(now, values, seen, expected)
+    if created_us is not None:
+        values[":created"] = _number(created_us)
+        sets.append("#created = :created")
+    else:
+        sets.append("#created = :now" if is_new else "#created = if_not_exists(#created, :now)")
+    expression = f"SET {', '.join(sets)} REMOVE {', '.join([*removed, '#ends'])}"
+    return _change(expression, condition, values)
+
+
+def bury(
+    revision: str, now_us: int, kept_until: int, *, now: float, seen: Item, expected: Expected | None
+) -> Change:
+    """Replace a memory by a tombstone, which DynamoDB removes later."""
+    values: dict[str, Any] = {
+        ":revision": {"S": revision},
+        ":now": _number(now_us),
+        ":expiry": _number(kept_until),
+        ":never": HIDDEN,
+    }
+    sets = "#revision = :revision, #updated = :now, #expiry = :expiry, #ends = :never"
+    condition, _ = _replaceable(now, values, seen, expected)
+    return _change(f"SET {sets} REMOVE #v, #value, #created, #ttl, #parts, #vectors", condition, values)
+
+
+def _replaceable(
+    now: float, values: dict[str, Any], seen: Item, expected: Expected | None
+) -> tuple[str, bool]:
+    """Return the condition of a change, and whether nothing that lives is there if it holds."""
+    seconds = int(now)
+    if expected is not None and expected.revision is not None:
+        values |= {":expected": {"S": expected.revision}, ":seconds": _number(seconds)}
+        return f"#revision = :expected AND #updated < :now AND {_LIVE}", False
+    if seen:
+        # It is known, and the change is later than it.
+        values[":expected"] = {"S": revision_of(seen)}
+        return "#revision = :expected", is_expired(seen, seconds)
+    values[":seconds"] = _number(seconds)
+    if expected is not None:
+        return (
+            "attribute_not_exists(#updated)"
+            " OR ((#expiry <= :seconds OR attribute_exists(#ends)) AND #updated < :now)",
+            True,
+        )
+    return f"{_LATER} AND {_LIVE}", False
+
+
+def refresh(memory: StoredMemory, expires_at: int, parts_until: int | None, now: float) -> Change:
+    """Renew the expiry of a memory that still has the value that was read, and has not expired."""
+    values: dict[str, Any] = {
+        ":expected": {"S": memory.revision},
+        ":seconds": _number(int(now)),
+        ":expiry": _number(expires_at),
+    }
+    expression = "SET #expiry = :expiry"
+    if parts_until is not None:
+        expression += ", #parts = :parts"
+        values[":parts"] = _number(parts_until)
+    return _change(expression, "#revision = :expected AND #expiry > :seconds AND #expiry < :expiry", values)
+
+
+def remove_revision(revision: str) -> Change:
+    """Delete a memory's item, or a tombstone, if it still has a revision."""
+    return _change("", "#revision = :expected", {":expected": {"S": revision}})
+
+
+def remove_expired(revision: str, now: float) -> Change:
+    """Delete the item of a memory that has expired, unless a read has renewed it meanwhile."""
+    values = {":expected": {"S": revision}, ":seconds": _number(int(now))}
+    return _change("", "#revision = :expected AND #expiry <= :seconds", values)
+
+
+def unregister(registered_at: int) -> Change:
+    """Delete a partition's entry, unless it has been registered again."""
+    return _change("", "#registered = :expected", {":expected": _number(registered_at)})
+
+
+def _number(value: int) -> dict[str, str]:
+    return {"N": str(value)}
+
+
+def _change(expression: str, condition: str, values: Mapping[str, Any]) -> Change:
+    names = {each: _NAMES[each] for each in _PLACEHOLDER.findall(f"{expression} {condition}")}
+    return Change(expression, condition, names, values)

@@ -1,0 +1,147 @@
+"""Keys of memories: namespaces as labels, each escaped by itself, so no two namespaces share a key.
+
+A partition has the memories of all namespaces with the same first two labels. `label` is the label with every byte up
+to 0x25 and the slash percent-encoded, so a slash only ever ends a label and `#` only ever separates.
+
+    memory           PK label/label/%M#   SK M#label/…#esc(key)
+    vector           PK the same          SK V#label/…#esc(key)#<revision>#<number>
+    segment          PK the same          SK S#<id in hexadecimal>
+    partition entry  PK label/%N#         SK P#label/
+
+The partition key of a thread is `esc(thread)#esc(namespace)`, and escaping never makes `%M` or `%N`. So no key of a
+thread is one of a memory, nor the beginning of one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langgraph.checkpoint.dynamodb._format.items import (
+    Item,
+    checked_key,
+    damaged,
+    escape,
+    key,
+    partition_key,
+    sort_key,
+    unescape,
+)
+from langgraph.checkpoint.dynamodb._format.labels import (
+    MEMORIES_MARK,
+    REGISTER_MARK,
+    label_path,
+    parse_labels,
+)
+from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+
+MEMORIES = "M#"
+VECTORS = "V#"
+ENTRIES = "P#"
+# How many labels of a namespace its partition key holds.
+PARTITION_LABELS = 2
+# The index lists all partitions under these values of its key, so that no single one takes every write.
+REGISTER_SHARDS = tuple(f"{REGISTER_MARK}{shard}" for shard in range(4))
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where one memory is."""
+
+    namespace: tuple[str, ...]
+    key: str
+    pk: str
+    sk: str
+
+    @property
+    def item_key(self) -> Item:
+        """The primary key of the memory's item."""
+        return key(self.pk, self.sk)
+
+
+def address_of(namespace: Sequence[str], name: str) -> Address:
+    """Return the address of a memory; raise `CheckpointerInputError` if DynamoDB cannot store its key."""
+    sk = f"{path_prefix(MEMORIES, namespace)}#{escape(name, 'key')}"
+    checked_key(sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key")
+    return Address(tuple(namespace), name, partition_of(namespace), sk)
+
+
+def parse_address(item: Item) -> Address:
+    """Return the address of a memory that was read."""
+    pk, sk = partition_key(item), sort_key(item)
+    path, separator, name = sk.removeprefix(MEMORIES).partition("#")
+    if not (pk.endswith(MEMORIES_MARK) and sk.startswith(MEMORIES) and separator):
+        raise damaged(item, "its key is not one that this package writes")
+    return Address(
+        (*parse_labels(pk.removesuffix(MEMORIES_MARK)), *parse_labels(path)), unescape(name), pk, sk
+    )
+
+
+def partition_of(namespace: Sequence[str]) -> str:
+    """Return the partition key of a namespace's memories."""
+    pk = label_path(namespace[:PARTITION_LABELS]) + MEMORIES_MARK
+    return checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
+
+
+def path_prefix(kind: str, namespace: Sequence[str]) -> str:
+    """Return the prefix of the sort keys of one kind under a namespace, in its partition."""
+    return kind + label_path(namespace[PARTITION_LABELS:])
+
+
+def after(prefix: str) -> str:
+    """Return the first sort key behind all those with a prefix. No item has it."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+def vectors_prefix(address: Address) -> str:
+    """Return the prefix of the sort keys of a memory's vectors."""
+    return f"{VECTORS}{address.sk.removeprefix(MEMORIES)}#"
+
+
+def vector_sk(address: Address, revision: str, number: int) -> str:
+    """Return the sort key of one vector of a memory's value."""
+    sk = f"{vectors_prefix(address)}{revision}#{number}"
+    return checked_key(sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key of a memory with vectors")
+
+
+def parse_vector(item: Item) -> tuple[str, str]:
+    """Return the sort key of the memory that a vector belongs to, and its revision."""
+    parts = sort_key(item).removeprefix(VECTORS).split("#")
+    if len(parts) != 4:
+        raise damaged(item, "its key is not one that this package writes")
+    return f"{MEMORIES}{parts[0]}#{parts[1]}", parts[2]
+
+
+# The register of partitions, for prefixes of less than two labels
+
+
+def register_of(label: str) -> str:
+    """Return the partition key of the entries of all partitions with a first label."""
+    return checked_key(
+        label_path([label]) + REGISTER_MARK, PARTITION_KEY_BYTES_MAX, "the namespace's first label"
+    )
+
+
+def entry_key(pk: str) -> Item:
+    """Return the key of a partition's entry in the register."""
+    first, _, second = pk.removesuffix(MEMORIES_MARK).partition("/")
+    return key(f"{first}/{REGISTER_MARK}", ENTRIES + second)
+
+
+def entry_partition(item: Item) -> str:
+    """Return the partition key that an entry of the register names."""
+    pk, sk = partition_key(item), sort_key(item)
+    if not (pk.endswith(REGISTER_MARK) and sk.startswith(ENTRIES)):
+        raise damaged(item, "its key is not one that this package writes")
+    return pk.removesuffix(REGISTER_MARK) + sk.removeprefix(ENTRIES) + MEMORIES_MARK
+
+
+def shard_of(pk: str) -> str:
+    """Return the value under which the index lists a partition."""
+    return REGISTER_SHARDS[zlib.crc32(pk.encode()) % len(REGISTER_SHARDS)]
+
+
+def namespace_of_partition(pk: str) -> tuple[str, ...]:
+    """Return the labels that a partition key holds."""
+    return parse_labels(pk.removesuffix(MEMORIES_MARK))

@@ -1,0 +1,159 @@
+"""`put`, `put_if` and `delete`: one request stores or deletes a memory.
+
+In this order: the partition's entry, where this process has not registered it lately; segments and vectors of the new
+value; the memory's item, which commits it. Then the segments and vectors of the old value are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from langgraph.checkpoint.dynamodb._format.items import (
+    DATA,
+    SEGMENT_LIFETIMES,
+    Item,
+    Partition,
+    created,
+    is_expired,
+    key,
+    with_expiry,
+)
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
+from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.protocol import Change
+from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb.items import Expected, NewValue
+from langgraph.store.dynamodb.keys import Address, vector_sk
+from langgraph.store.dynamodb.reads import belongings
+from langgraph.store.dynamodb.register import register
+from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, TOMBSTONE_SECONDS, StoreStorage
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of a memory that is imported: epoch microseconds, and its expiry in epoch seconds."""
+
+    created_us: int
+    updated_us: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True)
+class Put:
+    """A value to store; or none, to delete what is there."""
+
+    address: Address
+    value: bytes | None
+    """Serialized by `items.pack_value`."""
+    vectors: Sequence[bytes] = ()
+    ttl_seconds: int | None = None
+    expected: Expected | None = None
+    times: Times | None = None
+
+
+def put(storage: StoreStorage, new: Put) -> Op[str | None]:
+    """Store or delete a memory.
+
+    Returns:
+        The new revision; `None` if something else is there than was expected, or something newer than an import.
+
+    Raises:
+        ThreadBusyError: Other puts of the same memory kept interfering.
+    """
+    if new.value is not None:
+        yield from register(storage, [new.address.pk])
+    seen: Item = {}
+    unused: list[Item] = []
+    for _ in range(ATTEMPTS_MAX):
+        now = storage.clock()
+        revision = storage.rng.randbytes(8).hex()
+        composed = partial(_compose, storage, new, revision, now, seen)
+        parts, change = yield from work(composed, len(new.value or b""))
+        yield from storage.table.batch_write(puts=parts)
+        unused += parts
+        if storage.clock() - now > UPLOAD_SECONDS_MAX:
+            # A sweep may take them for leftovers by the time of the commit.
+            continue
+        old: Item = {}
+        conflict = yield from conflicting_item(_commit(storage, new.address, change, old))
+        if conflict is None or (conflict and items.revision_of(conflict) == revision):
+            # If it failed on this very value, the answer of an earlier attempt was lost, and a sweep removes what
+            # belonged to the value before.
+            replaced = yield from belongings(storage, old)
+            yield from storage.table.batch_write(deletes=[*replaced, *unused[: len(unused) - len(parts)]])
+            return revision
+        is_live = bool(conflict) and not is_expired(conflict, storage.clock())
+        if not _may_replace(new, conflict if is_live else None):
+            yield from storage.table.batch_write(deletes=unused)
+            return None
+        if new.value is None and not is_live:
+            return revision
+        seen = conflict
+    msg = (
+        f"Memory {new.address.key!r} of namespace {new.address.namespace} is being written by other processes"
+        f" ({ATTEMPTS_MAX} attempts). Retry the call."
+    )
+    raise ThreadBusyError(msg)
+
+
+def _may_replace(new: Put, live: Item | None) -> bool:
+    """Tell whether a put goes on over what its condition failed on: the clock of another process was ahead.
+
+    Args:
+        new: The put.
+        live: The memory that is there; `None` if it has expired, or was deleted.
+    """
+    if new.expected is not None:
+        return new.expected.revision == (None if live is None else items.revision_of(live))
+    return live is None or new.times is None
+
+
+def _commit(storage: StoreStorage, address: Address, change: Change, old: Item) -> Op[None]:
+    """Change the item, and fill in the item that was there before."""
+    response = yield from storage.table.update(
+        address.item_key, change, ReturnValues="ALL_OLD", ReturnValuesOnConditionCheckFailure="ALL_OLD"
+    )
+    old.update(response.get("Attributes", {}))
+
+
+def _compose(
+    storage: StoreStorage, new: Put, revision: str, now: float, seen: Item
+) -> tuple[list[Item], Change]:
+    """Return the segments and vectors of a new value, and the change that commits it."""
+    address, times = new.address, new.times
+    now_us = int(now * 1_000_000) if times is None else times.updated_us
+    if seen and times is None:
+        now_us = max(now_us, items.updated_us(seen) + 1)
+    if new.value is None:
+        kept_until = int(now) + TOMBSTONE_SECONDS
+        return [], items.bury(revision, now_us, kept_until, now=now, seen=seen, expected=new.expected)
+    builder = ItemBuilder(storage, Partition("", "", address.pk), address.sk, None)
+    part = builder.part(items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
+    parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
+    expires_at = items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
+    if times is not None:
+        expires_at = times.expires_at
+    parts_until = None
+    if parts and new.ttl_seconds and expires_at is not None:
+        parts_until = max(expires_at, items.expiry(SEGMENT_LIFETIMES * new.ttl_seconds, now))
+    value = NewValue(
+        revision, part.attribute(address.sk), new.ttl_seconds, expires_at, parts_until, len(new.vectors)
+    )
+    created_us = None if times is None else times.created_us
+    change = items.put_value(value, now_us, now=now, created_us=created_us, seen=seen, expected=new.expected)
+    return [with_expiry(created(each, now), parts_until) for each in parts], change
+
+
+def _vectors(storage: StoreStorage, new: Put, revision: str) -> list[Item]:
+    keys = [
+        key(new.address.pk, vector_sk(new.address, revision, number)) for number in range(len(new.vectors))
+    ]
+    return [
+        {**each, DATA: {"B": storage.codec.seal(vector, each, DATA)}}
+        for each, vector in zip(keys, new.vectors, strict=True)
+    ]

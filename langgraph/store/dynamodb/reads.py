@@ -1,0 +1,215 @@
+"""Reading memories: find their items, load the segments that hold large values, and renew expiries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+
+from langgraph.store.base import Item as StoredItem
+from langgraph.store.base import SearchItem
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import Contents, part_content
+from langgraph.checkpoint.dynamodb._format.items import (
+    SEGMENT_LIFETIMES,
+    Item,
+    damaged,
+    key,
+    key_of,
+    parse_part,
+    partition_key,
+    segment_id_of,
+    segment_sk,
+    sort_key,
+)
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
+from langgraph.checkpoint.dynamodb._operations.reads import open_segment, segment_items
+from langgraph.checkpoint.dynamodb._operations.threads import extend
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb.items import StoredMemory
+from langgraph.store.dynamodb.keys import Address, parse_address, vector_sk
+from langgraph.store.dynamodb.storage import StoreStorage
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# A read renews a ttl once this share of it has gone: each renewal is a write of the item's size.
+_RENEWED_SHARE = 0.1
+
+
+class MemoryItem(StoredItem):
+    """A memory that was read, with its revision for `put_if`."""
+
+    __slots__ = ("revision",)
+    revision: str
+
+
+class FoundItem(SearchItem):
+    """A memory that was found, with its revision for `put_if`."""
+
+    __slots__ = ("revision",)
+    revision: str
+
+
+@dataclass(frozen=True)
+class LoadedMemory:
+    """A memory with its value."""
+
+    address: Address
+    memory: StoredMemory
+    value: dict[str, Any]
+    segment_bytes: int
+    """The size of what its segments hold."""
+
+    def item(self) -> MemoryItem:
+        """Return it as LangGraph's `get` does."""
+        item = MemoryItem(
+            value=self.value,
+            key=self.address.key,
+            namespace=self.address.namespace,
+            created_at=moment(self.memory.created_us),
+            updated_at=moment(self.memory.updated_us),
+        )
+        item.revision = self.memory.revision
+        return item
+
+    def found(self, score: float | None = None) -> FoundItem:
+        """Return it as LangGraph's `search` does."""
+        item = FoundItem(
+            namespace=self.address.namespace,
+            key=self.address.key,
+            value=self.value,
+            created_at=moment(self.memory.created_us),
+            updated_at=moment(self.memory.updated_us),
+            score=score,
+        )
+        item.revision = self.memory.revision
+        return item
+
+
+def moment(microseconds: int) -> datetime:
+    """Return a number of epoch microseconds as a time."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def in_microseconds(time: datetime) -> int:
+    """Return a time as epoch microseconds. One without a zone is in UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def get(storage: StoreStorage, addresses: Sequence[Address]) -> Op[list[LoadedMemory | None]]:
+    """Read memories by their keys; one of them by GetItem."""
+    keys = {(each.pk, each.sk): each.item_key for each in addresses}
+    found = yield from _items(storage, list(keys.values()))
+    by_key = {(partition_key(item), sort_key(item)): item for item in found}
+    loaded = yield from load(storage, by_key.values())
+    by_address = {(each.address.pk, each.address.sk): each for each in loaded if each is not None}
+    return [by_address.get((each.pk, each.sk)) for each in addresses]
+
+
+def _items(storage: StoreStorage, keys: Sequence[Item]) -> Op[list[Item]]:
+    if len(keys) != 1:
+        return (yield from storage.table.batch_get(keys, consistent=storage.consistent_read))
+    response = yield from storage.table.send("get_item", Key=keys[0], ConsistentRead=storage.consistent_read)
+    return [response["Item"]] if "Item" in response else []
+
+
+def load(storage: StoreStorage, found: Iterable[Item]) -> Op[list[LoadedMemory | None]]:
+    """Read the values of memories that were found; `None` for those that do not live."""
+    return (yield from gather([_load(storage, item) for item in found]))
+
+
+def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
+    missing: str | None = None
+    for _ in range(ATTEMPTS_MAX):
+        memory = items.parse_memory(item, storage.clock())
+        if memory is None:
+            return None
+        if memory.revision == missing:
+            break
+        contents = yield from _segments(storage, partition_key(item), memory.part.own)
+        if contents is not None:
+            size = sum(map(len, contents.values()))
+            value = yield from work(partial(read_value, storage.codec, memory, contents), size)
+            return LoadedMemory(parse_address(item), memory, value, size)
+        # Another put has replaced the value since, and removed its segments.
+        missing = memory.revision
+        again = yield from storage.table.get(partition_key(item), sort_key(item))
+        if again is None:
+            return None
+        item = again
+    raise damaged(item, "segments that it needs are not in the table")
+
+
+def _segments(storage: StoreStorage, pk: str, ids: Sequence[bytes]) -> Op[Contents | None]:
+    """Read segments and those that index segments name; return `None` if any is missing."""
+    contents: dict[bytes, bytes] = {}
+    while wanted := reach(ids, contents) - contents.keys():
+        found = yield from segment_items(storage.table, pk, wanted)
+        if len(found) < len(wanted):
+            return None
+        contents |= yield from work(partial(_opened, storage.codec, found), 8192 * len(found))
+    return contents
+
+
+def _opened(codec: Codec, found: Iterable[Item]) -> dict[bytes, bytes]:
+    return {segment_id_of(item): open_segment(codec, item) for item in found}
+
+
+def read_value(codec: Codec, memory: StoredMemory, contents: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """Open a memory's value."""
+    raw = part_content(codec, memory.item, items.VALUE, memory.part, contents)
+    return items.unpack_value(codec, memory.item, raw)
+
+
+# What belongs to a value beside its item
+
+
+def belongings(storage: StoreStorage, item: Item) -> Op[list[Item]]:
+    """Return the keys of the segments and vectors of the value in an item, which need not live."""
+    part = parse_part(item, items.VALUE)
+    if part is None:
+        return []
+    pk = partition_key(item)
+    indexes: dict[bytes, bytes] = {}
+    while wanted := {each for each in reach(part.own, indexes) - indexes.keys() if is_index(each)}:
+        found = yield from segment_items(storage.table, pk, wanted)
+        if not found:
+            break
+        indexes |= {segment_id_of(each): open_segment(None, each) for each in found}
+    address, revision = parse_address(item), items.revision_of(item)
+    vectors = (vector_sk(address, revision, each) for each in range(items.vectors_of(item)))
+    sks = [*(segment_sk(each) for each in sorted(reach(part.own, indexes))), *vectors]
+    return [key(pk, sk) for sk in sks]
+
+
+def renew(storage: StoreStorage, memories: Iterable[StoredMemory]) -> Op[None]:
+    """Renew the expiries of memories that were read, if a tenth of their ttl has gone."""
+    now = storage.clock()
+    aged = {
+        each.revision: _renew(storage, each, each.ttl_seconds, now)
+        for each in memories
+        if each.ttl_seconds is not None
+        and each.expires_at is not None
+        and each.expires_at - now < (1 - _RENEWED_SHARE) * each.ttl_seconds
+    }
+    yield from gather(list(aged.values()))
+
+
+def _renew(storage: StoreStorage, memory: StoredMemory, ttl_seconds: int, now: float) -> Op[None]:
+    expires_at = items.expiry(ttl_seconds, now)
+    parts_until = None
+    if memory.parts_until is not None and memory.parts_until < expires_at:
+        # Segments and vectors first: a memory never outlives them.
+        parts_until = items.expiry(SEGMENT_LIFETIMES * ttl_seconds, now)
+        keys = yield from belongings(storage, memory.item)
+        extended = yield from gather([extend(storage, each, parts_until) for each in keys])
+        if not all(extended):
+            # Another put has replaced the value.
+            return
+    change = items.refresh(memory, expires_at, parts_until, now)
+    yield from storage.table.try_update(key_of(memory.item), change)

@@ -1,0 +1,260 @@
+"""`search`: read what is under a namespace, filter it here, and put it in order.
+
+A filter of DynamoDB saves no read units, and cannot look into sealed values. So a search costs what is under its
+namespace, in pages of up to a megabyte, up to a bound. Only in the order of keys it stops once it has enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
+
+from langgraph.store.base import Item as StoredItem
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb.errors import SearchLimitError
+from langgraph.store.dynamodb.items import StoredMemory, parse_memory
+from langgraph.store.dynamodb.keys import (
+    MEMORIES,
+    VECTORS,
+    Address,
+    address_of,
+    after,
+    parse_address,
+    parse_vector,
+    path_prefix,
+    vectors_prefix,
+)
+from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
+from langgraph.store.dynamodb.register import partitions_under
+from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.values import matches
+
+Order: TypeAlias = Literal["updated_at", "created_at", "key"]
+ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")
+# Where there is a filter, values are opened in groups until enough match.
+_GROUP = 64
+
+
+class Scorer(Protocol):
+    """Compares vectors with one query."""
+
+    def scores(self, codec: Codec, found: Sequence[Item]) -> list[float]:
+        """Return the similarity of each stored vector to the query."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search that has been checked."""
+
+    namespace: tuple[str, ...]
+    filter: Mapping[str, Any] | None = None
+    limit: int = 10
+    offset: int = 0
+    scorer: Scorer | None = None
+    order: Order = "updated_at"
+    after: StoredItem | None = None
+
+    @property
+    def needed(self) -> int:
+        """How many matching memories to find."""
+        return self.offset + self.limit
+
+    def place(self, memory: StoredMemory, address: Address) -> tuple[Any, ...]:
+        """Return what memories are sorted by: the newest first, or by key."""
+        if self.order == "key":
+            return address.pk, address.sk
+        newest = memory.updated_us if self.order == "updated_at" else memory.created_us
+        return -newest, address.pk, address.sk
+
+    def start(self) -> tuple[Any, ...] | None:
+        """Return the place of the memory behind which to go on; `None` for the beginning."""
+        if self.after is None:
+            return None
+        address = address_of(self.after.namespace, self.after.key)
+        if self.order == "key":
+            return address.pk, address.sk
+        return -in_microseconds(getattr(self.after, self.order)), address.pk, address.sk
+
+
+class Budget:
+    """Counts what one search reads, and raises before it is too much."""
+
+    def __init__(self, storage: StoreStorage, namespace: Sequence[str]) -> None:
+        """Start with nothing read."""
+        self._left = storage.search_bytes_max
+        self._message = (
+            f"A search of namespace {tuple(namespace)} reads more than search_bytes_max, {self._left} bytes. Search a"
+            ' longer namespace, read it in pages with order="key" and after=, or give the store a larger'
+            " search_bytes_max."
+        )
+
+    def take(self, size_bytes: int) -> None:
+        """Count bytes that were read.
+
+        Raises:
+            SearchLimitError: They are too many.
+        """
+        self._left -= size_bytes
+        if self._left < 0:
+            raise SearchLimitError(self._message)
+
+
+Found: TypeAlias = tuple[LoadedMemory, float | None]
+"""A memory and its score."""
+
+
+def search(storage: StoreStorage, wanted: Search) -> Op[list[Found]]:
+    """Find memories under a namespace.
+
+    Raises:
+        SearchLimitError: It would read too much.
+    """
+    if not wanted.limit:
+        return []
+    budget = Budget(storage, wanted.namespace)
+    if wanted.scorer is not None:
+        found = yield from _by_score(storage, wanted, wanted.scorer, budget)
+    elif wanted.order == "key":
+        found = yield from _by_key(storage, wanted, budget)
+    else:
+        memories = yield from _memories(storage, wanted, budget)
+        found = yield from _matching(storage, wanted, memories, wanted.needed, budget)
+    return found[wanted.offset : wanted.needed]
+
+
+def read_under(storage: StoreStorage, namespace: Sequence[str], kind: str, budget: Budget) -> Op[list[Item]]:
+    """Read all items of one kind under a namespace."""
+    partitions = yield from partitions_under(storage, namespace)
+    prefix = path_prefix(kind, namespace)
+    read = [
+        _read(storage, Query(pk, prefix=prefix, consistent=storage.consistent_read), budget)
+        for pk in partitions
+    ]
+    return [item for each in (yield from gather(read)) for item in each]
+
+
+def _read(storage: StoreStorage, query: Query, budget: Budget) -> Op[list[Item]]:
+    found: list[Item] = []
+    while not query.done:
+        page = yield from storage.table.query_page(query)
+        budget.take(sum(map(item_bytes, page)))
+        found += page
+    return found
+
+
+def _memories(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[StoredMemory]]:
+    """Read the memories under a namespace, in order."""
+    found = yield from read_under(storage, wanted.namespace, MEMORIES, budget)
+    memories = [each for each in (parse_memory(item, storage.clock()) for item in found) if each is not None]
+    places = [(wanted.place(each, parse_address(each.item)), each) for each in memories]
+    start = wanted.start()
+    later = [each for each in places if start is None or each[0] > start]
+    return [memory for _, memory in sorted(later, key=lambda each: each[0])]
+
+
+def _matching(
+    storage: StoreStorage, wanted: Search, memories: Sequence[StoredMemory], needed: int, budget: Budget
+) -> Op[list[Found]]:
+    """Open memories in order until enough of them match."""
+    found: list[Found] = []
+    group = _GROUP if wanted.filter else max(1, needed)
+    for start in range(0, len(memories), group):
+        if len(found) >= needed:
+            break
+        loaded = yield from _open(storage, [each.item for each in memories[start : start + group]], budget)
+        found += [(each, None) for each in loaded if matches(each.value, wanted.filter)]
+    return found[:needed]
+
+
+def _open(storage: StoreStorage, found: Iterable[Item], budget: Budget) -> Op[list[LoadedMemory]]:
+    loaded = [each for each in (yield from load(storage, found)) if each is not None]
+    budget.take(sum(each.segment_bytes for each in loaded))
+    return loaded
+
+
+def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Found]]:
+    """Read memories in the order of their keys, and no more than are needed."""
+    start = wanted.start()
+    prefix = path_prefix(MEMORIES, wanted.namespace)
+    found: list[Found] = []
+    for pk in (yield from partitions_under(storage, wanted.namespace)):
+        if start is not None and pk < start[0]:
+            continue
+        first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
+        query = Query(
+            pk,
+            between=(first, after(prefix)),
+            consistent=storage.consistent_read,
+            first_page=max(PAGE_ITEMS_FIRST, wanted.needed + 1),
+        )
+        while not query.done and len(found) < wanted.needed:
+            page = yield from storage.table.query_page(query)
+            budget.take(sum(map(item_bytes, page)))
+            memories = [
+                memory
+                for memory in (parse_memory(item, storage.clock()) for item in page)
+                if memory is not None
+                and (start is None or wanted.place(memory, parse_address(memory.item)) > start)
+            ]
+            found += yield from _matching(storage, wanted, memories, wanted.needed - len(found), budget)
+    return found
+
+
+def _by_score(storage: StoreStorage, wanted: Search, scorer: Scorer, budget: Budget) -> Op[list[Found]]:
+    """Find the memories whose vectors are most similar to a query; those without vectors come last."""
+    vectors = yield from read_under(storage, wanted.namespace, VECTORS, budget)
+    scores = yield from work(partial(_best, scorer, storage.codec, vectors), sum(map(item_bytes, vectors)))
+    ranked = sorted(scores, key=lambda each: (-max(scores[each].values()), each))
+    found: list[tuple[LoadedMemory, float]] = []
+    group = _GROUP if wanted.filter else wanted.needed
+    for start in range(0, len(ranked), group):
+        bound = max(scores[ranked[start]].values())
+        if sum(score >= bound for _, score in found) >= wanted.needed:
+            break
+        keys = [key(pk, sk) for pk, sk in ranked[start : start + group]]
+        items = yield from storage.table.batch_get(keys, consistent=storage.consistent_read)
+        for each in (yield from _open(storage, items, budget)):
+            if not matches(each.value, wanted.filter):
+                continue
+            score = scores[each.address.pk, each.address.sk].get(each.memory.revision)
+            if score is None and each.memory.vectors:
+                score = yield from _score_again(storage, each, scorer)
+            if score is not None:
+                found.append((each, score))
+    found.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
+    best: list[Found] = [*found]
+    if len(best) >= wanted.needed:
+        return best
+    seen = {(each.address.pk, each.address.sk) for each, _ in found}
+    rest = [
+        each
+        for each in (yield from _memories(storage, wanted, budget))
+        if (partition_key(each.item), sort_key(each.item)) not in seen
+    ]
+    return best + (yield from _matching(storage, wanted, rest, wanted.needed - len(best), budget))
+
+
+def _best(scorer: Scorer, codec: Codec, vectors: Sequence[Item]) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the best score of each memory's values, by its key and the revision: a put may have left vectors."""
+    best: dict[tuple[str, str], dict[str, float]] = {}
+    for item, score in zip(vectors, scorer.scores(codec, vectors), strict=True):
+        sk, revision = parse_vector(item)
+        revisions = best.setdefault((partition_key(item), sk), {})
+        revisions[revision] = max(score, revisions.get(revision, score))
+    return best
+
+
+def _score_again(storage: StoreStorage, loaded: LoadedMemory, scorer: Scorer) -> Op[float | None]:
+    """Score a memory whose value was replaced since the vectors were read."""
+    prefix = f"{vectors_prefix(loaded.address)}{loaded.memory.revision}#"
+    query = Query(loaded.address.pk, prefix=prefix, consistent=storage.consistent_read)
+    found = yield from storage.table.query_all(query)
+    return max(scorer.scores(storage.codec, found), default=None)

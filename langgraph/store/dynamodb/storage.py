@@ -1,0 +1,33 @@
+"""The storage that the operations of the store work with, and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+
+# A value that is larger, sealed, is kept in segments.
+INLINE_VALUE_BYTES_MAX = 100 * 1024
+# The maximum size of a value, serialized.
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+# The default for what one search may read.
+SEARCH_BYTES_MAX = 64 * 1024 * 1024
+# How long a tombstone is kept: longer than any request is under way.
+TOMBSTONE_SECONDS = ORPHAN_SECONDS
+# A process registers a partition again after this time. Entries of empty partitions, and segments and vectors that no
+# memory names, are removed when they are older than the second one. No put that relies on them takes as long.
+REGISTERED_SECONDS = 3600
+LEFTOVER_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreStorage(LocalStorage):
+    """The storage of a store."""
+
+    cache: Cache = field(default_factory=lambda: Cache(0))
+    search_bytes_max: int = SEARCH_BYTES_MAX
+    registered: MutableMapping[str, float] = field(default_factory=dict)
+    """When this process has registered a partition, in epoch seconds, by the partition's key."""

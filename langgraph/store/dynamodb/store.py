@@ -1,0 +1,555 @@
+"""`DynamoDBStore`: LangGraph's store on the saver's table. It checks its options and runs operations."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import (
+    NOT_PROVIDED,
+    BaseStore,
+    IndexConfig,
+    Item,
+    NotProvided,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    validate_op_namespace,
+)
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
+from langgraph.checkpoint.dynamodb._runtime.options import (
+    check_flag,
+    check_serde,
+    check_table_name,
+    check_whole_number,
+)
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory, put_all, texts_of, ttl_seconds
+from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
+from langgraph.store.dynamodb.index import Index
+from langgraph.store.dynamodb.items import Expected
+from langgraph.store.dynamodb.search import Order
+from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
+from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
+
+if TYPE_CHECKING:
+    import boto3
+    from aioboto3 import Session as AsyncSession
+    from aiobotocore.session import AioSession
+    from botocore.config import Config
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_TTL_OPTIONS = ("default_ttl", "omit_expired", "refresh_on_read", "sweep_interval_minutes")
+
+
+class DynamoDBStore(TransportOwner, BaseStore):
+    """A LangGraph store on one DynamoDB table, for sync and async code alike; the saver's table will do.
+
+    The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
+    also closes its clients.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import DynamoDBSaver
+        from langgraph.store.dynamodb import DynamoDBStore
+
+        store = DynamoDBStore("langgraph-checkpoints")
+        graph = builder.compile(checkpointer=DynamoDBSaver("langgraph-checkpoints"), store=store)
+        store.put(("memories", "user-1"), "food", {"likes": "pizza"})
+        ```
+
+    Args:
+        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
+        region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
+        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
+        session: A `boto3.Session` for the blocking client.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
+        client: A boto3 DynamoDB client, which is used as it is and never closed.
+        client_config: A botocore `Config` that replaces the store's own.
+        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
+        index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
+            `IndexConfig` has them. Needs numpy, from the extra `vectors`.
+        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
+            omitted, and DynamoDB removes them by itself.
+        serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
+            with any serializer. Namespaces and keys stay readable.
+        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
+        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
+        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
+        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
+            `SearchLimitError`.
+
+    Raises:
+        CheckpointerInputError: An option has a value that cannot be used.
+        CheckpointerConfigurationError: `index` is given and numpy is not installed.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        region_name: str | None = None,
+        endpoint_url: str | None = None,
+        session: boto3.Session | None = None,
+        async_session: AsyncSession | AioSession | None = None,
+        client: DynamoDBClient | None = None,
+        client_config: Config | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        serde: SerializerProtocol | None = None,
+        consistent_read: bool = True,
+        allow_unencrypted: bool = False,
+        bound_to: str | None = None,
+        search_bytes_max: int = SEARCH_BYTES_MAX,
+    ) -> None:
+        """Check the options. No request is made and no client is opened before the first call."""
+        super().__init__()
+        clients = connect(
+            table_name,
+            region_name=region_name,
+            endpoint_url=endpoint_url,
+            session=session,
+            async_session=async_session,
+            client=client,
+            client_config=client_config,
+            retry_seconds=retry_seconds,
+        )
+        if serde is not None:
+            check_serde(serde)
+        check_flag("consistent_read", consistent_read)
+        check_flag("allow_unencrypted", allow_unencrypted)
+        if bound_to is not None:
+            check_table_name(bound_to, "bound_to")
+        wanted = "give a whole number of bytes above 0"
+        check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
+        self._own(clients)
+        self.ttl_config = _checked_ttl(ttl)
+        self._index = None if index is None else Index(index)
+        codec = Codec(
+            JsonPlusSerializer() if serde is None else serde,
+            bound_to=bound_name(table_name, bound_to),
+            allow_unencrypted=allow_unencrypted,
+        )
+        self.storage = StoreStorage(
+            codec=codec,
+            table=Table(table_name, retry_seconds),
+            consistent_read=consistent_read,
+            search_bytes_max=search_bytes_max,
+        )
+        """The storage of the store's operations; public inside the package."""
+
+    # The table
+
+    def setup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
+        """
+        self.runner.run(setup(self.storage.table))
+
+    async def asetup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
+        """
+        await self.runner.arun(setup(self.storage.table))
+
+    # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations: the reads see the state before the puts, and of several puts of a memory the last counts.
+
+        Args:
+            ops: `GetOp`, `SearchOp`, `PutOp` and `ListNamespacesOp`, in any order.
+
+        Returns:
+            The results in the order of the operations; `None` for a put.
+
+        Raises:
+            InvalidNamespaceError: A namespace has a label that LangGraph refuses. Nothing was stored.
+            CheckpointerInputError: A limit, a filter, a ttl, a value or a key cannot be used. Nothing was stored.
+            CheckpointSerializationError: A value is no JSON data. Nothing was stored.
+            SearchLimitError: A search would read more than `search_bytes_max`.
+            CheckpointCorruptionError: Stored data is damaged.
+        """
+        return self._run(Batch(self.storage, self._index, ops))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations: the reads see the state before the puts, and of several puts of a memory the last counts.
+
+        Args:
+            ops: `GetOp`, `SearchOp`, `PutOp` and `ListNamespacesOp`, in any order.
+
+        Returns:
+            The results in the order of the operations; `None` for a put.
+
+        Raises:
+            InvalidNamespaceError: A namespace has a label that LangGraph refuses. Nothing was stored.
+            CheckpointerInputError: A limit, a filter, a ttl, a value or a key cannot be used. Nothing was stored.
+            CheckpointSerializationError: A value is no JSON data. Nothing was stored.
+            SearchLimitError: A search would read more than `search_bytes_max`.
+            CheckpointCorruptionError: Stored data is damaged.
+        """
+        return await self._arun(Batch(self.storage, self._index, ops))
+
+    def search(
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        *,
+        query: str | None = None,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool | None = None,
+        order: Order = "updated_at",
+        after: Item | None = None,
+    ) -> list[SearchItem]:
+        """Search under a namespace. A prefix of two labels or more costs what is under it.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with; `()` for all.
+            query: A text to compare memories with, if the store has an `index`.
+            filter: Keys and values that a memory must have, or operators: `$eq $ne $gt $gte $lt $lte`.
+            limit: The maximum number of memories to return.
+            offset: How many matching memories to leave out first.
+            refresh_ttl: Whether to renew the ttls of what is returned; `None`: as the store is configured.
+            order: `"updated_at"` or `"created_at"`, the newest first, or `"key"`, which reads no more than it returns.
+            after: The last memory of the page before, to go on behind it.
+
+        Returns:
+            The memories, each with its `revision`, and with a `score` if there is a query.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+            CheckpointerInputError: An argument cannot be used.
+            SearchLimitError: The search would read more than `search_bytes_max`.
+        """
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
+        results = self._run(Batch(self.storage, self._index, [op], order=order, after=after))
+        return cast("list[SearchItem]", results[0])
+
+    async def asearch(
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        *,
+        query: str | None = None,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool | None = None,
+        order: Order = "updated_at",
+        after: Item | None = None,
+    ) -> list[SearchItem]:
+        """Search under a namespace. A prefix of two labels or more costs what is under it.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with; `()` for all.
+            query: A text to compare memories with, if the store has an `index`.
+            filter: Keys and values that a memory must have, or operators: `$eq $ne $gt $gte $lt $lte`.
+            limit: The maximum number of memories to return.
+            offset: How many matching memories to leave out first.
+            refresh_ttl: Whether to renew the ttls of what is returned; `None`: as the store is configured.
+            order: `"updated_at"` or `"created_at"`, the newest first, or `"key"`, which reads no more than it returns.
+            after: The last memory of the page before, to go on behind it.
+
+        Returns:
+            The memories, each with its `revision`, and with a `score` if there is a query.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+            CheckpointerInputError: An argument cannot be used.
+            SearchLimitError: The search would read more than `search_bytes_max`.
+        """
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
+        results = await self._arun(Batch(self.storage, self._index, [op], order=order, after=after))
+        return cast("list[SearchItem]", results[0])
+
+    # Beyond the contract
+
+    def put_if(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any] | None,
+        *,
+        revision: str | None,
+        index: Literal[False] | list[str] | None = None,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> str | None:
+        """Store or delete a memory only if it still has the revision that you read: compare and set.
+
+        Args:
+            namespace: The memory's namespace.
+            key: The memory's key.
+            value: The new value; `None` deletes the memory.
+            revision: The `revision` of the memory that `get` or `search` returned; `None` if there must be none.
+            index: As for `put`.
+            ttl: As for `put`.
+
+        Returns:
+            The new revision; `None` if another put or a deletion came first, and nothing was stored.
+
+        Raises:
+            InvalidNamespaceError: The namespace is one that LangGraph refuses.
+            CheckpointerInputError: An argument cannot be used.
+            CheckpointSerializationError: The value is no JSON data.
+        """
+        new = self._conditional(namespace, key, value, revision, index, ttl)
+        return self._store([new])[0]
+
+    async def aput_if(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any] | None,
+        *,
+        revision: str | None,
+        index: Literal[False] | list[str] | None = None,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> str | None:
+        """Store or delete a memory only if it still has the revision that you read: compare and set.
+
+        Args:
+            namespace: The memory's namespace.
+            key: The memory's key.
+            value: The new value; `None` deletes the memory.
+            revision: The `revision` of the memory that `aget` or `asearch` returned; `None` if there must be none.
+            index: As for `aput`.
+            ttl: As for `aput`.
+
+        Returns:
+            The new revision; `None` if another put or a deletion came first, and nothing was stored.
+
+        Raises:
+            InvalidNamespaceError: The namespace is one that LangGraph refuses.
+            CheckpointerInputError: An argument cannot be used.
+            CheckpointSerializationError: The value is no JSON data.
+        """
+        new = self._conditional(namespace, key, value, revision, index, ttl)
+        return (await self._astore([new]))[0]
+
+    def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
+        """Delete every memory under a namespace, with its vectors; `()` deletes all.
+
+        A call that fails can be repeated: it goes on with what is left. Memories that are put while it runs may stay.
+        The first two labels of an empty namespace stay in the table's register for a day, until a later call of this or
+        of `sweep_ttl`.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with.
+
+        Returns:
+            How many memories were deleted.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+        """
+        return self.runner.run(delete_namespace(self.storage, _checked_prefix(namespace_prefix)))
+
+    async def adelete_namespace(self, namespace_prefix: Sequence[str]) -> int:
+        """Delete every memory under a namespace, with its vectors; `()` deletes all.
+
+        A call that fails can be repeated: it goes on with what is left. Memories that are put while it runs may stay.
+        The first two labels of an empty namespace stay in the table's register for a day, until a later call of this or
+        of `asweep_ttl`.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with.
+
+        Returns:
+            How many memories were deleted.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+        """
+        return await self.runner.arun(delete_namespace(self.storage, _checked_prefix(namespace_prefix)))
+
+    def sweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
+        """Delete memories that have expired, and what processes that died have left; DynamoDB does the former, too.
+
+        It reads all that is under the namespace, so call it rarely, if at all.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with.
+
+        Returns:
+            How many memories had expired.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+        """
+        return self.runner.run(sweep_ttl(self.storage, _checked_prefix(namespace_prefix)))
+
+    async def asweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
+        """Delete memories that have expired, and what processes that died have left; DynamoDB does the former, too.
+
+        It reads all that is under the namespace, so call it rarely, if at all.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with.
+
+        Returns:
+            How many memories had expired.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+        """
+        return await self.runner.arun(sweep_ttl(self.storage, _checked_prefix(namespace_prefix)))
+
+    def export_items(self, namespace_prefix: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """Read every memory under a namespace as a record that JSON can represent, for `import_items`.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with.
+
+        Yields:
+            Records with `namespace`, `key`, `value`, `created_at`, `updated_at`, `ttl_minutes` and `expires_at`.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+        """
+        return self.runner.stream(export_items(self.storage, _checked_prefix(namespace_prefix)))
+
+    def aexport_items(self, namespace_prefix: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
+        """Read every memory under a namespace as a record that JSON can represent, for `aimport_items`.
+
+        Args:
+            namespace_prefix: The labels that the namespaces begin with.
+
+        Yields:
+            Records with `namespace`, `key`, `value`, `created_at`, `updated_at`, `ttl_minutes` and `expires_at`.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+        """
+        return self.runner.astream(export_items(self.storage, _checked_prefix(namespace_prefix)))
+
+    def import_items(self, records: Iterable[Mapping[str, Any]]) -> int:
+        """Store records of `export_items` with their times. A memory that is newer than its record stays.
+
+        So an import that failed can be repeated. The texts of values are embedded anew.
+
+        Args:
+            records: The records.
+
+        Returns:
+            How many memories were stored.
+
+        Raises:
+            CheckpointerInputError: One is no such record; those before it may have been stored.
+        """
+        source = iter(records)
+        count = 0
+        while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
+            count += sum(each is not None for each in self._store(group))
+        return count
+
+    async def aimport_items(self, records: Iterable[Mapping[str, Any]]) -> int:
+        """Store records of `aexport_items` with their times. A memory that is newer than its record stays.
+
+        So an import that failed can be repeated. The texts of values are embedded anew.
+
+        Args:
+            records: The records.
+
+        Returns:
+            How many memories were stored.
+
+        Raises:
+            CheckpointerInputError: One is no such record; those before it may have been stored.
+        """
+        source = iter(records)
+        count = 0
+        while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
+            count += sum(each is not None for each in await self._astore(group))
+        return count
+
+    # Texts are embedded before an operation runs, since an operation makes requests to the table only
+
+    def _run(self, batch: Batch) -> list[Result]:
+        if self._index is None:
+            return self.runner.run(batch.run({}, {}))
+        embedded, queries = self._index.embed(batch.texts), self._index.embed_queries(batch.queries)
+        return self.runner.run(batch.run(embedded, queries))
+
+    async def _arun(self, batch: Batch) -> list[Result]:
+        if self._index is None:
+            return await self.runner.arun(batch.run({}, {}))
+        embedded, queries = await asyncio.gather(
+            self._index.aembed(batch.texts), self._index.aembed_queries(batch.queries)
+        )
+        return await self.runner.arun(batch.run(embedded, queries))
+
+    def _store(self, new: Sequence[NewMemory]) -> list[str | None]:
+        embedded = {} if self._index is None else self._index.embed(texts_of(new))
+        return self.runner.run(put_all(self.storage, self._index, new, embedded))
+
+    async def _astore(self, new: Sequence[NewMemory]) -> list[str | None]:
+        embedded = {} if self._index is None else await self._index.aembed(texts_of(new))
+        return await self.runner.arun(put_all(self.storage, self._index, new, embedded))
+
+    def _conditional(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any] | None,
+        revision: object,
+        index: Literal[False] | list[str] | None,
+        ttl: float | NotProvided | None,
+    ) -> NewMemory:
+        minutes = (self.ttl_config or {}).get("default_ttl") if isinstance(ttl, NotProvided) else ttl
+        op = PutOp(namespace, str(key), value, index=index, ttl=minutes)
+        if revision is not None and (not isinstance(revision, str) or not revision):
+            msg = f"revision is {revision!r}; give the revision of the memory that you read, or None if there is none"
+            raise CheckpointerInputError(msg)
+        if value is None and revision is None:
+            msg = (
+                "value is None, which deletes, and so is revision; give the revision of the memory to delete"
+            )
+            raise CheckpointerInputError(msg)
+        return new_memory(op, self._index, expected=Expected(revision))
+
+    def _refreshes(self, refresh_ttl: bool | None) -> bool:
+        return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl
+
+
+def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
+    validate_op_namespace(SearchOp(tuple(namespace_prefix)))
+    if isinstance(namespace_prefix, str):
+        msg = f"namespace_prefix is {namespace_prefix!r}; give a tuple of labels"
+        raise CheckpointerInputError(msg)
+    return tuple(namespace_prefix)
+
+
+def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
+    if ttl is None:
+        return None
+    unknown = [name for name in ttl if name not in _TTL_OPTIONS]
+    if unknown:
+        msg = f"ttl has the option {unknown[0]!r}; there are {', '.join(_TTL_OPTIONS)}"
+        raise CheckpointerInputError(msg)
+    ttl_seconds(ttl.get("default_ttl"))
+    check_flag("refresh_on_read", ttl.get("refresh_on_read", True))
+    return ttl

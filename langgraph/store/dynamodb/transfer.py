@@ -1,0 +1,87 @@
+"""`export_items` and `import_items`: memories as records of plain data, with their times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from langgraph.store.base import PutOp
+
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Stream
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.store.dynamodb.batch import NewMemory, new_memory
+from langgraph.store.dynamodb.index import Index
+from langgraph.store.dynamodb.keys import MEMORIES, path_prefix
+from langgraph.store.dynamodb.put import Times
+from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load, moment
+from langgraph.store.dynamodb.register import partitions_under
+from langgraph.store.dynamodb.storage import StoreStorage
+
+# How many memories are imported side by side, and embedded by one call.
+IMPORTED_AT_ONCE = 100
+_LOADED_AT_ONCE = 8
+
+
+def export_items(storage: StoreStorage, namespace: Sequence[str]) -> Stream[dict[str, Any]]:
+    """Read every memory under a namespace, in the order of keys, page by page."""
+    for pk in (yield from partitions_under(storage, namespace)):
+        query = Query(pk, prefix=path_prefix(MEMORIES, namespace), consistent=storage.consistent_read)
+        while not query.done:
+            page = yield from storage.table.query_page(query)
+            for start in range(0, len(page), _LOADED_AT_ONCE):
+                for each in (yield from load(storage, page[start : start + _LOADED_AT_ONCE])):
+                    if each is not None:
+                        yield Emit(_record(each))
+
+
+def _record(loaded: LoadedMemory) -> dict[str, Any]:
+    memory = loaded.memory
+    return {
+        "namespace": list(loaded.address.namespace),
+        "key": loaded.address.key,
+        "value": loaded.value,
+        "created_at": moment(memory.created_us).isoformat(),
+        "updated_at": moment(memory.updated_us).isoformat(),
+        "ttl_minutes": None if memory.ttl_seconds is None else memory.ttl_seconds / 60,
+        "expires_at": None
+        if memory.expires_at is None
+        else moment(memory.expires_at * 1_000_000).isoformat(),
+    }
+
+
+def imported(record: Mapping[str, Any], index: Index | None) -> NewMemory:
+    """Check a record of an export.
+
+    Raises:
+        CheckpointerInputError: It is no such record; the message names the field.
+    """
+    op = PutOp(
+        tuple(_field(record, "namespace")),
+        _field(record, "key"),
+        _field(record, "value"),
+        ttl=record.get("ttl_minutes"),
+    )
+    times = Times(
+        _time(record, "created_at"),
+        _time(record, "updated_at"),
+        _time(record, "expires_at") // 1_000_000 if record.get("expires_at") is not None else None,
+    )
+    return new_memory(op, index, times=times)
+
+
+def _field(record: object, name: str) -> Any:
+    if not isinstance(record, Mapping) or record.get(name) is None:
+        msg = f"a record to import has no {name}; give the records of export_items"
+        raise CheckpointerInputError(msg)
+    return record[name]
+
+
+def _time(record: object, name: str) -> int:
+    text = _field(record, name)
+    try:
+        return in_microseconds(datetime.fromisoformat(text))
+    except (TypeError, ValueError) as error:
+        msg = f"a record to import has {name}={text!r}; give a time as isoformat() writes it"
+        raise CheckpointerInputError(msg) from error

@@ -1,0 +1,133 @@
+"""Values of memories as plain JSON data, and the filters of a search.
+
+A filter never fails because of stored data: what cannot be compared does not match.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointSerializationError
+
+
+def plain(value: Any, path: str) -> Any:
+    """Return a copy of a value as JSON has it: mappings as dicts, tuples as lists.
+
+    Raises:
+        CheckpointSerializationError: A part of it is no JSON data; the message names the part.
+    """
+    if isinstance(value, str):
+        # Also a member of an enumeration of texts, which is stored as the text.
+        return _text(str.__str__(value), path)
+    if value is None or type(value) in (int, float, bool):
+        return value
+    if isinstance(value, (int, float)):
+        return int(value) if isinstance(value, int) else float(value)
+    if isinstance(value, Mapping):
+        copied = {}
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise _no_json(f"{path} has the key {name!r}, which", name)
+            copied[_text(name, path)] = plain(each, f"{path}.{name}")
+        return copied
+    if isinstance(value, (list, tuple)):
+        return [plain(each, f"{path}[{position}]") for position, each in enumerate(value)]
+    raise _no_json(path, value)
+
+
+def _text(text: str, path: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        msg = f"{path} has a lone surrogate, which is no valid Unicode; nothing of the call was stored"
+        raise CheckpointSerializationError(msg) from None
+    return text
+
+
+def _no_json(path: str, value: Any) -> CheckpointSerializationError:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    return CheckpointSerializationError(
+        f"{path} is a {kind}, which is no JSON data; nothing of the call was stored. Convert it first, for example"
+        " with model_dump(mode='json') or isoformat()"
+    )
+
+
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_OPERATORS = ("$eq", "$ne", *_ORDERS)
+
+
+def check_filter(wanted: Any) -> None:
+    """Raise if a filter is no mapping of keys, or has an unknown operator.
+
+    Raises:
+        CheckpointerInputError: Which is a `ValueError`, as LangGraph's stores raise.
+    """
+    if wanted is None:
+        return
+    if not isinstance(wanted, Mapping) or not all(isinstance(name, str) for name in wanted):
+        msg = f"filter is a {type(wanted).__name__}; give a dict of keys of values"
+        raise CheckpointerInputError(msg)
+    for condition in wanted.values():
+        _check_condition(condition)
+
+
+def _check_condition(condition: Any) -> None:
+    if not isinstance(condition, Mapping):
+        return
+    if not _has_operators(condition):
+        for each in condition.values():
+            _check_condition(each)
+        return
+    for name in condition:
+        if name not in _OPERATORS:
+            msg = f"filter has the operator {name!r}; there are {', '.join(_OPERATORS)}"
+            raise CheckpointerInputError(msg)
+
+
+def _has_operators(condition: Mapping[Any, Any]) -> bool:
+    return any(isinstance(name, str) and name.startswith("$") for name in condition)
+
+
+def matches(value: Any, wanted: Mapping[str, Any] | None) -> bool:
+    """Tell whether a value has what a filter wants. A key that is missing counts as None."""
+    return all(_holds(value.get(name), condition) for name, condition in (wanted or {}).items())
+
+
+def _holds(found: Any, condition: Any) -> bool:
+    if not isinstance(condition, Mapping):
+        return _equal(found, condition)
+    if _has_operators(condition):
+        return all(_compared(found, name, operand) for name, operand in condition.items())
+    # A mapping without operators has to be part of the stored one.
+    return isinstance(found, dict) and matches(found, condition)
+
+
+def _compared(found: Any, name: str, operand: Any) -> bool:
+    if name == "$eq":
+        return _equal(found, operand)
+    if name == "$ne":
+        return not _equal(found, operand)
+    comparable = (_is_number(found) and _is_number(operand)) or (
+        isinstance(found, str) and isinstance(operand, str)
+    )
+    return comparable and _ORDERS[name](found, operand)
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    """Compare as JSON does: True is not 1, 1 is 1.0, and a tuple is a list."""
+    if isinstance(found, list) and isinstance(wanted, (list, tuple)):
+        return len(found) == len(wanted) and all(map(_equal, found, wanted))
+    if isinstance(found, dict) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(_equal(found[name], wanted[name]) for name in found)
+    return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,197 @@
+"""LangGraph's node cache: hits, ttls, clearing; and whatever fails is a miss with a line in the log."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import CachePolicy
+
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from tests.support.traffic import Traffic
+from tools.engine import Engine
+
+A, B = (("a", "b"), "k"), (("a",), "k")
+
+
+@pytest.fixture
+async def make_cache(
+    engine: Engine, table_name: str, sessions: dict[str, Any]
+) -> AsyncIterator[Callable[..., DynamoDBCache[Any]]]:
+    """Give a factory of caches on the table; it takes the cache's keywords, and they are closed after the test."""
+    caches: list[DynamoDBCache[Any]] = []
+
+    def make(**options: Any) -> DynamoDBCache[Any]:
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+        if "client" in options:
+            reach.clear()
+        caches.append(DynamoDBCache(options.pop("table_name", table_name), **(reach | options)))
+        return caches[-1]
+
+    yield make
+    for cache in caches:
+        await cache.aclose()
+
+
+def test_hits_and_misses(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+    cache = make_cache()
+    assert cache.get([]) == {}
+    assert cache.get([A]) == {}
+    cache.set({A: ({"x": [1, 2]}, None), B: ("v", 60)})
+    assert cache.get([A, B, (("a",), "other"), (("a", "b"), "other"), A]) == {A: {"x": [1, 2]}, B: "v"}
+    cache.set({A: (None, None)})
+    assert make_cache().get([A]) == {A: None}
+    cache.set({})
+
+
+def test_a_ttl_is_in_seconds(
+    make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
+) -> None:
+    cache = make_cache()
+    cache.set({A: (1, 10), B: (2, None)})
+    (expiry,) = [
+        int(item["expires_at"]["N"])
+        for item in client.scan(TableName=table_name)["Items"]
+        if "expires_at" in item
+    ]
+    assert expiry >= time.time() + 5
+    object.__setattr__(cache.storage, "clock", lambda: time.time() + 9)
+    assert cache.get([A, B]) == {A: 1, B: 2}
+    object.__setattr__(cache.storage, "clock", lambda: time.time() + 10)
+    assert cache.get([A, B]) == {B: 2}
+
+
+def test_clear(make_cache: Callable[..., DynamoDBCache[Any]], own_client: Any, traffic: Traffic) -> None:
+    cache = make_cache(client=own_client)
+    values: dict[Any, Any] = {((f"n{each % 3}",), str(each)): (each, None) for each in range(90)}
+    cache.set(values)
+    cache.set({(("n1", "below"), "k"): (0, None)})
+    cache.clear([("n1",)])
+    assert set(cache.get(list(values)).values()) == {each for each in range(90) if each % 3 != 1}
+    assert cache.get([(("n1", "below"), "k")])
+    make_cache().clear()
+    assert cache.get(list(values)) == {}
+    assert cache.get([(("n1", "below"), "k")]) == {}
+    cache.set({A: (1, None)})
+    assert cache.get([A]) == {A: 1}
+    assert "Scan" not in traffic.operations
+
+
+def test_a_prefix_keeps_caches_apart(
+    make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
+) -> None:
+    one, other = make_cache(prefix=("acme",)), make_cache(prefix=("acme-2",))
+    one.set({A: (1, None)})
+    other.set({A: (2, None)})
+    one.clear()
+    assert (one.get([A]), other.get([A])) == ({}, {A: 2})
+    assert {item["PK"]["S"].partition("/")[0] for item in client.scan(TableName=table_name)["Items"]} == {
+        "acme",
+        "acme-2",
+    }
+
+
+def test_what_cannot_be_cached_is_a_miss_with_a_line(
+    make_cache: Callable[..., DynamoDBCache[Any]],
+    client: Any,
+    table_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cache = make_cache()
+    cache.set(
+        {
+            A: (os.urandom(500_000), None),
+            B: (1, None),
+            (("x" * 3000,), "k"): (1, None),
+            (("a",), "f"): (open, None),
+        }
+    )
+    assert cache.get([A, B, (("x" * 3000,), "k")]) == {B: 1}
+    assert "over the limit" in caplog.text
+    assert caplog.text.count("could not store") == 3
+    assert caplog.text.count("could not read") == 1
+    caplog.clear()
+    (item,) = [
+        each for each in client.scan(TableName=table_name)["Items"] if each["SK"]["S"].startswith("K#")
+    ]
+    client.put_item(TableName=table_name, Item={**item, "data": {"B": item["data"]["B"][:-1]}})
+    assert cache.get([B]) == {}
+    assert "CheckpointCorruptionError" in caplog.text
+    client.put_item(TableName=table_name, Item={**item, "data": {"S": "no bytes"}})
+    assert cache.get([B]) == {}
+
+
+async def test_a_table_that_cannot_be_reached_fails_no_run(
+    make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = make_cache(table_name="missing")
+    cache.set({A: (1, None)})
+    await cache.aset({A: (1, None)})
+    assert cache.get([A]) == await cache.aget([A]) == {}
+    assert caplog.text.count("does not exist") == 4
+    with pytest.raises(CheckpointerConfigurationError):
+        cache.clear()
+    refused = make_cache(endpoint_url="http://127.0.0.1:9", retry_seconds=0)
+    refused.set({A: (1, None)})
+    assert refused.get([A]) == {}
+
+
+def test_encrypted_values_show_nothing(
+    make_cache: Callable[..., DynamoDBCache[Any]],
+    client: Any,
+    table_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cache = make_cache(serde=EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+    cache.set({A: ("swordfish", None)})
+    assert cache.get([A]) == {A: "swordfish"}
+    assert "swordfish" not in str(client.scan(TableName=table_name)["Items"])
+    assert make_cache().get([A]) == {}
+    make_cache().set({B: ("plain", None)})
+    assert cache.get([B]) == {}
+    assert "not encrypted" in caplog.text
+
+
+class State(TypedDict):
+    """What the graph has."""
+
+    seen: Annotated[list[int], lambda left, right: left + right]
+
+
+async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+    runs: list[int] = []
+
+    def slow(state: State) -> dict[str, list[int]]:
+        runs.append(len(state["seen"]))
+        return {"seen": [7]}
+
+    builder = StateGraph(State)
+    builder.add_node("slow", slow, cache_policy=CachePolicy(ttl=60))
+    builder.add_edge(START, "slow")
+    builder.add_edge("slow", END)
+    async with make_cache() as cache:
+        await cache.asetup()
+        cache.setup()
+        graph = builder.compile(cache=cache)
+        assert graph.invoke({"seen": [1]}) == {"seen": [1, 7]}
+        assert graph.invoke({"seen": [1]}) == await graph.ainvoke({"seen": [1]}) == {"seen": [1, 7]}
+        assert runs == [1]
+        await graph.ainvoke({"seen": [1, 2]})
+        assert runs == [1, 2]
+        await cache.aclear()
+        await graph.ainvoke({"seen": [1]})
+        assert runs == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"prefix": "acme"}, {"prefix": ("",)}, {"serde": 1}, {"bound_to": ""}], ids=str
+)
+def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
+    with pytest.raises(CheckpointerInputError):
+        DynamoDBCache("table", **options)

@@ -1,0 +1,355 @@
+"""The store in the simulator: actors that put, delete, read, renew, sweep and erase, and a checker of what they see.
+
+Every value is unique, so a reader's answer names the put that it saw. A read may return a value if its put had begun,
+and nothing that was acknowledged came between the put and the read. A value that was acknowledged may be missing only
+if something that deletes it, or its expiry, can have come since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from langgraph.store.base import ListNamespacesOp, MatchCondition
+
+from langgraph.checkpoint.dynamodb._format.items import partition_key, sort_key
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.store.dynamodb import reads
+from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
+from langgraph.store.dynamodb.items import VALUE, Expected, pack_value, parse_memory
+from langgraph.store.dynamodb.keys import MEMORIES, address_of
+from langgraph.store.dynamodb.namespaces import list_namespaces
+from langgraph.store.dynamodb.put import Put, put
+from langgraph.store.dynamodb.search import Search, search
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
+from tests.simulation.history import Moment
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import FAIR, Faults, Process, Simulator
+
+Place: TypeAlias = tuple[tuple[str, ...], str]
+Flow: TypeAlias = Generator[Any, Any, None]
+
+PLACES: Sequence[Place] = ((("a", "b"), "k"), (("a", "b", "c"), "k"), (("a", "b", "c"), "l"), (("a",), "k"))
+PREFIXES: Sequence[tuple[str, ...]] = (("a",), ("a", "b"), ("a", "b", "c"))
+TTLS_SECONDS: Sequence[int | None] = (None, None, 600, 5000)
+# Whole seconds, and the time until the answer.
+_ROUNDING_SECONDS = 2.0
+_INFINITY = float("inf")
+FAILED = "a request failed"
+
+FAULTS = (
+    FAIR,
+    Faults(crash=0.02),
+    Faults(lost_request=0.03, lost_answer=0.05),
+    Faults(late=0.08),
+    Faults(repeated=0.2),
+    Faults(unprocessed=0.3),
+    Faults(stale=0.3, torn=0.5),
+    Faults(pause=0.03, removal=0.1),
+    Faults(still=0.02, pause=0.01, removal=0.05),
+    Faults(
+        crash=0.01, lost_request=0.01, lost_answer=0.02, late=0.03, repeated=0.08, unprocessed=0.1, stale=0.1,
+        torn=0.2, removal=0.05, pause=0.01, still=0.005,
+    ),
+)  # fmt: skip
+
+
+@dataclass
+class Write:
+    """A put, or a deletion, of one place: when it was under way, and whether it was acknowledged."""
+
+    place: Place
+    number: int | None
+    """The value; `None` deletes."""
+    began: int
+    began_at: float
+    ttl_seconds: int | None = None
+    expected: str | None = None
+    ended: float = _INFINITY
+    ended_at: float = _INFINITY
+    acknowledged: bool = False
+    is_erasure: bool = False
+    """Whether it deletes what is under a prefix. It cannot know of a put whose process died and that arrives later."""
+
+
+@dataclass
+class History:
+    """What was promised to callers, and when memories may have been renewed."""
+
+    writes: list[Write] = field(default_factory=list)
+    renewals: list[tuple[Place, float]] = field(default_factory=list)
+    """Until when a read that renews was under way."""
+
+    def check_read(self, place: Place, number: int | None, start: Moment, end: Moment) -> None:
+        """Raise if a reader that was under way between these moments must not see this."""
+        writes = [each for each in self.writes if each.place == place]
+        if number is None:
+            self._check_missing(place, writes, start.move, end)
+            return
+        (own,) = [each for each in writes if each.number == number]
+        assert own.began <= end.move, f"{place}: {number} was read before it was put"
+        later = [
+            each
+            for each in writes
+            if each.acknowledged
+            and own.ended < each.began
+            and each.ended < start.move
+            and (own.acknowledged or not each.is_erasure)
+        ]
+        assert not later, (
+            f"{place}: {number} was read after {[each.number for each in later]} had replaced it"
+        )
+        if own.ttl_seconds is not None:
+            renewed = [until for at, until in self.renewals if at == place]
+            expiry = max([min(own.ended_at, start.seconds), *renewed]) + own.ttl_seconds + _ROUNDING_SECONDS
+            assert start.seconds <= expiry, f"{place}: {number} was read after it had expired"
+
+    def _check_missing(self, place: Place, writes: Sequence[Write], began: int, end: Moment) -> None:
+        for own in writes:
+            if own.number is None or not own.acknowledged or own.ended >= began:
+                continue
+            causes = [
+                each
+                for each in writes
+                if each.ended >= own.began and each.began <= end.move
+                and (each.number is None or (each.ttl_seconds or _INFINITY) + each.began_at <= end.seconds)
+            ]  # fmt: skip
+            assert causes, f"{place}: {own.number} was acknowledged, and is missing"
+
+    def check_conditions(self) -> None:
+        """Raise if two puts were acknowledged that expected the same revision."""
+        expected = [each.expected for each in self.writes if each.acknowledged and each.expected is not None]
+        assert len(expected) == len({*expected}), "two puts have replaced the same revision"
+
+
+class MemoryWorld:
+    """A table, stores in processes, and the history of what they promised."""
+
+    def __init__(self, choices: Choices, faults: Faults) -> None:
+        """Start with an empty table."""
+        self.simulator = Simulator(choices, faults)
+        self.choices = choices
+        self.history = History()
+        self._numbers = 0
+        self._storages: dict[str, StoreStorage] = {}
+
+    def storage(self, process: Process) -> StoreStorage:
+        """Return the storage of the store in a process."""
+        if process.name not in self._storages:
+            base = process.storage
+            self._storages[process.name] = StoreStorage(
+                codec=base.codec, table=base.table, clock=base.clock, rng=base.rng
+            )
+        return self._storages[process.name]
+
+    # Actors
+
+    def writer(self, process: Process, places: Sequence[Place]) -> Flow:
+        """Put some values, large and small, with and without vectors."""
+        for place in places:
+            yield from self._put(process, place, None)
+
+    def updater(self, process: Process, place: Place, times: int) -> Flow:
+        """Read a memory, and replace it if it is still the same."""
+        for _ in range(times):
+            found = yield from self._get(process, place, renew=False)
+            yield from self._put(process, place, Expected(None if found is None else found.memory.revision))
+
+    def deleter(self, process: Process, place: Place) -> Flow:
+        """Delete a memory."""
+        write = self._begin(place, None, None, None)
+        yield from self._finish(write, put(self.storage(process), Put(address_of(*place), None)))
+
+    def eraser(self, process: Process, prefix: tuple[str, ...]) -> Flow:
+        """Delete everything under a prefix."""
+        writes = [self._begin(each, None, None, None) for each in PLACES if each[0][: len(prefix)] == prefix]
+        for write in writes:
+            write.is_erasure = True
+        yield from self._finish_all(writes, delete_namespace(self.storage(process), prefix))
+
+    def sweeper(self, process: Process, prefix: tuple[str, ...]) -> Flow:
+        """Sweep."""
+        yield from self._tolerant(sweep_ttl(self.storage(process), prefix))
+
+    def reader(self, process: Process, place: Place, prefix: tuple[str, ...]) -> Flow:
+        """Read a memory and renew it, search, and list namespaces."""
+        yield from self._get(process, place, renew=True)
+        yield from self._search(process, prefix)
+        yield from self._list(process, prefix)
+
+    def _put(self, process: Process, place: Place, expected: Expected | None) -> Op[None]:
+        ttl_seconds = TTLS_SECONDS[self.choices.pick(len(TTLS_SECONDS))]
+        write = self._begin(place, self._next(), ttl_seconds, None if expected is None else expected.revision)
+        size = (0, 0, 3000)[self.choices.pick(3)]
+        vectors = [b"v" * 8] * self.choices.pick(3)
+        storage = self.storage(process)
+        value = {"n": write.number, "large": "".join(f"{write.number}-{each} " for each in range(size // 8))}
+        new = Put(
+            address_of(*place), pack_value(storage.codec, value, "value"), vectors, ttl_seconds, expected
+        )
+        yield from self._finish(write, put(storage, new))
+
+    def _next(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _begin(
+        self, place: Place, number: int | None, ttl_seconds: int | None, expected: str | None
+    ) -> Write:
+        now = self.simulator.moment
+        write = Write(place, number, now.move, now.seconds, ttl_seconds, expected)
+        self.history.writes.append(write)
+        return write
+
+    def _finish(self, write: Write, operation: Op[str | None]) -> Op[None]:
+        try:
+            revision = yield from self._tolerant(operation)
+            write.acknowledged = revision not in (None, FAILED)
+        finally:
+            write.ended, write.ended_at = self.simulator.moves, self.simulator.now
+
+    def _finish_all(self, writes: Sequence[Write], operation: Op[Any]) -> Op[None]:
+        try:
+            done = yield from self._tolerant(operation)
+            for write in writes:
+                write.acknowledged = done != FAILED
+        finally:
+            for write in writes:
+                write.ended, write.ended_at = self.simulator.moves, self.simulator.now
+
+    def _tolerant(self, operation: Op[Any]) -> Op[Any]:
+        """Run an operation; return `FAILED` if a request failed, as they do here."""
+        try:
+            return (yield from operation)
+        except (ReadTimeoutError, EndpointConnectionError, ClientError):
+            return FAILED
+        except CheckpointerError as error:
+            if "unprocessed" in str(error) or "being written" in str(error):
+                return FAILED
+            message = f"{type(error).__name__}: {error}"
+            raise AssertionError(message) from error
+
+    def _get(self, process: Process, place: Place, *, renew: bool) -> Op[reads.LoadedMemory | None]:
+        storage, began = self.storage(process), self.simulator.moment
+        found = yield from self._tolerant(reads.get(storage, [address_of(*place)]))
+        if found == FAILED:
+            return None
+        self._check(place, found[0], began)
+        if renew and found[0] is not None:
+            renewal = len(self.history.renewals)
+            self.history.renewals.append((place, _INFINITY))
+            try:
+                yield from self._tolerant(reads.renew(storage, [found[0].memory]))
+            finally:
+                self.history.renewals[renewal] = (place, self.simulator.now)
+        loaded: reads.LoadedMemory | None = found[0]
+        return loaded
+
+    def _check(self, place: Place, found: reads.LoadedMemory | None, began: Moment) -> None:
+        number = None if found is None else found.value["n"]
+        self.history.check_read(place, number, began, self.simulator.moment)
+
+    def _search(self, process: Process, prefix: tuple[str, ...]) -> Op[None]:
+        began = self.simulator.moment
+        orders = ("updated_at", "created_at", "key")
+        order: Any = orders[self.choices.pick(len(orders))]
+        found = yield from self._tolerant(
+            search(self.storage(process), Search(prefix, limit=99, order=order))
+        )
+        if found == FAILED:
+            return
+        by_place = {(each.address.namespace, each.address.key): each for each, _ in found}
+        assert len(by_place) == len(found), "a search found a memory twice"
+        for place in PLACES:
+            if place[0][: len(prefix)] == prefix:
+                self._check(place, by_place.get(place), began)
+
+    def _list(self, process: Process, prefix: tuple[str, ...]) -> Op[None]:
+        began = self.simulator.moment
+        wanted = ListNamespacesOp((MatchCondition("prefix", prefix),))
+        found = yield from self._tolerant(list_namespaces(self.storage(process), wanted))
+        if found == FAILED:
+            return
+        for place in PLACES:
+            if place[0][: len(prefix)] == prefix and place[0] not in found:
+                self._check(place, None, began)
+
+    # Checks at the end
+
+    def check_end(self) -> None:
+        """Let everything arrive, look at all of it from a new process, and sweep a day later."""
+        self.simulator.settle()
+        self.simulator.faults = FAIR
+        process = self.simulator.process()
+        storage = self.storage(process)
+        self.simulator.run_alone(self._look(process))
+        self.simulator.now += 2 * LEFTOVER_SECONDS
+        self.simulator.moves += 1
+        self.simulator.run_alone(self._look(process))
+        for prefix in (("a",), ("a", "b")):
+            self.simulator.run_alone(sweep_ttl(storage, prefix))
+        self.simulator.run_alone(self._look(process))
+        self._check_leftovers(storage)
+        self.history.check_conditions()
+
+    def _look(self, process: Process) -> Op[None]:
+        self.simulator.moves += 1
+        for place in PLACES:
+            yield from self._get(process, place, renew=False)
+        for prefix in PREFIXES:
+            yield from self._search(process, prefix)
+            yield from self._list(process, prefix)
+        self.simulator.moves += 1
+
+    def _check_leftovers(self, storage: StoreStorage) -> None:
+        """Raise if a memory lacks what belongs to it, or if anything belongs to none."""
+        stored = [each for each in self.simulator.model.items() if partition_key(each).endswith("%M#")]
+        belonging: set[tuple[str, str]] = set()
+        for item in stored:
+            # Tombstones need no entry in the register: DynamoDB removes them.
+            if sort_key(item).startswith(MEMORIES) and VALUE in item:
+                assert parse_memory(item, self.simulator.now) is not None, "a sweep left what had expired"
+                for each in self.simulator.run_alone(reads.belongings(storage, item)):
+                    belonging.add((partition_key(each), sort_key(each)))
+        beside = {
+            (partition_key(each), sort_key(each))
+            for each in stored
+            if not sort_key(each).startswith(MEMORIES)
+        }
+        assert beside == belonging, f"left over: {beside - belonging}; missing: {belonging - beside}"
+
+
+def random_memories(choices: Choices) -> MemoryWorld:
+    """Let two to six actors use a store, and check everything."""
+    faults = FAULTS[choices.pick(len(FAULTS))]
+    world = MemoryWorld(choices, replace(faults, patience=(0.0, 0.7, 0.9)[choices.pick(3)]))
+    simulator = world.simulator
+    shared = simulator.process()
+    for number in range(2 + choices.pick(5)):
+        process = shared if choices.pick(3) == 0 and shared.alive else simulator.process()
+        simulator.start(f"actor {number}", process, _random_flow(world, choices)(process))
+    simulator.run()
+    failures = [each.failure for each in simulator.actors if each.failure is not None]
+    if failures:
+        raise failures[0]
+    world.check_end()
+    return world
+
+
+def _random_flow(world: MemoryWorld, choices: Choices) -> Callable[[Process], Flow]:
+    place, other = (PLACES[choices.pick(len(PLACES))] for _ in range(2))
+    prefix = PREFIXES[choices.pick(len(PREFIXES))]
+    flows: Sequence[Callable[[Process], Flow]] = (
+        lambda process: world.writer(process, [place, other, place]),
+        lambda process: world.writer(process, [place, place]),
+        lambda process: world.updater(process, place, 2),
+        lambda process: world.deleter(process, place),
+        lambda process: world.reader(process, place, prefix),
+        lambda process: world.reader(process, place, prefix),
+        lambda process: world.sweeper(process, prefix),
+        lambda process: world.eraser(process, prefix),
+    )
+    return flows[choices.pick(len(flows))]

@@ -1,0 +1,108 @@
+"""The store under random faults, and cut short at every request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.store.dynamodb import erase, items, put, reads
+from langgraph.store.dynamodb.storage import StoreStorage
+from tests.simulation.memories import MemoryWorld, random_memories
+from tests.simulation.schedule import Choices, shrink
+from tests.support.seeds import VARIABLE, fresh_seed
+
+FIXED_SEED = 1
+MUTANT_SCHEDULES_MAX = 2000
+
+
+@pytest.fixture(autouse=True)
+def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few hundred bytes be a large value."""
+    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 200)
+
+
+@pytest.mark.parametrize("source", ["fixed", "fresh"])
+def test_random_schedules(source: str, schedules: int, tell: Callable[[str], None]) -> None:
+    """Run schedules from consecutive seeds; the first that fails is shrunk and told."""
+    first = FIXED_SEED if source == "fixed" else fresh_seed()
+    tell(f"{schedules} random schedules of the store from {VARIABLE}={first}")
+    for seed in range(first, first + schedules):
+        choices = Choices(seed=seed)
+        try:
+            random_memories(choices)
+        except AssertionError as violation:
+            script = shrink(choices.taken, lambda script: failure_of(script) is not None)
+            message = f"{VARIABLE}={seed}: {violation}\nshrunk to {script}: {failure_of(script)}"
+            raise AssertionError(message) from violation
+
+
+def failure_of(script: list[int]) -> str | None:
+    """Return what goes wrong in the run of a script, if anything."""
+    try:
+        random_memories(Choices(script))
+    except AssertionError as violation:
+        return str(violation)
+    return None
+
+
+# What the rules are for shows when breaking one is noticed
+
+
+def anything_replaces(patch: pytest.MonkeyPatch) -> None:
+    """A put replaces what is newer."""
+    patch.setattr(items, "_LATER", "(attribute_exists(#updated) OR attribute_not_exists(#updated))")
+
+
+def deletion_leaves_nothing(patch: pytest.MonkeyPatch) -> None:
+    """An erasure leaves no tombstone, however new the memory is."""
+    patch.setattr(erase, "TOMBSTONE_SECONDS", -(10**9))
+
+
+def unregistered(patch: pytest.MonkeyPatch) -> None:
+    """A put does not register its partition."""
+
+    def nothing(storage: StoreStorage, partitions: Any) -> Op[None]:
+        del storage, partitions
+        yield from ()
+
+    patch.setattr(put, "register", nothing)
+
+
+def parts_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
+    """A read renews a memory, and not its segments."""
+    patch.setattr(put, "SEGMENT_LIFETIMES", 0)
+    patch.setattr(reads, "SEGMENT_LIFETIMES", 0)
+
+    def nothing(storage: StoreStorage, key: Any, expires_at: Any) -> Op[bool]:
+        del storage, key, expires_at
+        yield from ()
+        return True
+
+    patch.setattr(reads, "extend", nothing)
+
+
+def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
+    """A sweep removes what a put is about to commit."""
+    patch.setattr(erase, "LEFTOVER_SECONDS", -10)
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [anything_replaces, deletion_leaves_nothing, unregistered, parts_are_not_renewed, sweep_is_early],
+)
+def test_a_broken_rule_is_noticed(
+    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    assert any(_fails(seed) for seed in range(MUTANT_SCHEDULES_MAX))
+
+
+def _fails(seed: int) -> bool:
+    try:
+        world: MemoryWorld = random_memories(Choices(seed=seed))
+    except AssertionError:
+        return True
+    return not world.history.writes

@@ -1,0 +1,66 @@
+"""Stores on a fresh table, and embeddings that count letters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.traffic import Traffic
+from tools.engine import Engine
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+DIMS = len(LETTERS)
+
+
+class CountedEmbeddings:
+    """Embeds a text by its letters, and notes each call."""
+
+    def __init__(self) -> None:
+        """Start without calls."""
+        self.calls: list[list[str]] = []
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        """Embed texts."""
+        self.calls.append(list(texts))
+        return [[float(text.count(letter)) for letter in LETTERS] for text in texts]
+
+
+@pytest.fixture
+def embeddings() -> CountedEmbeddings:
+    """Give embeddings that count letters."""
+    return CountedEmbeddings()
+
+
+@pytest.fixture
+async def make_store(
+    engine: Engine, table_name: str, sessions: dict[str, Any]
+) -> AsyncIterator[Callable[..., DynamoDBStore]]:
+    """Give a factory of stores on the table; it takes the store's keywords, and they are closed after the test."""
+    stores: list[DynamoDBStore] = []
+
+    def make(**options: Any) -> DynamoDBStore:
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+        if "client" in options:
+            reach.clear()
+        stores.append(DynamoDBStore(table_name, **(reach | options)))
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        await store.aclose()
+
+
+@pytest.fixture
+def store(make_store: Callable[..., DynamoDBStore]) -> DynamoDBStore:
+    """Give a store without vectors."""
+    return make_store()
+
+
+@pytest.fixture
+def watched(own_client: Any, traffic: Traffic, make_store: Callable[..., DynamoDBStore]) -> DynamoDBStore:
+    """Give a store whose every request is in `traffic`."""
+    del traffic
+    return make_store(client=own_client)

@@ -1,0 +1,562 @@
+"""LangGraph's contract of a store, line by line, on each engine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchOp,
+)
+
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointSerializationError,
+)
+from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
+from tests.support.traffic import Traffic
+
+NAMESPACE = ("users", "u1", "notes")
+BIG = {"text": "".join(f"{number:x} " for number in range(40_000))}
+
+
+def keys(found: Any) -> list[str]:
+    """Return the keys of what a search found."""
+    return [each.key for each in found]
+
+
+def revision_of(item: Any) -> object:
+    """Return the revision of what was read."""
+    return item.revision
+
+
+def test_a_value_comes_back_with_its_types_and_times(store: DynamoDBStore) -> None:
+    value: dict[str, Any] = {
+        "n": 1,
+        "f": 1.0,
+        "none": None,
+        "no": False,
+        "list": [1, {"a": "b"}],
+        "text": "ключ",
+        "": {},
+    }
+    store.put(NAMESPACE, "k", value)
+    item = store.get(NAMESPACE, "k")
+    assert item is not None
+    assert (item.namespace, item.key, item.value) == (NAMESPACE, "k", value)
+    assert [type(item.value[name]) for name in ("n", "f", "no")] == [int, float, bool]
+    assert item.created_at == item.updated_at
+    assert item.created_at.tzinfo is not None
+    store.put(NAMESPACE, "k", {"n": 2})
+    again = store.get(NAMESPACE, "k")
+    assert again is not None
+    assert again.value == {"n": 2}
+    assert again.created_at == item.created_at
+    assert again.updated_at > item.updated_at
+    assert store.get(NAMESPACE, "k") == again
+
+
+def test_what_a_caller_changes_later_is_not_stored(store: DynamoDBStore) -> None:
+    value: dict[str, Any] = {"list": [1]}
+    ops = [PutOp(NAMESPACE, "k", value)]
+    store.batch(ops)
+    value["list"].append(2)
+    found = store.get(NAMESPACE, "k")
+    assert found is not None
+    found.value["list"].append(3)
+    assert store.search(NAMESPACE)[0].value == {"list": [1]}
+
+
+def test_namespaces_are_labels_and_not_text(store: DynamoDBStore) -> None:
+    namespaces = [
+        ("a", "b"),
+        ("a:b",),
+        ("a/b",),
+        ("a#b",),
+        ("a%2Fb",),
+        ("a", "b", "c"),
+        ("a", "bc"),
+        ("a",),
+        ("ab",),
+    ]
+    for number, namespace in enumerate(namespaces):
+        store.put(namespace, "k/#%", {"n": number})
+    for number, namespace in enumerate(namespaces):
+        found = store.get(namespace, "k/#%")
+        assert found is not None
+        assert found.value == {"n": number}
+    assert {each.namespace for each in store.search(("a", "b"))} == {("a", "b"), ("a", "b", "c")}
+    assert {each.namespace for each in store.search(("a",))} == {
+        ("a",),
+        ("a", "b"),
+        ("a", "b", "c"),
+        ("a", "bc"),
+    }
+    assert {each.namespace for each in store.search(())} == set(namespaces)
+    assert store.list_namespaces() == sorted(namespaces)
+    store.delete(("a", "b"), "k/#%")
+    assert store.get(("a/b",), "k/#%") is not None
+    assert ("a", "b") not in store.list_namespaces()
+
+
+def test_a_batch_reads_the_state_before_its_puts_and_the_last_put_counts(store: DynamoDBStore) -> None:
+    store.put(NAMESPACE, "old", {"n": 0})
+    results = store.batch([
+        PutOp(NAMESPACE, "old", {"n": 1}),
+        GetOp(NAMESPACE, "old"),
+        GetOp(NAMESPACE, "new"),
+        SearchOp(NAMESPACE),
+        ListNamespacesOp(),
+        PutOp(NAMESPACE, "new", {"n": 1}),
+        PutOp(("other",), "k", {"n": 1}),
+        PutOp(NAMESPACE, "new", {"n": 2}),
+        PutOp(("other",), "k", None),
+        PutOp(("langgraph", "x"), "k", {"n": 1}),
+    ])  # fmt: skip
+    assert [results[0], *results[2:3], *results[5:]] == [None] * 7
+    got: Any = results[1]
+    found: Any = results[3]
+    assert got.value == {"n": 0}
+    assert keys(found) == ["old"]
+    assert results[4] == [NAMESPACE]
+    after = {(each.namespace, each.key): each.value["n"] for each in store.search((), limit=99)}
+    assert after == {(NAMESPACE, "old"): 1, (NAMESPACE, "new"): 2, (("langgraph", "x"), "k"): 1}
+    assert store.batch([]) == []
+
+
+@pytest.mark.parametrize("op", [
+    GetOp(("a.b",), "k"), SearchOp(("",)), PutOp(("a", "b\0"), "k", {}), PutOp((), "k", {}),
+    ListNamespacesOp((MatchCondition("prefix", ("a.b",)),)),
+], ids=str)  # fmt: skip
+def test_namespaces_that_langgraph_refuses_are_refused_in_a_batch(
+    watched: DynamoDBStore, traffic: Traffic, op: Any
+) -> None:
+    with pytest.raises(InvalidNamespaceError):
+        watched.batch([PutOp(("fine",), "k", {}), op])
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("op", [
+    PutOp(("a",), "k", {"at": {1}}), PutOp(("a",), "k", {"a": {1: 2}}),
+    PutOp(("a",), "k", {}, ttl=0), PutOp(("a",), "k", {}, ttl=float("nan")), PutOp(("a",), "k" * 1100, {}),
+    PutOp(("a", "\ud800"), "k", {}), SearchOp(("a",), limit=-1), SearchOp(("a",), offset=-1),
+    SearchOp(("a",), filter={"n": {"$in": [1]}}), SearchOp(("a",), filter={"n": {"$gt": 1, "x": 2}}), "get",
+], ids=str)  # fmt: skip
+def test_bad_operations_are_refused_before_anything_is_stored(
+    watched: DynamoDBStore, traffic: Traffic, op: Any
+) -> None:
+    with pytest.raises((CheckpointerInputError, CheckpointSerializationError)):
+        watched.batch([PutOp(("fine",), "k", {}), op])
+    assert traffic.requests == []
+
+
+def test_the_message_names_what_is_no_json(store: DynamoDBStore) -> None:
+    with pytest.raises(
+        CheckpointSerializationError, match=r"value of memory 'k'\.at\[1\] is a builtins\.set"
+    ):
+        store.put(("a",), "k", {"at": [1, {2}]})
+    for value in ({"a": "\ud800"}, {"\ud800": 1}, {"n": 2**70}):
+        with pytest.raises(CheckpointSerializationError):
+            store.put(("a",), "k", value)
+    assert store.get(("a",), "k") is None
+    with pytest.raises(CheckpointSerializationError, match="has the key 1"):
+        store.put(("a",), "k", {"at": {1: 2}})
+
+
+FILTERED: dict[str, dict[str, Any]] = {
+    "one": {"n": 1, "text": "b", "nested": {"a": 1, "b": 2}, "flag": True, "tags": ["x", "y"]},
+    "two": {"n": 2.5, "text": "a", "nested": {"a": 2}, "flag": False},
+    "three": {"n": "2", "text": None, "a.b": 1},
+    "four": {"n": True},
+}
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [
+    (None, {"one", "two", "three", "four"}),
+    ({}, {"one", "two", "three", "four"}),
+    ({"n": 1}, {"one"}),
+    ({"n": 1.0}, {"one"}),
+    ({"n": True}, {"four"}),
+    ({"n": {"$eq": 2.5}}, {"two"}),
+    ({"n": {"$ne": 1}}, {"two", "three", "four"}),
+    ({"flag": {"$ne": True}}, {"two", "three", "four"}),
+    ({"flag": None}, {"three", "four"}),
+    ({"text": None}, {"three", "four"}),
+    ({"n": {"$gt": 1}}, {"two"}),
+    ({"n": {"$gte": 1, "$lt": 2.5}}, {"one"}),
+    ({"n": {"$lte": 2.5}}, {"one", "two"}),
+    ({"n": {"$gt": "1"}}, {"three"}),
+    ({"text": {"$gte": "a", "$lt": "b"}}, {"two"}),
+    ({"nested": {"a": 1}}, {"one"}),
+    ({"nested": {"a": {"$gt": 0}}}, {"one", "two"}),
+    ({"nested": {"$eq": {"a": 2}}}, {"two"}),
+    ({"nested.a": 1}, set()),
+    ({"a.b": 1}, {"three"}),
+    ({"tags": ["x", "y"]}, {"one"}),
+    ({"tags": ("x", "y")}, {"one"}),
+    ({"tags": ["x"]}, set()),
+    ({"missing": {"$gt": 1}}, set()),
+    ({"n": 1, "text": "b"}, {"one"}),
+    ({"n": 1, "text": "c"}, set()),
+], ids=str)  # fmt: skip
+def test_filters(store: DynamoDBStore, wanted: Any, expected: set[str]) -> None:
+    store.batch([PutOp(NAMESPACE, key, value) for key, value in FILTERED.items()])
+    assert set(keys(store.search(NAMESPACE, filter=wanted))) == expected
+
+
+def test_limit_and_offset_count_after_the_filter_and_the_newest_is_first(store: DynamoDBStore) -> None:
+    for number in range(12):
+        store.put(NAMESPACE, str(number), {"even": number % 2 == 0})
+    assert keys(store.search(NAMESPACE, limit=4)) == ["11", "10", "9", "8"]
+    assert keys(store.search(NAMESPACE, filter={"even": True}, limit=2)) == ["10", "8"]
+    assert keys(store.search(NAMESPACE, filter={"even": True}, limit=2, offset=3)) == ["4", "2"]
+    assert keys(store.search(NAMESPACE, limit=0)) == []
+    assert keys(store.search(NAMESPACE, offset=99)) == []
+    store.put(NAMESPACE, "0", {"even": True})
+    assert keys(store.search(NAMESPACE, limit=1)) == ["0"]
+    assert keys(store.search(NAMESPACE, limit=1, order="created_at")) == ["11"]
+
+
+@pytest.mark.parametrize("order", ["updated_at", "created_at", "key"])
+@pytest.mark.parametrize("prefix", [(), ("users",), ("users", "u1"), ("users", "u1", "notes")])
+def test_a_long_list_is_read_page_by_page(store: DynamoDBStore, order: Any, prefix: tuple[str, ...]) -> None:
+    store.batch([
+        PutOp(("users", user, kind), f"{number}", {"n": number})
+        for user in ("u1", "u2") for kind in ("notes", "x") for number in range(7)
+    ])  # fmt: skip
+    store.put(("users",), "k", {"n": 0})
+    whole = store.search(prefix, limit=99, order=order)
+    pages: list[Any] = []
+    while page := store.search(prefix, limit=3, order=order, after=pages[-1] if pages else None):
+        pages += page
+    assert [(each.namespace, each.key) for each in pages] == [(each.namespace, each.key) for each in whole]
+    assert len(pages) == {0: 29, 1: 29, 2: 14, 3: 7}[len(prefix)]
+    even = [each for each in whole if each.value["n"] % 2 == 0]
+    filtered = store.search(prefix, filter={"n": {"$ne": 1}}, limit=99, order=order, after=whole[0])
+    assert len(filtered) == sum(each.value["n"] != 1 for each in whole[1:])
+    assert even
+
+
+def test_list_namespaces(store: DynamoDBStore) -> None:
+    namespaces = [
+        ("a",),
+        ("a", "b"),
+        ("a", "b", "c"),
+        ("a", "b", "d", "e"),
+        ("a", "c", "e"),
+        ("z", "b", "e"),
+        ("é",),
+    ]
+    store.batch([PutOp(each, key, {}) for each in namespaces for key in ("k", "l")])
+    assert store.list_namespaces() == sorted(namespaces)
+    assert store.list_namespaces(prefix=("a", "b")) == [("a", "b"), ("a", "b", "c"), ("a", "b", "d", "e")]
+    assert store.list_namespaces(prefix=("*", "b")) == [
+        ("a", "b"), ("a", "b", "c"), ("a", "b", "d", "e"), ("z", "b", "e")]  # fmt: skip
+    assert store.list_namespaces(suffix=("e",)) == [("a", "b", "d", "e"), ("a", "c", "e"), ("z", "b", "e")]
+    assert store.list_namespaces(prefix=("a",), suffix=("*", "e")) == [("a", "b", "d", "e"), ("a", "c", "e")]
+    assert store.list_namespaces(prefix=("a", "*", "*", "*", "*")) == []
+    assert store.list_namespaces(max_depth=1) == [("a",), ("z",), ("é",)]
+    assert store.list_namespaces(prefix=("a",), max_depth=2, limit=2, offset=1) == [("a", "b"), ("a", "c")]
+    assert store.list_namespaces(limit=0) == []
+    store.delete(("a", "b"), "k")
+    assert ("a", "b") in store.list_namespaces()
+    store.delete(("a", "b"), "l")
+    assert ("a", "b") not in store.list_namespaces()
+    assert ("a", "b", "c") in store.list_namespaces(prefix=("a", "b"))
+
+
+@pytest.mark.parametrize("serde", [None, EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")])
+def test_large_values_replace_each_other_and_leave_nothing(
+    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str, serde: Any
+) -> None:
+    store = make_store(serde=serde)
+    store.put(NAMESPACE, "k", {"n": 1})
+    alone = client.scan(TableName=table_name)["Count"]
+    random_text = "".join(chr(33 + (number * number * 7919) % 90) for number in range(700_000))
+    for value in (BIG | {"random": random_text}, BIG, {"n": 2}, BIG):
+        store.put(NAMESPACE, "k", value)
+        found = store.get(NAMESPACE, "k")
+        assert found is not None
+        assert found.value == value
+        assert store.search(NAMESPACE, filter=value)[0].value == value
+    store.put(NAMESPACE, "k", {"n": 3})
+    assert client.scan(TableName=table_name)["Count"] == alone
+    store.delete(NAMESPACE, "k")
+    assert store.get(NAMESPACE, "k") is None
+
+
+def test_encrypted_values_show_nothing_and_are_bound_to_their_place(
+    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+) -> None:
+    store = make_store(serde=EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+    store.put(("a",), "one", {"secret": "swordfish"})
+    store.put(("a",), "two", {"secret": "other"})
+    items = client.scan(TableName=table_name)["Items"]
+    assert "swordfish" not in str(items)
+    one, two = (each for each in items if each["SK"]["S"].startswith("M#"))
+    client.put_item(TableName=table_name, Item={**two, "value": one["value"]})
+    with pytest.raises(CheckpointCorruptionError):
+        store.get(("a",), two["SK"]["S"].rpartition("#")[2])
+    plain = make_store()
+    plain.put(("b",), "k", {"n": 1})
+    with pytest.raises(CheckpointerConfigurationError):
+        store.get(("b",), "k")
+    with pytest.raises(CheckpointerConfigurationError):
+        plain.get(("a",), one["SK"]["S"].rpartition("#")[2])
+
+
+def test_a_search_that_would_read_too_much_says_so(make_store: Callable[..., DynamoDBStore]) -> None:
+    store = make_store(search_bytes_max=20_000)
+    store.batch([PutOp(NAMESPACE, str(number), {"text": f"{number}" * 200}) for number in range(300)])
+    with pytest.raises(SearchLimitError, match="search_bytes_max, 20000 bytes"):
+        store.search(NAMESPACE)
+    assert len(store.search(NAMESPACE, order="key", limit=5)) == 5
+    store.put(("one",), "k", BIG | {"more": "".join(chr(33 + n * n % 90) for n in range(300_000))})
+    with pytest.raises(SearchLimitError):
+        store.search(("one",))
+
+
+# Expiry
+
+
+def at(store: DynamoDBStore, seconds: float) -> None:
+    """Let the store believe that so many seconds have passed."""
+    object.__setattr__(store.storage, "clock", lambda: time.time() + seconds)
+
+
+def alive(store: DynamoDBStore, key: str = "k") -> bool:
+    """Tell whether a memory is there, without renewing it."""
+    found = store.get(NAMESPACE, key, refresh_ttl=False) is not None
+    assert (key in keys(store.search(NAMESPACE, refresh_ttl=False))) == found
+    assert found == (NAMESPACE in store.list_namespaces())
+    return found
+
+
+def test_a_ttl_ends_and_a_read_renews_it(make_store: Callable[..., DynamoDBStore]) -> None:
+    store = make_store()
+    store.put(NAMESPACE, "k", {"n": 1}, ttl=2)
+    at(store, 100)
+    assert alive(store)
+    assert store.get(NAMESPACE, "k") is not None
+    at(store, 180)
+    assert alive(store)
+    assert keys(store.search(NAMESPACE)) == ["k"]
+    at(store, 290)
+    assert alive(store)
+    at(store, 302)
+    assert not alive(store)
+    assert store.get(NAMESPACE, "k") is None
+    assert not alive(store)
+    assert store.sweep_ttl() == 1
+    at(store, 0)
+    assert not alive(store)
+
+
+def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: Callable[..., DynamoDBStore]) -> None:
+    store = make_store()
+    store.put(NAMESPACE, "k", {"n": 1}, ttl=1)
+    at(store, 100)
+    store.put(NAMESPACE, "k", {"n": 2})
+    found = store.get(NAMESPACE, "k")
+    assert found is not None
+    assert found.created_at == found.updated_at
+    at(store, 10**9)
+    assert alive(store)
+
+
+def test_default_ttl_is_for_puts_that_say_nothing(make_store: Callable[..., DynamoDBStore]) -> None:
+    store = make_store(ttl={"default_ttl": 1, "refresh_on_read": False})
+    store.put(NAMESPACE, "default", {})
+    store.put(NAMESPACE, "never", {}, ttl=None)
+    store.put(NAMESPACE, "longer", {}, ttl=5)
+    assert store.put_if(NAMESPACE, "default too", {}, revision=None)
+    at(store, 40)
+    assert len(store.search(NAMESPACE)) == 4
+    at(store, 80)
+    assert set(keys(store.search(NAMESPACE))) == {"never", "longer"}
+    assert store.get(NAMESPACE, "longer", refresh_ttl=True) is not None
+    at(store, 350)
+    assert set(keys(store.search(NAMESPACE))) == {"never", "longer"}
+
+
+def test_a_read_writes_only_once_a_tenth_of_the_ttl_has_gone(
+    watched: DynamoDBStore, traffic: Traffic
+) -> None:
+    watched.put(NAMESPACE, "k", {}, ttl=10)
+    at(watched, 50)
+    traffic.clear()
+    watched.get(NAMESPACE, "k")
+    watched.search(NAMESPACE)
+    assert traffic.operations == ["GetItem", "Query"]
+    at(watched, 70)
+    watched.get(NAMESPACE, "k")
+    watched.get(NAMESPACE, "k")
+    assert traffic.operations == ["GetItem", "Query", "GetItem", "UpdateItem", "GetItem"]
+
+
+def test_segments_and_vectors_live_as_long_as_a_memory_that_is_read(
+    make_store: Callable[..., DynamoDBStore], embeddings: Any
+) -> None:
+    store = make_store(index={"dims": 26, "embed": embeddings, "fields": ["topic"]})
+    value = {"topic": "zzz", "more": "".join(chr(33 + n * n % 90) for n in range(200_000))}
+    store.put(NAMESPACE, "k", value, ttl=1)
+    for seconds in range(50, 500, 50):
+        at(store, seconds)
+        found = store.get(NAMESPACE, "k")
+        assert found is not None
+        assert found.value == value
+        store.sweep_ttl()
+        assert store.search(NAMESPACE, query="z")[0].score == pytest.approx(1, abs=1e-3)
+
+
+# Requests
+
+
+def test_what_operations_cost(watched: DynamoDBStore, traffic: Traffic) -> None:
+    def sent(call: Callable[[], object]) -> list[str]:
+        traffic.clear()
+        call()
+        return traffic.operations
+
+    assert sent(lambda: watched.put(NAMESPACE, "k", {"n": 1})) == ["PutItem", "UpdateItem"]
+    assert sent(lambda: watched.put(NAMESPACE, "k", {"n": 2})) == ["UpdateItem"]
+    assert sent(lambda: watched.get(NAMESPACE, "k")) == ["GetItem"]
+    assert (
+        sent(lambda: watched.batch([GetOp(NAMESPACE, str(each)) for each in range(150)]))
+        == ["BatchGetItem"] * 2
+    )
+    assert sent(lambda: watched.search(NAMESPACE)) == ["Query"]
+    assert sent(lambda: watched.search(NAMESPACE[:1])) == ["Query"] * 2
+    assert sent(lambda: watched.list_namespaces(prefix=NAMESPACE[:2])) == ["Query"] * 2
+    assert sent(lambda: watched.put_if(NAMESPACE, "new", {}, revision=None)) == ["UpdateItem"]
+    assert sent(lambda: watched.delete(NAMESPACE, "k")) == ["UpdateItem"]
+    assert "Scan" not in sent(
+        lambda: (watched.search(()), watched.list_namespaces(), watched.delete_namespace(()))
+    )
+
+
+# Beyond the contract
+
+
+def test_put_if_stores_only_over_what_was_read(store: DynamoDBStore) -> None:
+    first = store.put_if(NAMESPACE, "k", {"n": 1}, revision=None)
+    assert first is not None
+    assert store.put_if(NAMESPACE, "k", {"n": 9}, revision=None) is None
+    found: Any = store.get(NAMESPACE, "k")
+    assert (found.revision, revision_of(store.search(NAMESPACE)[0])) == (first, first)
+    second = store.put_if(NAMESPACE, "k", {"n": 2}, revision=first)
+    assert second not in (None, first)
+    assert store.put_if(NAMESPACE, "k", {"n": 9}, revision=first) is None
+    assert store.put_if(NAMESPACE, "k", None, revision=first) is None
+    assert store.put_if(NAMESPACE, "k", None, revision=second) is not None
+    assert store.get(NAMESPACE, "k") is None
+    assert store.put_if(NAMESPACE, "k", {"n": 9}, revision=second) is None
+    assert store.put_if(NAMESPACE, "k", None, revision=second) is None
+    assert store.put_if(NAMESPACE, "k", {"n": 3}, revision=None) is not None
+    with pytest.raises(CheckpointerInputError, match="revision"):
+        store.put_if(NAMESPACE, "k", {}, revision="")
+    with pytest.raises(CheckpointerInputError, match="deletes"):
+        store.put_if(NAMESPACE, "k", None, revision=None)
+
+
+def test_no_update_is_lost_between_processes(make_store: Callable[..., DynamoDBStore]) -> None:
+    stores = [make_store(), make_store()]
+    stores[0].put(NAMESPACE, "k", {"n": 0})
+
+    def add(number: int) -> None:
+        store = stores[number % 2]
+        while True:
+            found: Any = store.get(NAMESPACE, "k")
+            if store.put_if(NAMESPACE, "k", {"n": found.value["n"] + 1}, revision=found.revision):
+                return
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(40)))
+    counted = stores[0].get(NAMESPACE, "k")
+    assert counted is not None
+    assert counted.value == {"n": 40}
+
+
+def test_delete_namespace_leaves_nothing_but_the_register(
+    make_store: Callable[..., DynamoDBStore], embeddings: Any, client: Any, table_name: str
+) -> None:
+    store = make_store(index={"dims": 26, "embed": embeddings, "fields": ["topic"]})
+    store.put(("users", "u1"), "k", {"topic": "a"})
+    store.put(NAMESPACE, "k", BIG | {"topic": "a"})
+    store.put(NAMESPACE, "gone", {"topic": "a"})
+    store.delete(NAMESPACE, "gone")
+    store.put(("users", "u12"), "k", {"topic": "a"})
+    at(store, 2 * 3600)
+    assert store.delete_namespace(NAMESPACE) == 1
+    assert store.delete_namespace(NAMESPACE) == 0
+    assert store.list_namespaces() == [("users", "u1"), ("users", "u12")]
+    assert store.delete_namespace(("users",)) == 2
+    assert store.search((), query="a") == []
+    left = {each["PK"]["S"] for each in client.scan(TableName=table_name)["Items"]}
+    assert left == {"users/%N#"}
+    at(store, 25 * 3600)
+    assert store.delete_namespace(("users",)) == 0
+    assert client.scan(TableName=table_name)["Count"] == 0
+
+
+def test_an_export_is_imported_with_its_times(
+    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+) -> None:
+    store = make_store()
+    store.put(NAMESPACE, "old", BIG)
+    store.put(NAMESPACE, "old", BIG | {"n": 2})
+    store.put(("a",), "short", {"n": 1}, ttl=60)
+    records = list(store.export_items())
+    before = store.search((), limit=99)
+    assert [each["key"] for each in store.export_items(("a",))] == ["short"]
+    store.delete_namespace(())
+    assert store.import_items(iter(records)) == 2
+    assert store.search((), limit=99) == before
+    assert list(store.export_items()) == records
+    assert store.import_items(records) == 0
+    store.put(("a",), "short", {"n": 9})
+    assert store.import_items(records) == 0
+    for broken in ({}, "x", {**records[0], "created_at": "yesterday"}, {**records[0], "value": 1}):
+        with pytest.raises(CheckpointerInputError):
+            store.import_items([cast("Any", broken)])
+
+
+async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBStore]) -> None:
+    async with make_store() as store:
+        await store.asetup()
+        await asyncio.gather(*(store.aput(NAMESPACE, str(number), {"n": number}) for number in range(20)))
+        found: Any = await store.aget(NAMESPACE, "3")
+        assert found.value == {"n": 3}
+        assert len(await store.asearch(NAMESPACE, limit=99)) == 20
+        assert len(await store.asearch(NAMESPACE, limit=5, order="key", after=found)) == 5
+        assert await store.alist_namespaces() == [NAMESPACE]
+        assert await store.aput_if(NAMESPACE, "3", {"n": 4}, revision=found.revision)
+        await store.adelete(NAMESPACE, "4")
+        records = [each async for each in store.aexport_items()]
+        assert len(records) == 19
+        assert await store.adelete_namespace(("users",)) == 19
+        assert await store.aimport_items(records) == 19
+        assert await store.asweep_ttl() == 0
+        assert len(store.search((), limit=99)) == 19
+
+
+@pytest.mark.parametrize("options", [
+    {"ttl": {"default_ttl": -1}}, {"ttl": {"ttl": 1}}, {"ttl": {"refresh_on_read": "no"}}, {"search_bytes_max": 0},
+    {"index": {"dims": 3}}, {"index": {"embed": len}}, {"index": {"dims": 3, "embed": len, "metric": "l2"}},
+    {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1},
+], ids=str)  # fmt: skip
+def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
+    with pytest.raises(CheckpointerInputError):
+        DynamoDBStore("table", **options)

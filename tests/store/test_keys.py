@@ -1,0 +1,101 @@
+"""Keys of memories: different places never share a key, and no key of a thread is one, or begins one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langgraph.cache.dynamodb.entries import entry_key as cache_key
+from langgraph.checkpoint.dynamodb._format.items import (
+    key,
+    parse_partition,
+    partition_of,
+)
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.store.dynamodb.keys import (
+    MEMORIES,
+    VECTORS,
+    address_of,
+    after,
+    entry_key,
+    entry_partition,
+    parse_address,
+    parse_vector,
+    path_prefix,
+    vector_sk,
+)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.text("/#%MNKPV25$", max_size=6)
+labels = texts.filter(lambda label: label and "." not in label and "\0" not in label)
+namespaces = st.lists(labels, min_size=1, max_size=4).map(tuple)
+ROOT = Path(__file__).parents[2]
+
+
+@given(namespaces, texts)
+def test_an_address_is_read_back(namespace: tuple[str, ...], name: str) -> None:
+    address = address_of(namespace, name)
+    assert parse_address(address.item_key) == address
+    assert entry_partition(entry_key(address.pk)) == address.pk
+    vector = key(address.pk, vector_sk(address, "r1", 7))
+    assert parse_vector(vector) == (address.sk, "r1")
+
+
+@given(namespaces, texts, namespaces)
+def test_a_prefix_finds_whole_labels(namespace: tuple[str, ...], name: str, prefix: tuple[str, ...]) -> None:
+    address = address_of(namespace, name)
+    for kind, sk in ((MEMORIES, address.sk), (VECTORS, vector_sk(address, "r", 0))):
+        for wanted in (prefix, namespace[: len(prefix)]):
+            start = path_prefix(kind, wanted)
+            same_partition = len(wanted) >= 2 and address.pk == address_of(wanted, "").pk
+            found = same_partition and sk.startswith(start)
+            assert found == (len(wanted) >= 2 and namespace[: len(wanted)] == wanted)
+            assert sk.startswith(start) == (start <= sk < after(start))
+
+
+@given(namespaces, texts, texts, texts)
+def test_a_thread_never_reaches_a_memory(
+    namespace: tuple[str, ...], name: str, thread: str, within: str
+) -> None:
+    for other in (thread, "/".join(namespace), f"{'/'.join(namespace)}/%M"):
+        ours = [address_of(namespace, name).pk, entry_key(address_of(namespace, name).pk)[PARTITION_KEY]["S"]]
+        ours.append(cache_key((), (namespace, name))[PARTITION_KEY]["S"])
+        partition = partition_of(other, within)
+        for pk in ours:
+            # Not the same key, and not found by a scan for the partitions of a thread.
+            assert pk != partition.pk
+            assert not pk.startswith(partition.root)
+            assert partition_of(*_ids(pk)).pk != pk
+    assert len({*ours}) == len(ours)
+
+
+def _ids(pk: str) -> tuple[str, str]:
+    """Return the ids of the thread that a key would be of."""
+    partition = parse_partition(pk)
+    return partition.thread_id, partition.namespace
+
+
+@given(st.from_regex(r"[a-zA-Z0-9._-]{1,12}", fullmatch=True), namespaces, texts)
+def test_the_policy_of_a_tenant_covers_its_memories_and_no_others(
+    tenant: str, rest: tuple[str, ...], name: str
+) -> None:
+    template = (ROOT / "infra" / "tenant.yaml").read_text(encoding="utf-8")
+    assert '!Sub "${Tenant}/*"' in template
+    pattern = re.compile(re.escape(f"{tenant}/") + ".*", re.DOTALL)
+
+    def leading_keys(namespace: tuple[str, ...]) -> list[Any]:
+        address = address_of(namespace, name)
+        return [address.pk, entry_key(address.pk)[PARTITION_KEY]["S"]]
+
+    assert all(pattern.fullmatch(each) for each in leading_keys((tenant, *rest)))
+    if rest[0] != tenant:
+        assert not any(pattern.fullmatch(each) for each in leading_keys(rest))
+
+
+def test_a_memory_sorts_before_those_in_namespaces_below_its_own() -> None:
+    own, below = address_of(("a", "b", "c"), "k").sk, address_of(("a", "b", "c", "\1"), "k").sk
+    assert own < after(f"{path_prefix(MEMORIES, ('a', 'b', 'c'))}#") < below
+    assert SORT_KEY in address_of(("a",), "k").item_key

@@ -1,0 +1,120 @@
+"""Search by similarity: the best text of a memory counts, and no vector of an old value does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import PutOp, SearchOp
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.store.conftest import DIMS, CountedEmbeddings
+from tests.support.traffic import Traffic
+
+NAMESPACE = ("users", "u1", "notes")
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def indexed(
+    request: pytest.FixtureRequest, make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> DynamoDBStore:
+    """Give a store that embeds `text`, and what is in `parts`."""
+    cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    index = {"dims": DIMS, "embed": embeddings, "fields": ["text", "parts[*].text"]}
+    return make_store(index=index, serde=cipher if request.param == "encrypted" else None)
+
+
+def found(store: DynamoDBStore, query: str, **options: Any) -> list[tuple[str, float | None]]:
+    """Return keys and rounded scores."""
+    items = store.search(NAMESPACE, query=query, **options)
+    return [(each.key, None if each.score is None else round(each.score, 2)) for each in items]
+
+
+def test_the_best_text_counts_and_what_has_no_vector_comes_last(indexed: DynamoDBStore) -> None:
+    indexed.batch([
+        PutOp(NAMESPACE, "one", {"text": "aaab"}),
+        PutOp(NAMESPACE, "many", {"text": "zzz", "parts": [{"text": "a"}, {"text": "q"}, {"no": 1}]}),
+        PutOp(NAMESPACE, "none", {"other": "a"}),
+        PutOp(NAMESPACE, "unindexed", {"text": "a"}, index=False),
+        PutOp(NAMESPACE, "by path", {"text": "a", "title": "b"}, index=["title"]),
+    ])  # fmt: skip
+    expected = [("many", 1.0), ("one", 0.95), ("by path", 0.0)]
+    assert found(indexed, "a")[:3] == expected
+    assert set(found(indexed, "a")[3:]) == {("none", None), ("unindexed", None)}
+    assert found(indexed, "a", limit=2) == expected[:2]
+    assert found(indexed, "a", limit=1, offset=1) == expected[1:2]
+    assert found(indexed, "a", limit=3, offset=2)[0] == expected[2]
+    assert found(indexed, "a", filter={"text": {"$ne": "zzz"}}, limit=1) == [("one", 0.95)]
+    assert [score for _, score in found(indexed, "")] == [None] * 5
+    assert indexed.search((), query="a", limit=1)[0].key == "many"
+
+
+def test_an_old_value_is_not_found_by_its_text(indexed: DynamoDBStore, client: Any, table_name: str) -> None:
+    indexed.put(NAMESPACE, "k", {"text": "a", "parts": [{"text": "b"}, {"text": "c"}]})
+    indexed.put(NAMESPACE, "k", {"text": "z"})
+    assert found(indexed, "z") == [("k", 1.0)]
+    assert found(indexed, "b") == [("k", 0.0)]
+    assert _vectors(client, table_name) == 1
+    indexed.put(NAMESPACE, "k", {"text": "z"}, index=False)
+    assert found(indexed, "z") == [("k", None)]
+    assert _vectors(client, table_name) == 0
+    indexed.put(NAMESPACE, "k", {"text": "z"}, ttl=1)
+    object.__setattr__(indexed.storage, "clock", lambda: time.time() + 100)
+    assert found(indexed, "z") == []
+    object.__setattr__(indexed.storage, "clock", time.time)
+    indexed.delete(NAMESPACE, "k")
+    assert found(indexed, "z") == []
+    assert _vectors(client, table_name) == 0
+
+
+def _vectors(client: Any, table_name: str) -> int:
+    return sum(item["SK"]["S"].startswith("V#") for item in client.scan(TableName=table_name)["Items"])
+
+
+def test_a_batch_embeds_its_texts_by_one_call(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> None:
+    store = make_store(index={"dims": DIMS, "embed": embeddings, "fields": ["text"]})
+    store.batch([PutOp(NAMESPACE, str(n), {"text": f"{'ab'[n % 2]}"}) for n in range(5)])
+    assert embeddings.calls == [["a", "b"]]
+    embeddings.calls.clear()
+    store.batch([SearchOp(NAMESPACE, query="a"), SearchOp((), query="a"), SearchOp(NAMESPACE)])
+    assert embeddings.calls == [["a"]]
+
+
+async def test_the_async_side_embeds_too(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> None:
+    async def embed(texts: Any) -> list[list[float]]:
+        return embeddings(texts)
+
+    async with make_store(index={"dims": DIMS, "embed": embed}) as store:
+        await store.aput(NAMESPACE, "k", {"whole": "document"})
+        assert embeddings.calls == [['{"whole": "document"}']]
+        (item,) = await store.asearch(NAMESPACE, query='{"whole": "document"}')
+        assert item.score == pytest.approx(1, abs=1e-3)
+        assert await store.aput_if(NAMESPACE, "k", {"whole": "z"}, revision=getattr(item, "revision"))  # noqa: B009
+        assert len(embeddings.calls) == 3
+
+
+def test_a_search_reads_the_vectors_and_the_best_memories(
+    watched: DynamoDBStore, own_client: Any, traffic: Traffic, make_store: Callable[..., DynamoDBStore],
+    embeddings: CountedEmbeddings,
+) -> None:  # fmt: skip
+    del watched
+    store = make_store(client=own_client, index={"dims": DIMS, "embed": embeddings, "fields": ["text"]})
+    store.batch([PutOp(NAMESPACE, str(number), {"text": "ab" * number}) for number in range(1, 30)])
+    traffic.clear()
+    assert len(store.search(NAMESPACE, query="a", limit=5)) == 5
+    assert traffic.operations == ["Query", "BatchGetItem"]
+
+
+def test_embeddings_of_another_size_are_refused(make_store: Callable[..., DynamoDBStore]) -> None:
+    store = make_store(index={"dims": 3, "embed": lambda texts: [[1.0] for _ in texts]})
+    with pytest.raises(CheckpointerConfigurationError, match="have 1 dimensions, and index has dims=3"):
+        store.put(NAMESPACE, "k", {"a": 1})
+    assert store.get(NAMESPACE, "k") is None
