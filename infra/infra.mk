@@ -56,8 +56,7 @@ infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.inst
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
-	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py \
-		tests/infra/test_emulator.py tests/infra/test_cdk.py
+	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py
 
 # checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with. The
 # AWS CLI is in it for the tests.
