@@ -66,6 +66,9 @@ ATTEMPTS_MAX = 8
 # Attempts to merge one task's writes when other calls for the same task interfere.
 MERGE_ATTEMPTS_MAX = 16
 
+# How long writes wait for the put of their checkpoint, which this process is making: they can name what it stores.
+PUT_WAIT_SECONDS_MAX = 10.0
+
 # Unnamed segments are removed once they are this old. A put uploads and commits well within this time.
 ORPHAN_SECONDS = 3600
 UPLOAD_SECONDS_MAX = 900

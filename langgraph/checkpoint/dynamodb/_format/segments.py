@@ -31,6 +31,9 @@ _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
 # A segment is searched for by this many of its first bytes, in a value that has changed in front of it.
 _ANCHOR_BYTES = 32
+# A group of at least so many ids ends with one whose last byte is a multiple of this.
+_GROUP_MIN = INDEX_GROUP // 2
+_GROUP_ENDS = 8
 # More than a checkpoint of a gigabyte has. Without these bounds, index segments that name each other would never end.
 _EXPANDED_IDS_MAX = 1 << 18
 _INDEX_LEVELS_MAX = 20
@@ -193,7 +196,7 @@ def is_index(segment_id: bytes) -> bool:
 
 
 def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> tuple[bytes, ...]:
-    """Shorten a list of ids by moving groups of them, from the front, to index segments.
+    """Shorten a list of ids by moving groups of them to index segments. The last group stays open.
 
     Args:
         ids: Segment ids.
@@ -202,12 +205,24 @@ def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> t
     """
     folded = tuple(ids)
     while len(folded) > limit:
-        groups = len(folded) // INDEX_GROUP * INDEX_GROUP
-        indexed = tuple(
-            index(b"".join(folded[start : start + INDEX_GROUP])) for start in range(0, groups, INDEX_GROUP)
-        )
-        folded = indexed + folded[groups:]
+        *groups, rest = _grouped(folded)
+        folded = (*(index(b"".join(each)) for each in groups), *rest)
     return folded
+
+
+def _grouped(ids: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """Divide ids into groups, of which the last one is open and may be empty.
+
+    The ids themselves determine where a group ends, so the groups of a list are the same behind ids that were added or
+    removed in front.
+    """
+    groups, start = list[Sequence[bytes]](), 0
+    for end in range(1, len(ids) + 1):
+        count = end - start
+        if count == INDEX_GROUP or (count >= _GROUP_MIN and ids[end - 1][-1] % _GROUP_ENDS == 0):
+            groups.append(ids[start:end])
+            start = end
+    return [*groups, ids[start:]]
 
 
 def reach(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> set[bytes]:

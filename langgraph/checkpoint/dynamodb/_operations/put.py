@@ -148,6 +148,11 @@ def snapshot_arguments(
 
 def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     """Store the checkpoint of a `put` call. The writes of its `store_writes` are stored before the checkpoint is."""
+    with backend.storage.cache.putting(request.partition.pk):
+        return (yield from _store(backend, request))
+
+
+def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     storage = backend.storage
     partition, checkpoint_id = request.partition, request.checkpoint_id
     thread, parent = storage.cache.thread(partition.root), None
