@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.items import segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._format.limits import (
@@ -69,18 +69,35 @@ class Chunk:
         return Piece(content, self.digest) if digest(content) == self.digest else None
 
 
+Inline: TypeAlias = tuple[tuple[int, bytes], ...]
+"""Bytes between segments, in order, each with the number of segments before it."""
+
+
 @dataclass(frozen=True)
 class StoredValue:
-    """How a checkpoint stores one channel's value: segments, with an inline preamble and tail around them."""
+    """How a checkpoint stores one channel's value: segments, with inline bytes around and between them."""
 
     kind: str
-    preamble: bytes
     segments: tuple[bytes, ...]
-    tail: bytes
+    inline: Inline
+
+    @property
+    def inline_bytes(self) -> int:
+        """The size of what is inline, in bytes."""
+        return sum(len(data) for _, data in self.inline)
 
     def join(self, contents: Mapping[bytes, bytes]) -> bytes:
         """Return the serialized value, given the plaintexts of the segments."""
-        return b"".join((self.preamble, *(contents[each] for each in self.segments), self.tail))
+        return join([contents[each] for each in self.segments], self.inline)
+
+
+def join(contents: Sequence[bytes], inline: Inline) -> bytes:
+    """Return content, given the plaintexts of its segments and the bytes between them."""
+    parts, start = list[bytes](), 0
+    for place, data in inline:
+        parts += [*contents[start:place], data]
+        start = place
+    return b"".join((*parts, *contents[start:]))
 
 
 def digest(data: bytes) -> bytes:

@@ -52,12 +52,12 @@ class CachedCheckpoint:
     def value_bytes(self, value: StoredValue) -> int:
         """Return how many bytes one of the values has, serialized."""
         sealed = sum(self.chunks[each].length for each in value.segments)
-        return len(value.preamble) + sealed + len(value.tail)
+        return sealed + value.inline_bytes
 
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the entry, in bytes."""
-        inline = sum(len(value.tail) + 300 + 70 * len(value.segments) for value in self.values.values())
+        inline = sum(value.inline_bytes + 300 + 70 * len(value.segments) for value in self.values.values())
         return 1000 + inline + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
 
 
