@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.contestants import AMAZON
+from benchmarks.prebuilt import PREBUILT
 from benchmarks.runs import Run, run_workload
 from benchmarks.workloads import ALL
 from tools.engine import DYNAMODB_LOCAL, Engine
@@ -19,6 +20,7 @@ from tools.engine import DYNAMODB_LOCAL, Engine
 if TYPE_CHECKING:
     from benchmarks.workloads import Workload
 
+_WORKLOADS = {**ALL, **{workload.name: workload for workload in PREBUILT}}
 _ROOT = Path(__file__).parents[1]
 # `make bench` installs it.
 _PYTHON = _ROOT / ".venv-bench-amazon" / "bin" / "python"
@@ -36,7 +38,7 @@ def run_amazon(engine: Engine, workload: Workload) -> Run:
 def main(endpoint_url: str, workload: str) -> None:
     """Run a workload on an engine and print the run."""
     engine = Engine(DYNAMODB_LOCAL, DYNAMODB_LOCAL, endpoint_url)
-    print(json.dumps(run_workload(AMAZON, engine, ALL[workload]).as_json()))
+    print(json.dumps(run_workload(AMAZON, engine, _WORKLOADS[workload]).as_json()))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -30,6 +30,7 @@ class Turn:
     steps: int
     write_units: float
     read_units: float
+    requests: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,17 @@ class Run:
     def read_units(self) -> float:
         """Read units of all turns."""
         return sum(turn.read_units for turn in self.turns)
+
+    @property
+    def requests(self) -> int:
+        """Requests of all turns."""
+        return sum(turn.requests for turn in self.turns)
+
+    def per_turn(self, last: int) -> Turn:
+        """Return the mean of the five turns up to one, rounded."""
+        turns = self.turns[max(0, last - 5) : last]
+        columns = zip(*(astuple(turn) for turn in turns), strict=True)
+        return Turn(*(round(sum(column) / len(turns)) for column in columns))
 
     def write_units_per_step(self, first: int, last: int) -> float:
         """Return the mean of some turns, the last one included, per checkpoint."""
@@ -90,7 +102,7 @@ def run_workload(contestant: Contestant, engine: Engine, workload: Workload) -> 
 def _turn(operations: Iterable[tuple[str, Tally]]) -> Turn:
     names, tallies = zip(*operations, strict=True)
     cost = total(tallies)
-    return Turn(names.count("put"), cost.write_units, cost.read_units)
+    return Turn(names.count("put"), cost.write_units, cost.read_units, cost.requests)
 
 
 def _parts(operations: Iterable[tuple[str, Tally]]) -> dict[str, float]:

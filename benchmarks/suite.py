@@ -31,6 +31,7 @@ SECTIONS = (
     "cost",
     "reads",
     "price",
+    "agents",
     "growth",
     "latency",
     "cpu",

@@ -113,15 +113,15 @@ def test_bound_bytes_do_not_pass_as_unbound_ones(compression: int) -> None:
 
 def test_content_that_is_in_segments_is_vouched_for() -> None:
     own = (bytes(8), b"\2" * 8)
-    voucher = ENCRYPTED.vouch(ITEM, items.BODY, (own, ()))
-    ENCRYPTED.check_vouched(voucher, ITEM, items.BODY, (own, ()))
+    voucher = ENCRYPTED.seal_between(b"", ITEM, items.BODY, (own, ()))
+    ENCRYPTED.open_between(voucher, ITEM, items.BODY, (own, ()))
     for ids in [(own[::-1], ()), (own[:1], own[1:]), ((), own)]:
         with pytest.raises(CheckpointCorruptionError, match="other segments"):
-            ENCRYPTED.check_vouched(voucher, ITEM, items.BODY, ids)
+            ENCRYPTED.open_between(voucher, ITEM, items.BODY, ids)
     with pytest.raises(CheckpointerConfigurationError, match="allow_unencrypted"):
-        ENCRYPTED.check_vouched(b"", ITEM, items.BODY, (own, ()))
-    MOVING.check_vouched(b"", ITEM, items.BODY, (own, ()))
-    assert PLAIN.vouch(ITEM, items.BODY, (own, ())) == b""
+        ENCRYPTED.open_between(b"", ITEM, items.BODY, (own, ()))
+    MOVING.open_between(b"", ITEM, items.BODY, (own, ()))
+    assert PLAIN.seal_between(b"", ITEM, items.BODY, (own, ())) == b""
 
 
 def test_plain_bytes_are_as_the_first_release_stored_them() -> None:

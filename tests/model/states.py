@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Step, Work
 from tests.support.dynamodb_model import DynamoDBModel
 from tests.support.dynamodb_values import Item, copied
 from tests.support.harness import TABLE
@@ -281,7 +281,7 @@ class _Running:
         self._flow = make(lambda: self.now)
         self._outcomes: list[Any] | None = None
 
-    def go_on(self, local: Local) -> Sequence[Call | Work]:
+    def go_on(self, local: Local) -> Sequence[Step]:
         """Give the operation its answers; return the round that it asks for."""
         self.now = local.now
         if self._outcomes is not None:
@@ -294,7 +294,7 @@ class _Running:
                     is_error = isinstance(answers[0], Exception)
                     self._outcomes[position] = answers[0] if is_error else copied(answers[0])
         while True:
-            round_: Sequence[Call | Work] = self._flow.send(self._outcomes)
+            round_: Sequence[Step] = self._flow.send(self._outcomes)
             self._outcomes = [_worked(step) if isinstance(step, Work) else None for step in round_]
             if any(isinstance(step, Call) for step in round_):
                 return round_
@@ -362,8 +362,8 @@ class Actor:
             local.round = [self._effects(step) for step in round_]
             local.running = running
 
-    def _effects(self, step: Call | Work) -> list[Request]:
-        if isinstance(step, Work):
+    def _effects(self, step: Step) -> list[Request]:
+        if not isinstance(step, Call):
             return []
         if step.method != "batch_write_item":
             return [self._storage.request(step)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,7 +13,7 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Process, Run, commits, confirms, deletes
 
@@ -142,3 +145,34 @@ def test_a_deleted_state_is_not_read_from_memory_by_a_new_index() -> None:
     deletion.finish()
     assert harness.process().values() is None
     assert reader.values() is None
+
+
+def test_namespaces_that_threads_register_at_once_are_all_remembered() -> None:
+    cache, known = Cache(1 << 20), CachedThread(b"epoch", None)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            remember = partial(cache.remember_namespace, "t#", known, expires_at=None)
+            list(pool.map(remember, map(str, range(400))))
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(cache.namespaces("t#", known.epoch)) == 400
+
+
+def test_the_last_checkpoint_of_a_partition_is_known_while_it_is_cached() -> None:
+    harness = Harness()
+    process, cache = harness.process(), Cache(3000)
+    harness.run(process.put("1", {}))
+    entry = process.storage.cache.checkpoint("t#", "1")
+    assert entry is not None
+    assert cache.latest("t#") is None
+    cache.remember_checkpoint("t#", "1", entry)
+    cache.remember_checkpoint("t#", "2", entry)
+    assert cache.latest("t#") == "2"
+    cache.forget(("t#", "2"))
+    assert cache.latest("t#") is None
+    cache.remember_checkpoint("t#", "1", entry)
+    for number in range(10):
+        cache.remember_checkpoint(f"{number}#", "1", entry)
+    assert cache.latest("t#") is None

@@ -15,13 +15,14 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, THREAD, Harness, confirms, deletes, updates
+from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, deletes, updates
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -366,3 +367,83 @@ def test_encrypted_writes_are_bound_to_what_they_are(size: int) -> None:
     harness.change(item, **{items.WRITES: item[special], special: item[items.WRITES]})
     with pytest.raises(CheckpointCorruptionError):
         harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, at))
+
+
+def _stored(harness: Harness) -> int:
+    return len(harness.items("S#"))
+
+
+@pytest.mark.parametrize("namespace", ["", "inner"])
+def test_writes_name_what_the_put_of_their_checkpoint_is_about_to_store(namespace: str) -> None:
+    harness = Harness()
+    process = harness.process()
+    put = harness.begin(process.put("1", {"big": BIG}, namespace=namespace))
+    put.until(commits("1"))
+    writes = harness.begin(process.put_writes("1", [("big", BIG)], namespace=namespace))
+    writes.go_on()
+    [wait] = writes.round
+    assert isinstance(wait, Wait)
+    assert not wait.ended.done()
+    put.finish()
+    assert wait.ended.done()
+    stored, markers = _stored(harness), harness.items("N#")
+    writes.finish()
+    # The ends of the value are in the head, which nothing can name.
+    assert _stored(harness) <= stored + 2
+    assert harness.items("N#") == markers
+    assert harness.process().pending("1", namespace=namespace) == [("task", "big", BIG)]
+
+
+def test_writes_do_without_a_put_that_takes_too_long_and_one_that_fails() -> None:
+    harness = Harness()
+    process = harness.process()
+    put = harness.begin(process.put("1", {"big": BIG}))
+    put.until(commits("1"))
+    before = harness.now
+    harness.run(process.put_writes("1", [("big", BIG)]))
+    assert harness.now == before + PUT_WAIT_SECONDS_MAX
+    writes = harness.begin(process.put_writes("1", [("big", BIG)], "another"))
+    put.drop()
+    writes.finish()
+    harness.run(harness.process().put("1", {}))
+    assert harness.process().pending("1") == [("another", "big", BIG), ("task", "big", BIG)]
+
+
+def test_writes_name_nothing_of_a_put_that_a_deletion_made_begin_again() -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    put = harness.begin(process.put("2", {"big": BIG}, "1", ()))
+    put.until(commits("2"))
+    writes = harness.begin(process.put_writes("2", [("big", BIG)]))
+    harness.run(harness.process().delete_thread())
+    put.finish()
+    writes.finish()
+    assert harness.process().pending("2") == [("task", "big", BIG)]
+    harness.run(harness.process().delete_thread())
+    assert harness.items("") == {}
+
+
+def test_writes_that_come_before_their_put_name_what_the_last_checkpoint_has() -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    stored = _stored(harness)
+    harness.run(process.put_writes("2", [("big", BIG)]))
+    assert _stored(harness) <= stored + 2
+    # The checkpoint whose segments they name may go, and its segments stay.
+    harness.run(process.put("2", {}, "1"))
+    harness.run(process.prune())
+    harness.now += 2 * ORPHAN_SECONDS
+    harness.run(process.prune())
+    assert harness.process().pending("2") == [("task", "big", BIG)]
+
+
+def test_small_writes_wait_for_no_put() -> None:
+    harness = Harness()
+    process = harness.process()
+    put = harness.begin(process.put("1", {"big": BIG}))
+    put.until(commits("1"))
+    writes = harness.begin(process.put_writes("1", [("x", 1)]))
+    writes.until(updates("C#1#W"))
+    assert harness.now == 1_700_000_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.limits import THREADED_WORK_BYTES
 from langgraph.checkpoint.dynamodb._runtime import drivers
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Work, result
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work, result
 from tests.support.rounds import (
     WAIT_SECONDS_MAX,
     Run,
@@ -42,6 +42,27 @@ def test_an_operation_gets_each_round_s_outcomes_and_returns_its_result(run: Run
 @either_driver
 def test_an_operation_without_a_round_returns_its_result(run: Run) -> None:
     assert run(rounds_of(), echo) == []
+
+
+@either_driver
+def test_a_wait_ends_with_what_it_waits_for(run: Run) -> None:
+    ended = Future[None]()
+    timer = threading.Timer(0.05, ended.set_result, [None])
+    timer.start()
+    assert run(rounds_of([Wait(ended, WAIT_SECONDS_MAX)]), echo) == [[None]]
+    assert ended.done()
+
+
+@either_driver
+def test_a_wait_ends_in_time(run: Run) -> None:
+    ended = Future[None]()
+    assert run(rounds_of([Wait(ended, 0.01)]), echo) == [[None]]
+    # Whoever waited does not listen any more.
+    ended.set_result(None)
+
+
+async def test_a_blocking_call_on_an_event_loop_waits_for_nothing_that_may_need_the_loop() -> None:
+    assert run_blocking(rounds_of([Wait(Future(), 1e9)]), echo) == [[None]]
 
 
 def test_outcomes_of_threads_come_in_the_order_of_the_steps_whichever_ends_first() -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, writes_sort_key
 
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 DELTA = "delta"
@@ -399,7 +400,11 @@ class History:
         ends_at = self._ends_at(writes, put.thread, lifetimes=2)
         if ends_at is not None and self.now() >= ends_at:
             return True
-        return any(not each.over_before(writes.began or START) for each in self.deleters(put))
+        came, there = writes.began or START, put.ended or Moment(0, self.now())
+        # Any deletion takes writes that had no checkpoint for an hour.
+        were_abandoned = there.seconds - came.seconds > ORPHAN_SECONDS
+        deleters = self.deletions if were_abandoned else self.deleters(put)
+        return any(not each.over_before(came) for each in deleters)
 
     def _check_writes(self, put: Put, seen: CheckpointTuple, began: Moment) -> None:
         found: dict[str, list[tuple[str, Any]]] = {}

@@ -79,6 +79,7 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
         lambda process: world.conversation(
             process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES
         ),
+        lambda process: world.background(process, ("one", namespace), 3, run_id=run_id, tries=TRIES),
         lambda process: world.reader(process, "one", 2, namespace=namespace),
         lambda process: world.delete_thread(process, "one", tries=TRIES),
         lambda process: world.prune(process, "one", kept, tries=TRIES),

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.simulation.history import Moment
 from tests.simulation.schedule import Choices
@@ -113,6 +113,14 @@ class _Request:
 
 
 @dataclass
+class _Pause:
+    """A step that waits for another actor of the process, until some time at most."""
+
+    wait: Wait
+    until: float
+
+
+@dataclass
 class Actor:
     """One flow of a process: the generator it runs, and the round it waits for."""
 
@@ -120,6 +128,7 @@ class Actor:
     process: Process
     steps: Generator[Any, Any, Any]
     requests: list[_Request | None] = field(default_factory=list)
+    pauses: list[_Pause] = field(default_factory=list)
     outcomes: list[Any] = field(default_factory=list)
     effects: list[Call] = field(default_factory=list)
     """What it has written so far."""
@@ -131,6 +140,11 @@ class Actor:
     def waits(self) -> bool:
         """Whether an answer is still to come."""
         return any(request is not None and not request.done for request in self.requests)
+
+    def awake_at(self) -> float:
+        """Return from when on it can move: whoever waits for another actor can once that one has ended, or later."""
+        pauses = [each.until for each in self.pauses if not each.wait.ended.done()]
+        return max([self.wakes_at, *pauses])
 
 
 class Simulator:
@@ -260,9 +274,9 @@ class Simulator:
             self._pause(PAUSES_SECONDS[self.choices.pick(len(PAUSES_SECONDS))])
         if self.faults.removal and self.choices.chance(self.faults.removal):
             self._remove_expired()
-        awake = [actor for actor in living if actor.wakes_at <= self.now]
+        awake = [actor for actor in living if actor.awake_at() <= self.now]
         if not awake:
-            self._pause(min(actor.wakes_at for actor in living) - self.now)
+            self._pause(min(actor.awake_at() for actor in living) - self.now)
         elif self._switches_left is not None:
             self._turn(awake)
         else:
@@ -359,9 +373,14 @@ class Simulator:
             self.log.append(f"{actor.name} failed: {error!r}")
             self._leave(actor)
             return
-        actor.requests, actor.outcomes = [], []
+        actor.requests, actor.outcomes, actor.pauses = [], [], []
         for step in round_:
-            if isinstance(step, Work):
+            if isinstance(step, Wait):
+                self.log.append(f"{actor.name} waits for another one")
+                actor.pauses.append(_Pause(step, self.now + step.seconds_max))
+                actor.requests.append(None)
+                actor.outcomes.append(None)
+            elif isinstance(step, Work):
                 actor.requests.append(None)
                 actor.outcomes.append(_result_of(step))
             else:
@@ -424,9 +443,12 @@ class Simulator:
         except ClientError as error:
             return error
 
-    def _alone(self, step: Call | Work) -> Any:
+    def _alone(self, step: Step) -> Any:
         if isinstance(step, Work):
             return _result_of(step)
+        if isinstance(step, Wait):
+            self.now += 0.0 if step.ended.done() else step.seconds_max
+            return None
         self.now += step.delay_seconds
         return self._answer(step, None)
 

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerError,
@@ -59,7 +60,10 @@ SMALL_LIMITS = {
     "SEGMENT_BYTES_MIN": 48,
     "SEGMENT_BYTES_MAX": 160,
     "INLINE_STATE_BYTES_MAX": 100,
-    "IDLE_TAIL_BYTES_MAX": 40,
+    "SEALED_TAIL_BYTES_MIN": 40,
+    "UNIT_DATA_BYTES": 90,
+    "PACKED_BYTES_MAX": 320,
+    "_WRITE_UNIT_BYTES": 512,
     "BODY_BYTES_MAX": 700,
     "METADATA_BYTES_MAX": 400,
     "WRITES_BYTES_MAX": 120,
@@ -71,6 +75,7 @@ SMALL_LIMITS = {
 }
 TEXT_BYTES = 60
 SMALL_BYTES = 20
+_EVER = 1e9
 NOTHING: Mapping[str, Any] = {}
 OWN_RUN = "a run for each"
 # Of the checkpoints that a list has shown, every so many are also read by their ids.
@@ -335,6 +340,39 @@ class World:
             yield from self.repeated(record, partial(self.put_with_writes, process, writes), tries)
         finally:
             writes.ended, writes.acknowledged, writes.clean = record.ended, record.acknowledged, record.clean
+
+    def background(
+        self, process: Process, place: tuple[str, str], length: int, *, run_id: str = "run", tries: int = 1
+    ) -> Flow:
+        """Go on as LangGraph does by default: tasks write while their checkpoint, and those before, are being put."""
+        began = self.simulator.moment
+        latest = yield from self.saver(process).get_tuple(config(*place))
+        self.history.check_latest(place, latest, began)
+        parent = None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
+        _use_up(latest)
+        before: Future[bool] | None = None
+        for _ in range(length):
+            record = self.next_put(*place, parent, run_id)
+            # It may wait for those before it, while others delete, and put newer ones that expire.
+            record.began = self.simulator.moment
+            writes, ended = self.next_writes(record), Future[bool]()
+            put = self._put_after(process, record, tries, before, ended)
+            self.simulator.start(f"put of {record.checkpoint_id}", process, put)
+            flow = self.repeated(writes, partial(self.put_writes, process, writes), tries)
+            self.simulator.start(f"writes of {record.checkpoint_id}", process, flow)
+            parent, before = record, ended
+
+    def _put_after(
+        self, process: Process, record: Put, tries: int, before: Future[bool] | None, ended: Future[bool]
+    ) -> Flow:
+        """Put a checkpoint once its parent has been put, unless that has failed."""
+        try:
+            if before is not None:
+                yield (Wait(before, _EVER),)
+            if before is None or before.result():
+                yield from self.repeated(record, partial(self.put, process, record), tries)
+        finally:
+            ended.set_result(record.acknowledged)
 
     def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
         """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""

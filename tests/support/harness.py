@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Wait, Work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.dynamodb_model import DynamoDBModel
@@ -93,6 +93,9 @@ class Harness:
         try:
             if isinstance(step, Work):
                 return step.function()
+            if isinstance(step, Wait):
+                self.now += 0.0 if step.ended.done() else step.seconds_max
+                return None
             return self.model.handle(step.method, step.params)
         except Exception as error:  # noqa: BLE001 - the operation is told.
             return error
@@ -140,6 +143,10 @@ class Run(Generic[_T]):
         while not self.done:
             self.go_on()
         return self._result[0]
+
+    def drop(self) -> None:
+        """Let nobody perform what is left."""
+        self._operation.close()
 
     def trace(self) -> list[Call]:
         """Perform what is left; return the requests."""

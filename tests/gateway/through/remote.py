@@ -113,6 +113,8 @@ class RemoteSaver(TableSaver):
             answer = yield from serving
         except Exception as error:  # noqa: BLE001 - it is the answer.
             answer = error
+            # A request of the service that failed may still take effect.
+            self.left_behind += isinstance(error, NETWORK_ERRORS)
         return lost if trouble == "cut after" else answer
 
     # The service's side

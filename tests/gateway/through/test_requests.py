@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.http import backend, operations
+from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.operations import RemoteOperations
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, gateway_of
@@ -124,15 +124,6 @@ def test_a_thread_is_not_copied_to_itself() -> None:
     with pytest.raises(CheckpointerInputError, match="another id"):
         pair.run(pair.operations.copy_thread(THREAD, THREAD))
     assert pair.asked == []
-
-
-def test_what_is_remembered_of_namespaces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "_NAMESPACES_MAX", 3)
-    newest = backend.Newest()
-    for number in range(10):
-        newest[str(number)] = "id"
-        assert len(newest) <= 4
-    assert newest["9"] == "id"
 
 
 # Writes that were held back

@@ -175,16 +175,16 @@ class Codec:
         """Unpack the content of an attribute."""
         return ormsgpack.unpackb(raw)
 
-    def vouch(self, item: Item, name: str, ids: Ids) -> bytes:
-        """Return the sealed bytes of an attribute whose content is in segments. A cipher authenticates their ids."""
-        return b"" if self._cipher is None else self.seal(b"", item, name, ids)
+    def seal_between(self, between: bytes, item: Item, name: str, ids: Ids) -> bytes:
+        """Seal what lies between the segments of an attribute's content. A cipher authenticates their ids."""
+        return self.seal(between, item, name, ids) if between or self._cipher is not None else b""
 
-    def check_vouched(self, sealed: bytes, item: Item, name: str, ids: Ids) -> None:
-        """Verify the bytes of `vouch`; raise if the ids are not of the segments that the content was stored in."""
+    def open_between(self, sealed: bytes, item: Item, name: str, ids: Ids) -> bytes:
+        """Open the bytes of `seal_between`; raise if the ids are not of the segments that the content is in."""
         if sealed:
-            self.open(sealed, item, name, ids)
-        else:
-            self._check_allowed(item)
+            return self.open(sealed, item, name, ids)
+        self._check_allowed(item)
+        return b""
 
     def _binding(self, compression: int, item: Item, name: str, ids: Ids) -> bytes:
         """Return the digest of a place, and of how to read the content there."""

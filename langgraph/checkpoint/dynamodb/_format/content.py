@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_s
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand
+from langgraph.checkpoint.dynamodb._format.segments import Inline, StoredValue, expand, join
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 
 T = TypeVar("T")
@@ -35,9 +35,7 @@ def pack_body(
     kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item, sources: Mapping[str, str]
 ) -> bytes:
     """Serialize a body, given the serialized checkpoint and the head's metadata. Segment ids are not part of it."""
-    rows = [
-        (name, value.kind, value.preamble, len(value.segments), value.tail) for name, value in values.items()
-    ]
+    rows = [(name, value.kind, len(value.segments), value.inline) for name, value in values.items()]
     return _pack((kind, data, rows, _metadata_digest(metadata), dict(sources)))
 
 
@@ -58,11 +56,11 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
             raise ValueError(msg)
         values, start = {}, 0
         for row in rows:
-            name, value_kind, preamble, count, tail = _row(row, str, str, bytes, int, bytes)
+            name, value_kind, count, inline = _row(row, str, str, int, list)
             segments = tuple(refs[start : start + count])
-            values[name] = StoredValue(value_kind, preamble, segments, tail)
+            values[name] = StoredValue(value_kind, segments, _inline(inline, count))
             start += count
-        if start != len(refs) or any(row[3] < 0 for row in rows):
+        if start != len(refs) or any(row[2] < 0 for row in rows):
             msg = "it names more or fewer segments than its values have"
             raise ValueError(msg)
         checkpoint = _object(codec.loads(kind, serialized, item, plain=True))
@@ -191,12 +189,11 @@ def pending_writes(
 
 
 def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
-    """Open the content of a part in its item; return none if it is in segments, after checking their ids."""
+    """Open the content of a part in its item. If it has segments, that is what lies between them, as it is packed."""
     ids = (expand(part.own, contents), expand(part.refs, contents))
     if not part.own:
         return codec.open(part.sealed, item, name, ids)
-    codec.check_vouched(part.sealed, item, name, ids)
-    return b""
+    return codec.open_between(part.sealed, item, name, ids)
 
 
 def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
@@ -208,7 +205,24 @@ def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents
     codec.check_size(sum(len(piece or b"") for piece in pieces), item)
     if None in pieces:
         raise items.damaged(item, "segments that it needs are not in the table")
-    return b"".join(piece for piece in pieces if piece is not None)
+    found = [piece for piece in pieces if piece is not None]
+    inline = _parse(codec, item, raw, lambda data: _inline(data, len(found))) if raw else ()
+    return join(found, inline)
+
+
+def pack_inline(inline: Inline) -> bytes:
+    """Serialize the bytes between the segments of a part's content; nothing if there are none."""
+    return _pack(inline) if inline else b""
+
+
+def _inline(data: Any, count: int) -> Inline:
+    """Read the bytes between so many segments."""
+    inline = tuple(tuple(_row(each, int, bytes)) for each in data)
+    places = [place for place, _ in inline]
+    if places != sorted(places) or not all(0 <= place <= count for place in places):
+        msg = "its bytes between segments are out of order"
+        raise ValueError(msg)
+    return cast("Inline", inline)
 
 
 def _pack(data: Any) -> bytes:

@@ -15,12 +15,16 @@ BATCH_GET_ITEMS_MAX = 100
 # A value is cut into segments at positions that its content determines, between these sizes (docs/decisions/0001).
 SEGMENT_BYTES_MIN = 4 * 1024
 SEGMENT_BYTES_MAX = 16 * 1024
+# Pieces that are stored together become one segment if it costs one write unit: it has this much for sealed bytes,
+# beside keys and attributes. The codec opens no segment with more content than this.
+UNIT_DATA_BYTES = 900
+PACKED_BYTES_MAX = 64 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.
 INLINE_STATE_BYTES_MAX = 16 * 1024
 # The start of a value contains its length in most encodings, so it changes whenever the value grows.
 PREAMBLE_BYTES = 16
-# A longer tail of a value becomes a segment once a step leaves the channel unchanged.
-IDLE_TAIL_BYTES_MAX = 512
+# A tail of a value of at least this size becomes a segment where that costs no more than having it in the head.
+SEALED_TAIL_BYTES_MIN = 512
 
 # A thousand years, so that no arithmetic with it exceeds the range of DynamoDB's numbers.
 TTL_SECONDS_MAX = 1000 * 366 * 24 * 3600
@@ -65,6 +69,9 @@ RETRY_WORDS_SECONDS = 10.0
 ATTEMPTS_MAX = 8
 # Attempts to merge one task's writes when other calls for the same task interfere.
 MERGE_ATTEMPTS_MAX = 16
+
+# How long writes wait for the put of their checkpoint, which this process is making: they can name what it stores.
+PUT_WAIT_SECONDS_MAX = 10.0
 
 # Unnamed segments are removed once they are this old. A put uploads and commits well within this time.
 ORPHAN_SECONDS = 3600

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.items import segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._format.limits import (
@@ -31,6 +31,9 @@ _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
 # A segment is searched for by this many of its first bytes, in a value that has changed in front of it.
 _ANCHOR_BYTES = 32
+# A group of at least so many ids ends with one whose last byte is a multiple of this.
+_GROUP_MIN = INDEX_GROUP // 2
+_GROUP_ENDS = 8
 # More than a checkpoint of a gigabyte has. Without these bounds, index segments that name each other would never end.
 _EXPANDED_IDS_MAX = 1 << 18
 _INDEX_LEVELS_MAX = 20
@@ -66,18 +69,35 @@ class Chunk:
         return Piece(content, self.digest) if digest(content) == self.digest else None
 
 
+Inline: TypeAlias = tuple[tuple[int, bytes], ...]
+"""Bytes between segments, in order, each with the number of segments before it."""
+
+
 @dataclass(frozen=True)
 class StoredValue:
-    """How a checkpoint stores one channel's value: segments, with an inline preamble and tail around them."""
+    """How a checkpoint stores one channel's value: segments, with inline bytes around and between them."""
 
     kind: str
-    preamble: bytes
     segments: tuple[bytes, ...]
-    tail: bytes
+    inline: Inline
+
+    @property
+    def inline_bytes(self) -> int:
+        """The size of what is inline, in bytes."""
+        return sum(len(data) for _, data in self.inline)
 
     def join(self, contents: Mapping[bytes, bytes]) -> bytes:
         """Return the serialized value, given the plaintexts of the segments."""
-        return b"".join((self.preamble, *(contents[each] for each in self.segments), self.tail))
+        return join([contents[each] for each in self.segments], self.inline)
+
+
+def join(contents: Sequence[bytes], inline: Inline) -> bytes:
+    """Return content, given the plaintexts of its segments and the bytes between them."""
+    parts, start = list[bytes](), 0
+    for place, data in inline:
+        parts += [*contents[start:place], data]
+        start = place
+    return b"".join((*parts, *contents[start:]))
 
 
 def digest(data: bytes) -> bytes:
@@ -193,7 +213,7 @@ def is_index(segment_id: bytes) -> bool:
 
 
 def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> tuple[bytes, ...]:
-    """Shorten a list of ids by moving groups of them, from the front, to index segments.
+    """Shorten a list of ids by moving groups of them to index segments. The last group stays open.
 
     Args:
         ids: Segment ids.
@@ -202,12 +222,24 @@ def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> t
     """
     folded = tuple(ids)
     while len(folded) > limit:
-        groups = len(folded) // INDEX_GROUP * INDEX_GROUP
-        indexed = tuple(
-            index(b"".join(folded[start : start + INDEX_GROUP])) for start in range(0, groups, INDEX_GROUP)
-        )
-        folded = indexed + folded[groups:]
+        *groups, rest = _grouped(folded)
+        folded = (*(index(b"".join(each)) for each in groups), *rest)
     return folded
+
+
+def _grouped(ids: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """Divide ids into groups, of which the last one is open and may be empty.
+
+    The ids themselves determine where a group ends, so the groups of a list are the same behind ids that were added or
+    removed in front.
+    """
+    groups, start = list[Sequence[bytes]](), 0
+    for end in range(1, len(ids) + 1):
+        count = end - start
+        if count == INDEX_GROUP or (count >= _GROUP_MIN and ids[end - 1][-1] % _GROUP_ENDS == 0):
+            groups.append(ids[start:end])
+            start = end
+    return [*groups, ids[start:]]
 
 
 def reach(ids: Iterable[bytes], contents: Mapping[bytes, bytes]) -> set[bytes]:

@@ -373,8 +373,10 @@ class _Copy:
         own, refs = (tuple(map(self._new_id, ids)) for ids in (part.own, part.refs))
         named = [list(map(self._new_id, expand(ids, self._indexes))) for ids in (part.own, part.refs)]
         if own:
-            return Part(own, refs, self._storage.codec.vouch(target, name, (named[0], named[1])))
-        return Part(own, refs, self._storage.codec.seal(content, target, name, (named[0], named[1])))
+            sealed = self._storage.codec.seal_between(content, target, name, (named[0], named[1]))
+        else:
+            sealed = self._storage.codec.seal(content, target, name, (named[0], named[1]))
+        return Part(own, refs, sealed)
 
 
 def _slices(checkpoints: Sequence[StoredCheckpoint]) -> Iterator[Sequence[StoredCheckpoint]]:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
+from langgraph.checkpoint.dynamodb._format.content import pack_inline
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     HEAD_IDS_MAX,
-    IDLE_TAIL_BYTES_MAX,
     INDEX_GROUP,
+    PACKED_BYTES_MAX,
     PREAMBLE_BYTES,
     RAW_BYTES_MAX,
+    SEALED_TAIL_BYTES_MIN,
+    SEGMENT_BYTES_MIN,
+    UNIT_DATA_BYTES,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.segments import (
     Chunk,
+    Inline,
     Piece,
     StoredValue,
     fold,
@@ -58,6 +65,7 @@ class ItemBuilder(SegmentRefs):
         super().__init__()
         self._storage = storage
         self._partition = partition
+        self._sk = sk
         self._key = items.key(partition.pk, sk)
         self._base = base
         self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
@@ -71,22 +79,84 @@ class ItemBuilder(SegmentRefs):
     def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
         """Return how to store a serialized value: inline, or in segments that reuse those of the parent's value."""
         if inline:
-            return StoredValue(kind, data[:PREAMBLE_BYTES], (), data[PREAMBLE_BYTES:])
+            return StoredValue(kind, (), ((0, data),))
         chunks: Sequence[Chunk] = ()
-        if len(data) > IDLE_TAIL_BYTES_MAX:
+        if len(data) > SEALED_TAIL_BYTES_MIN:
             chunks = self._chunks_of(() if before is None else (before,))
         pieces, tail = split(data, PREAMBLE_BYTES, chunks)
-        value = StoredValue(kind, data[:PREAMBLE_BYTES], tuple(map(self._piece, pieces)), tail)
-        # A channel that was set to its own value is as idle as one that was not set.
-        return self.inherit(value, inline=False) if value == before else value
+        return StoredValue(kind, *self._laid_out(data[:PREAMBLE_BYTES], self._packed(pieces), tail))
 
-    def inherit(self, value: StoredValue, *, inline: bool) -> StoredValue:
-        """Store a value as the parent does, but move a long tail to a segment: each step would write it again."""
+    def _packed(self, pieces: Sequence[Piece]) -> list[Piece]:
+        """Join new pieces that follow each other, as far as one write unit holds them: some compress 100 times."""
+        packed = list[Piece]()
+        for is_known, group in groupby(pieces, lambda each: (False, each.digest) in self._ids):
+            run = list(group)
+            if is_known or len(run) == 1:
+                packed += run
+                continue
+            content = b"".join(each.content for each in run)
+            sealed = len(self._storage.codec.seal(content, self._key, items.DATA))
+            room = min(PACKED_BYTES_MAX, len(content) * UNIT_DATA_BYTES // sealed)
+            joined = b""
+            for each in run:
+                if joined and len(joined) + len(each.content) > room:
+                    packed.append(piece(joined))
+                    joined = b""
+                joined += each.content
+            packed.append(piece(joined))
+        return packed
+
+    def _laid_out(
+        self, head: bytes, pieces: Sequence[Piece], tail: bytes
+    ) -> tuple[tuple[bytes, ...], Inline]:
+        """Store pieces as segments, and leave the head, the tail and what is small between stored pieces inline."""
+        ids, inline = list[bytes](), [(0, head)]
+        for each in pieces:
+            if len(each.content) >= SEGMENT_BYTES_MIN or (False, each.digest) in self._ids:
+                ids.append(self._piece(each))
+            elif inline[-1][0] == len(ids):
+                inline[-1] = (len(ids), inline[-1][1] + each.content)
+            else:
+                inline.append((len(ids), each.content))
+        if tail and inline[-1][0] == len(ids):
+            inline[-1] = (len(ids), inline[-1][1] + tail)
+        elif tail:
+            inline.append((len(ids), tail))
+        return tuple(ids), tuple(each for each in inline if each[1])
+
+    def inherit(self, value: StoredValue) -> StoredValue:
+        """Store a value as the parent does."""
         for each in value.segments:
             self.chunks[each] = self._known[each]
-        if inline or len(value.tail) <= IDLE_TAIL_BYTES_MAX:
-            return value
-        return StoredValue(value.kind, value.preamble, (*value.segments, self._piece(piece(value.tail))), b"")
+        return value
+
+    def seal_inline(self, value: StoredValue) -> StoredValue:
+        """Move long inline bytes of a value to segments: each step would write them again."""
+        ids, inline, start = list[bytes](), list[tuple[int, bytes]](), 0
+        for place, data in value.inline:
+            ids += value.segments[start:place]
+            start = place
+            # The start of a value stays, since it changes with its length.
+            kept = data[:PREAMBLE_BYTES] if place == 0 else b""
+            if len(data) - len(kept) < SEALED_TAIL_BYTES_MIN:
+                inline.append((len(ids), data))
+                continue
+            if kept:
+                inline.append((0, kept))
+            ids.append(self._piece(piece(data[len(kept) :])))
+        return StoredValue(value.kind, (*ids, *value.segments[start:]), tuple(inline))
+
+    def copy(self) -> ItemBuilder:
+        """Return a builder that goes on from here with another part, to see which one costs less."""
+        builder = ItemBuilder(self._storage, self._partition, self._sk, self._base)
+        builder.segments |= self.segments
+        builder.chunks |= self.chunks
+        builder._ids |= self._ids
+        return builder
+
+    def write_units(self, item: Item) -> int:
+        """Return the write units of the item and of its new segments."""
+        return sum(write_units(item_bytes(each)) for each in (item, *self.segments.values()))
 
     def part(
         self,
@@ -118,12 +188,16 @@ class ItemBuilder(SegmentRefs):
             sealed = self._storage.codec.seal(raw, self._key, name, ((), refs))
             if len(sealed) <= bytes_max:
                 return Part((), named, sealed)
-        if not pieces:
+        if 2 * reused < len(raw):
             pieces, tail = split(raw, 0, ())
-        if tail:
-            pieces.append(piece(tail))
-        own = tuple(map(self._piece, pieces))
-        return Part(self._folded(own), named, self._storage.codec.vouch(self._key, name, (own, refs)))
+            pieces = self._packed(pieces)
+            if tail:
+                pieces.append(piece(tail))
+            own, inline = tuple(map(self._piece, pieces)), Inline()
+        else:
+            own, inline = self._laid_out(b"", self._packed(pieces), tail)
+        between = self._storage.codec.seal_between(pack_inline(inline), self._key, name, (own, refs))
+        return Part(self._folded(own), named, between)
 
     def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
         """Return the pieces of some of the checkpoint's values, or of all if these have none.

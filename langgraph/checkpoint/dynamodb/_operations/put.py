@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     METADATA_BYTES_MAX,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, id_of, target
@@ -148,6 +149,11 @@ def snapshot_arguments(
 
 def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     """Store the checkpoint of a `put` call. The writes of its `store_writes` are stored before the checkpoint is."""
+    with backend.storage.cache.putting(request.partition.pk):
+        return (yield from _store(backend, request))
+
+
+def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     storage = backend.storage
     partition, checkpoint_id = request.partition, request.checkpoint_id
     thread, parent = storage.cache.thread(partition.root), None
@@ -227,8 +233,30 @@ def _compose(
     base = parent if parent is not None and is_reusable(parent.epoch, epoch) else None
     sk = items.checkpoint_prefix(request.checkpoint_id)
     builder = ItemBuilder(storage, request.partition, sk, base)
-    values = _store_values(storage.codec, builder, request, parent, {} if base is None else base.chunks)
+    values, is_small = _store_values(
+        storage.codec, builder, request, parent, {} if base is None else base.chunks
+    )
     metadata = _metadata(builder, sk, request.metadata)
+    sealing = builder.copy()
+    composed = _head(builder, request, parent, values, metadata)
+    if is_small or write_units(item_bytes(composed.head.item)) == 1:
+        return composed
+    # What is inline is more than a step should carry along, if it costs nothing to move it.
+    sealed = _head(
+        sealing, request, parent, {name: sealing.seal_inline(each) for name, each in values.items()}, metadata
+    )
+    is_dearer = sealing.write_units(sealed.head.item) > builder.write_units(composed.head.item)
+    return composed if is_dearer else sealed
+
+
+def _head(
+    builder: ItemBuilder,
+    request: Request,
+    parent: CachedCheckpoint | None,
+    values: Mapping[str, StoredValue],
+    metadata: Item,
+) -> _Composed:
+    """Compose the head, given how it stores the values."""
     sources = _sources(request, parent, values)
     packed = pack_body(*request.rest, values, metadata, sources)
     body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
@@ -274,8 +302,8 @@ def _store_values(
     request: Request,
     parent: CachedCheckpoint | None,
     reusable: Collection[bytes],
-) -> dict[str, StoredValue]:
-    """Decide how the checkpoint stores each channel's value."""
+) -> tuple[dict[str, StoredValue], bool]:
+    """Decide how the checkpoint stores each channel's value; tell whether all are small enough for the head."""
     inherited: dict[str, StoredValue] = {}
     serialized: dict[str, tuple[str, bytes]] = {}
     names = dict.fromkeys((*request.versions, *request.values))
@@ -296,11 +324,11 @@ def _store_values(
     stored: dict[str, StoredValue] = {}
     for name in names:
         if name in inherited:
-            stored[name] = builder.inherit(inherited[name], inline=inline)
+            stored[name] = builder.inherit(inherited[name])
         elif name in serialized:
             before = None if parent is None else parent.values.get(name)
             stored[name] = builder.value(*serialized[name], before, inline=inline)
-    return stored
+    return stored, inline
 
 
 def _is_inherited(request: Request, parent: CachedCheckpoint, name: str) -> bool:

@@ -21,14 +21,15 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
+    PUT_WAIT_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedCheckpoint, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
@@ -47,7 +48,7 @@ def put_writes(
     """Store a task's writes. Special ones replace stored ones; of regular ones the first with an index stays."""
     taken = yield from snapshot_arguments(storage.codec, config, writes, task_id, task_path)
     if taken is not None:
-        yield from store(LocalBackend(storage), *taken)
+        yield from store_after_put(LocalBackend(storage), *taken)
 
 
 def snapshot_arguments(
@@ -67,6 +68,32 @@ def snapshot_arguments(
     return partition, checkpoint_id, task_id, serialized
 
 
+def store_after_put(
+    backend: Backend, partition: Partition, checkpoint_id: str, task_id: str, serialized: Serialized
+) -> Op[None]:
+    """Store a task's serialized writes. If this process is putting their checkpoint, let that end first.
+
+    LangGraph puts a checkpoint in the background, while its tasks run. Writes that come before the put has ended would
+    store again what it stores. After a put that fails, or takes too long, they do.
+    """
+    storage = backend.storage
+    until = storage.clock() + PUT_WAIT_SECONDS_MAX
+    while _gains_by_put(storage.cache, partition, checkpoint_id, serialized):
+        put, left = storage.cache.put_under_way(partition.pk), until - storage.clock()
+        if put is None or left <= 0:
+            break
+        yield (Wait(put, left),)
+    yield from store(backend, partition, checkpoint_id, task_id, serialized)
+
+
+def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, serialized: Serialized) -> bool:
+    """Tell whether writes cost less once their checkpoint is cached: they name its segments, or need its marker."""
+    if cache.checkpoint(partition.pk, checkpoint_id) is not None:
+        return False
+    regular, special = serialized
+    return bool(partition.namespace) or (not special and _size(regular) > INLINE_STATE_BYTES_MAX)
+
+
 def store(
     backend: Backend,
     partition: Partition,
@@ -79,7 +106,7 @@ def store(
     storage = backend.storage
     sk = items.writes_sk(checkpoint_id, task_id)
     call = _Call(serialized, int(storage.clock() * 1000), old or {})
-    head, thread = storage.cache.checkpoint(partition.pk, checkpoint_id), storage.cache.thread(partition.root)
+    head, thread = _reusable(storage.cache, partition, checkpoint_id), storage.cache.thread(partition.root)
     if thread is None and head is not None:
         thread = CachedThread(head.epoch, head.ttl_seconds)
     for _ in range(MERGE_ATTEMPTS_MAX):
@@ -135,7 +162,11 @@ class _Call:
     @property
     def size_bytes(self) -> int:
         """The size of the serialized writes, in bytes."""
-        return sum(len(write.data) for write in (*self.regular.values(), *self.special.values()))
+        return _size(self.regular) + _size(self.special)
+
+
+def _size(writes: Mapping[int, Write]) -> int:
+    return sum(len(write.data) for write in writes.values())
 
 
 def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -> Serialized:
@@ -146,6 +177,16 @@ def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -
         kind, data = codec.dumps(value, f"the write to channel {channel!r}")
         (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
     return regular, special
+
+
+def _reusable(cache: Cache, partition: Partition, checkpoint_id: str) -> CachedCheckpoint | None:
+    """Return the checkpoint that the writes belong to, or else the last one of its namespace: most of it is the same.
+
+    Segments of any checkpoint that is safe under the thread's epoch may be named.
+    """
+    latest = cache.latest(partition.pk)
+    entry = cache.checkpoint(partition.pk, checkpoint_id)
+    return entry or (None if latest is None else cache.checkpoint(partition.pk, latest))
 
 
 def _safe(head: CachedCheckpoint | None, thread: CachedThread | None) -> CachedCheckpoint | None:

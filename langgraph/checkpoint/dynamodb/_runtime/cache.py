@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -51,12 +53,12 @@ class CachedCheckpoint:
     def value_bytes(self, value: StoredValue) -> int:
         """Return how many bytes one of the values has, serialized."""
         sealed = sum(self.chunks[each].length for each in value.segments)
-        return len(value.preamble) + sealed + len(value.tail)
+        return sealed + value.inline_bytes
 
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the entry, in bytes."""
-        inline = sum(len(value.tail) + 300 + 70 * len(value.segments) for value in self.values.values())
+        inline = sum(value.inline_bytes + 300 + 70 * len(value.segments) for value in self.values.values())
         return 1000 + inline + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
 
 
@@ -119,6 +121,9 @@ class Cache:
         """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
         self._bytes = 0
         self._entries: OrderedDict[_Key, CachedCheckpoint | CachedThread | CachedSegment] = OrderedDict()
+        # For each partition: the checkpoint that was cached last, and the ends of the puts that are under way.
+        self._latest: dict[str, str] = {}
+        self._puts: dict[str, list[Future[None]]] = {}
         self._lock = threading.Lock()
 
     def checkpoint(self, pk: str, checkpoint_id: str) -> CachedCheckpoint | None:
@@ -128,7 +133,36 @@ class Cache:
 
     def remember_checkpoint(self, pk: str, checkpoint_id: str, entry: CachedCheckpoint) -> None:
         """Cache a checkpoint's entry."""
-        self._set({(pk, checkpoint_id): entry})
+        with self._lock:
+            self._store({(pk, checkpoint_id): entry})
+            if (pk, checkpoint_id) in self._entries:
+                self._latest[pk] = checkpoint_id
+
+    def latest(self, pk: str) -> str | None:
+        """Return the id of that checkpoint of a partition that was cached last, or `None` if it is not cached."""
+        with self._lock:
+            return self._latest.get(pk)
+
+    @contextmanager
+    def putting(self, pk: str) -> Iterator[None]:
+        """Make known, inside the block, that this process is putting a checkpoint of a partition."""
+        ended: Future[None] = Future()
+        with self._lock:
+            puts = self._puts
+            puts.setdefault(pk, []).append(ended)
+        try:
+            yield
+        finally:
+            with self._lock:
+                puts[pk].remove(ended)
+                if not puts[pk]:
+                    del puts[pk]
+            ended.set_result(None)
+
+    def put_under_way(self, pk: str) -> Future[None] | None:
+        """Return what tells the end of the partition's last put that has begun and not ended, if there is one."""
+        with self._lock:
+            return self._puts.get(pk, [None])[-1]
 
     def thread(self, root: str) -> CachedThread | None:
         """Return the entry of a thread, or `None` if it is not cached."""
@@ -138,14 +172,20 @@ class Cache:
     def remember_thread(
         self, root: str, epoch: bytes, ttl_seconds: int | None, last_active: int | None = None
     ) -> CachedThread:
-        """Cache what a process has seen of a thread, and return its entry. A new epoch drops the namespaces."""
-        entry = self.thread(root)
-        if entry is None or not is_reusable(entry.epoch, epoch):
+        """Cache a thread's epoch and ttl, and return its entry. A new epoch drops the registered namespaces."""
+        with self._lock:
+            return self._thread(root, epoch, ttl_seconds, last_active)
+
+    def _thread(
+        self, root: str, epoch: bytes, ttl_seconds: int | None, last_active: int | None = None
+    ) -> CachedThread:
+        entry = self._entries.get(root)
+        if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, epoch):
             entry = CachedThread(epoch, ttl_seconds, last_active=last_active)
-            self._set({root: entry})
+            self._store({root: entry})
         elif last_active is not None and last_active != entry.last_active:
             entry = replace(entry, last_active=last_active)
-            self._set({root: entry})
+            self._store({root: entry})
         return entry
 
     def namespaces(self, root: str, epoch: bytes) -> Mapping[str, int | None]:
@@ -157,8 +197,9 @@ class Cache:
         self, root: str, known: CachedThread, namespace: str, expires_at: int | None
     ) -> None:
         """Cache that a thread's namespace is registered, and when its marker expires."""
-        entry = self.remember_thread(root, known.epoch, known.ttl_seconds)
-        self._set({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
+        with self._lock:
+            entry = self._thread(root, known.epoch, known.ttl_seconds)
+            self._store({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
 
     def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
         """Return those of a partition's segments that were cached while the thread had this epoch.
@@ -174,7 +215,8 @@ class Cache:
 
     def remember_segments(self, pk: str, epoch: bytes, segments: Mapping[bytes, CachedSegment]) -> None:
         """Cache segments that were stored or read while the thread had this epoch."""
-        self._set({(pk, epoch, each): segment for each, segment in segments.items()})
+        with self._lock:
+            self._store({(pk, epoch, each): segment for each, segment in segments.items()})
 
     def forget(self, key: _Key) -> None:
         """Drop the entry of a checkpoint or a thread."""
@@ -199,16 +241,17 @@ class Cache:
         note_cache(found)
         return found
 
-    def _set(self, entries: Mapping[_Key, CachedCheckpoint | CachedThread | CachedSegment]) -> None:
-        with self._lock:
-            for key, entry in entries.items():
-                self._drop(key)
-                self._entries[key] = entry
-                self._bytes += entry.size_bytes
-            while self._bytes > self._bytes_max and self._entries:
-                self._drop(next(iter(self._entries)))
+    def _store(self, entries: Mapping[_Key, CachedCheckpoint | CachedThread | CachedSegment]) -> None:
+        for key, entry in entries.items():
+            self._drop(key)
+            self._entries[key] = entry
+            self._bytes += entry.size_bytes
+        while self._bytes > self._bytes_max and self._entries:
+            self._drop(next(iter(self._entries)))
 
     def _drop(self, key: _Key) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._bytes -= entry.size_bytes
+        if isinstance(key, tuple) and self._latest.get(key[0]) == key[1]:
+            del self._latest[key[0]]

@@ -31,6 +31,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import (
     Outcome,
     Step,
     Stream,
+    Wait,
     Work,
     interrupted,
 )
@@ -201,6 +202,8 @@ class BlockingDriver:
     def _step(self, step: Step) -> Outcome:
         if isinstance(step, Work):
             return _work(step)
+        if isinstance(step, Wait):
+            return _wait(step)
         try:
             if step.delay_seconds:
                 time.sleep(step.delay_seconds)
@@ -281,6 +284,8 @@ class AsyncDriver:
             return (
                 await asyncio.to_thread(_work, step) if step.size_bytes > THREADED_WORK_BYTES else _work(step)
             )
+        if isinstance(step, Wait):
+            return await _await(step)
         if step.delay_seconds:
             await asyncio.sleep(step.delay_seconds)
         # A separate task: an interruption must not end the request before the operation has decided what to do.
@@ -302,6 +307,27 @@ async def _until_done(ending: asyncio.Future[None]) -> None:
         with suppress(asyncio.CancelledError):
             await asyncio.wait([ending], timeout=until - loop.time())
     ending.cancel()
+
+
+def _wait(step: Wait) -> None:
+    with suppress(RuntimeError):
+        # What is waited for may need the event loop that this call stops, so it is not waited for.
+        asyncio.get_running_loop()
+        return
+    wait([step.ended], step.seconds_max)
+
+
+async def _await(step: Wait) -> None:
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(_: Future[Any]) -> None:
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(ended.set)
+
+    step.ended.add_done_callback(tell)
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(ended.wait(), step.seconds_max)
 
 
 def _work(step: Work) -> Outcome:

@@ -12,6 +12,7 @@ nothing more: the order of its writes decides what it leaves behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -37,13 +38,21 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """A pause until something else in this process has ended, for a limited time. Its outcome tells nothing."""
+
+    ended: Future[Any]
+    seconds_max: float
+
+
+@dataclass(frozen=True)
 class Emit(Generic[T]):
     """A value that a stream yields to its consumer."""
 
     value: T
 
 
-Step: TypeAlias = Call | Work
+Step: TypeAlias = Call | Work | Wait
 Outcome: TypeAlias = Any
 """The outcome of a step: its response or result, or the exception that it raised."""
 

@@ -323,8 +323,7 @@ class PlainCheckpoint:
         return sum(len(part.sealed) for part in parts) + self._segment_bytes(segments)
 
     def _value_bytes(self, stored: StoredValue) -> int:
-        own = len(stored.preamble) + len(stored.tail)
-        return own + self._segment_bytes(set(stored.segments))
+        return stored.inline_bytes + self._segment_bytes(set(stored.segments))
 
     def _segment_bytes(self, ids: Iterable[bytes]) -> int:
         return sum(len(self._sealed[each]) for each in ids)

@@ -39,8 +39,6 @@ Document: TypeAlias = Mapping[str, Any]
 # A request's size beside its segments (names, ids, a head or a task's writes), and the share that base64 leaves.
 _REST_BYTES = 128 * 1024
 _ROOM = 0.7
-# For this many namespaces it is cached which checkpoint was read or put last.
-_NAMESPACES_MAX = 4096
 
 
 def ask(endpoint: str, document: Document) -> Op[Any]:
@@ -58,23 +56,12 @@ class About:
     items_max: int
 
 
-class Newest(dict[str, str]):
-    """A bounded cache of the checkpoint of each partition that was read or put last."""
-
-    def __setitem__(self, pk: str, checkpoint_id: str) -> None:
-        """Set the checkpoint of a partition; drop all others if there are too many."""
-        if len(self) > _NAMESPACES_MAX:
-            self.clear()
-        super().__setitem__(pk, checkpoint_id)
-
-
 @dataclass(frozen=True)
 class RemoteBackend:
     """The backend through a gateway, for one call."""
 
     storage: Storage
     about: About
-    newest: Newest
 
     # Reading
 
@@ -107,7 +94,6 @@ class RemoteBackend:
                 return checkpoint, loaded
             yield from self.decode_segments(partition, loaded, document)
             if not (yield from self.fill(partition, loaded, checkpoint.ids())):
-                self.newest[partition.pk] = checkpoint.checkpoint_id
                 return checkpoint, loaded
             # Some segments are missing. Let the service find out whether the checkpoint was ever acknowledged.
             segments = "checked"
@@ -119,7 +105,7 @@ class RemoteBackend:
 
     def _held(self, partition: Partition, checkpoint_id: str | None) -> Document | None:
         """Return the cached checkpoint whose segments the service need not send: the same one, or the last one used."""
-        for each in (checkpoint_id, self.newest.get(partition.pk)):
+        for each in (checkpoint_id, self.storage.cache.latest(partition.pk)):
             entry = None if each is None else self.storage.cache.checkpoint(partition.pk, each)
             if entry is not None and entry.is_committed:
                 return {"checkpoint_id": each, "epoch": entry.epoch}
@@ -234,7 +220,6 @@ class RemoteBackend:
         )
         if committed.is_confirmed:
             self.storage.cache.remember_segments(partition.pk, committed.under.epoch, head.refs.stored())
-            self.newest[partition.pk] = document["checkpoint_id"]
         return committed
 
     def commit_writes(self, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:

@@ -48,7 +48,6 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.http.backend import (
     About,
-    Newest,
     RemoteBackend,
     ask,
     checkpoint_of,
@@ -85,7 +84,6 @@ class Gateway:
     bound_to: str | None = None
     prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
     about: About | None = None
-    newest: Newest = field(default_factory=Newest)
 
     def storage(self, serde: SerializerProtocol) -> Storage:
         """Return the storage for operations. Encrypted data is bound to the table, once its name is known."""
@@ -107,7 +105,7 @@ class Gateway:
             self.about = About(
                 answer["table_name"].rpartition("/")[2], limits["body_bytes_max"], limits["items_max"]
             )
-        return RemoteBackend(self.storage(serde), self.about, self.newest)
+        return RemoteBackend(self.storage(serde), self.about)
 
 
 @dataclass(frozen=True)
@@ -241,7 +239,7 @@ class RemoteOperations:
         )
         if taken is not None:
             backend = yield from self.gateway.backend(self.serde)
-            yield from put_writes.store(backend, *taken)
+            yield from put_writes.store_after_put(backend, *taken)
 
     def put_with_writes(
         self,

@@ -214,7 +214,7 @@ class NamespaceView:
                 " `verify` says whether that is damage"
             )
             raise CheckpointCorruptionError(msg)
-        size = sum(len(contents[each]) for each in value.segments) + len(value.tail)
+        size = sum(len(contents[each]) for each in value.segments) + value.inline_bytes
         self._storage.codec.check_size(size, checkpoint.head)
         return value.join(contents)
 
