@@ -22,7 +22,6 @@ NOT_YET = [
     "CONTRIBUTING.md",
     "infra/README.md",
     "docs/adopting.md",
-    "docs/bad-days.md",
     "docs/choosing.md",
     "docs/command-line.md",
     "docs/configuration.md",

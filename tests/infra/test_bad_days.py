@@ -205,7 +205,7 @@ SYMPTOMS: dict[str, Symptom] = {
     " resume from a checkpoint that has a snapshot, or start a new thread": _not_rebuilt,
     "checkpoints of thread ... were deleted while they were read, in each of ... attempts; retry the call": _never_read,
 }
-SEEN = re.findall(r"^- \*\*You see\*\* `(.+?)`", PAGE, re.MULTILINE)
+SEEN = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)).splitlines()
 
 
 def test_the_page_says_what_is_produced_here() -> None:
