@@ -23,7 +23,6 @@ NOT_YET = [
     "infra/README.md",
     "docs/adopting.md",
     "docs/choosing.md",
-    "docs/command-line.md",
     "docs/configuration.md",
     "docs/design.md",
     "docs/gateway.md",
