@@ -23,7 +23,6 @@ NOT_YET = [
     "infra/README.md",
     "docs/adopting.md",
     "docs/choosing.md",
-    "docs/configuration.md",
     "docs/design.md",
     "docs/gateway.md",
     "docs/operations.md",
