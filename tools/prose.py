@@ -22,7 +22,6 @@ NOT_YET = [
     "CONTRIBUTING.md",
     "infra/README.md",
     "docs/adopting.md",
-    "docs/choosing.md",
     "docs/design.md",
     "docs/gateway.md",
     "docs/operations.md",
