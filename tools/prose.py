@@ -18,7 +18,6 @@ MEDIAN_WORDS_MAX = 15
 NINTH_DECILE_WORDS_MAX = 26
 # Pages that are still to be rewritten: the list may only become shorter.
 NOT_YET = [
-    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "infra/README.md",
     "docs/adopting.md",

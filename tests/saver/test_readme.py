@@ -54,7 +54,7 @@ def test_the_first_screen_says_what_was_not_tried() -> None:
     assert len(FIRST_SCREEN.splitlines()) <= 25
     said = " ".join(FIRST_SCREEN.split())
     assert "tested on DynamoDB Local and moto; not yet run on AWS" in said
-    released = "\n## [0" in read("CHANGELOG.md")
+    released = re.search(r"^## \[[\d.]+\] - \d{4}-", read("CHANGELOG.md"), re.MULTILINE) is not None
     assert released != ("The package is not on PyPI yet" in said)
 
 
