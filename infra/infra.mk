@@ -71,7 +71,7 @@ $(VENV_MINISTACK)/.installed: constraints/ministack.txt $(VENV)/.installed
 	$(BIN)/uv pip install --quiet --python $(VENV_MINISTACK)/bin/python --requirement constraints/ministack.txt
 	touch $@
 
-# The CDK in Python, which runs in Node.
+# The CDK in Python, which runs in Node: the one of constraints/node.txt, since later ones check templates for minutes.
 $(VENV_CDK)/.installed: constraints/cdk.txt $(VENV)/.installed
 	if command -v node >/dev/null; then \
 		test -x $(VENV_CDK)/bin/python || $(PYTHON) -m venv $(VENV_CDK); \
@@ -84,7 +84,7 @@ COMPILE_INFRA = $(BIN)/uv pip compile - --universal --python-version 3.10 --quie
 infra-constraints: $(VENV)/.installed
 	printf "checkov\nawscli\n" | $(COMPILE_INFRA) constraints/infra.txt
 	printf "ministack\n" | $(COMPILE_INFRA) constraints/ministack.txt
-	printf "aws-cdk-lib\n" | $(COMPILE_INFRA) constraints/cdk.txt
+	printf "aws-cdk-lib==2.200.0\n" | $(COMPILE_INFRA) constraints/cdk.txt
 
 deploy:
 	$(call DEPLOY_PROTECTED,$(STACK),infra/table.yaml,$(PARAMETERS))

@@ -67,7 +67,7 @@ class Checkpoints(Construct):
             # The alarms import what the table's stack exports, so they cannot be of the same stack.
             stack = Stack.of(self)
             watching = Stack(self, "Observability")
-            watching.node.add_dependency(stack)
+            watching.add_dependency(stack)
             CfnInclude(
                 watching,
                 "Alarms",
