@@ -48,7 +48,7 @@ def _random_races(*names: str) -> Iterator[int]:
 
 
 CATCHERS: Mapping[Mutation, Runs] = {
-    head_first: partial(_crash_points, "put"),
+    head_first: partial(_crash_points, "inner put"),
     put_does_not_confirm: partial(_races, "fork", "prune"),
     writes_do_not_confirm: partial(_races, "inner put", "delete_thread"),
     no_reread: partial(_races, "fork", "prune"),

@@ -184,8 +184,8 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
 class _Driver:
     """Hands the rounds of the service's operations on to whoever steps the coroutine that awaits them."""
 
-    async def arun(self, operation: Op[T]) -> T:
-        """Run an operation."""
+    async def arun(self, operation: Op[T], _name: str | None = None) -> T:
+        """Run an operation. Its name is for events."""
         result: T = await _Rounds(operation)
         return result
 

@@ -398,7 +398,7 @@ def test_a_way_back_through_what_has_expired_is_an_error() -> None:
     _with_a_delta_channel(pair, 2)
     pair.harness.now += 2001
     _step(pair, 2)
-    with pytest.raises(CheckpointNotFoundError, match="is not in the table any more"):
+    with pytest.raises(CheckpointNotFoundError, match="is no longer in the table"):
         _history(pair, "2")
 
 
