@@ -192,7 +192,7 @@ def test_options_of_serializer_and_client() -> None:
             {"serde": {"allowed_msgpack_modules": "B"}},
             "serde.allowed_msgpack_modules.0: string should match pattern",
         ),
-        ({"on_event": "own_objects:_TEXT"}, "on_event: leads to a value of the type str, and to no object"),
+        ({"on_event": "own_objects:_TEXT"}, "on_event: names a value of type str; name an object"),
         ({"on_event": "own_objects:own_serializer"}, "on_event: is a "),
         ({"session": "own_objects:own_serializer"}, "session: is a "),
         ({"session": make_session, "client": boto3}, "client: is a builtins.module; give boto3.client"),

@@ -180,7 +180,7 @@ CAUSES = [
         "ProvisionedThroughputExceededException",
         "ThrottlingReasons",
         "TableWriteKeyRangeThroughputExceeded",
-        "a partition key",
+        "one partition key",
     ),
     (
         "ThrottlingException",

@@ -370,7 +370,8 @@ def test_a_restored_table_is_read_under_the_name_that_it_was_encrypted_for(
     with (
         DynamoDBSaver(restored, **options) as saver,
         pytest.raises(
-            CheckpointCorruptionError, match=f"under another name than '{restored}', give .* as bound_to"
+            CheckpointCorruptionError,
+            match=f"with another name than '{restored}', pass that name as bound_to",
         ),
     ):
         saver.get_tuple(thread_config("t"))

@@ -43,7 +43,3 @@ class ThreadBusyError(CheckpointerError):
 
 class ThreadLockLostError(CheckpointerError):
     """A thread's lock was not renewed in time, so another runner may have continued the thread."""
-
-
-class SearchLimitError(CheckpointerError):
-    """One search of the store would read more than its `search_bytes_max`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb.errors import SearchLimitError
+from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.store import DynamoDBStore
 
 __all__ = ["DynamoDBStore", "SearchLimitError"]

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
-from langgraph.checkpoint.dynamodb.errors import SearchLimitError
+from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
