@@ -101,7 +101,6 @@ def _variable(declared: Node, kind: str) -> Node:
 
 
 def _table(properties: Node) -> Node:
-    [index] = properties["GlobalSecondaryIndexes"]
     maximum = {
         "for_each": "${var.max_read_request_units + var.max_write_request_units > 0 ? [1] : []}",
         # Terraform removes a maximum by -1.
@@ -111,7 +110,6 @@ def _table(properties: Node) -> Node:
         },
     }
     keys = {each["KeyType"]: each["AttributeName"] for each in properties["KeySchema"]}
-    index_keys = {each["KeyType"]: each["AttributeName"] for each in index["KeySchema"]}
     return {
         "name": "${var.table_name}",
         "table_class": "${var.table_class}",
@@ -122,15 +120,7 @@ def _table(properties: Node) -> Node:
             {"name": each["AttributeName"], "type": each["AttributeType"]}
             for each in properties["AttributeDefinitions"]
         ],
-        "global_secondary_index": [
-            {
-                "name": index["IndexName"],
-                "hash_key": index_keys["HASH"],
-                "range_key": index_keys["RANGE"],
-                "projection_type": index["Projection"]["ProjectionType"],
-                "dynamic": {"on_demand_throughput": maximum},
-            }
-        ],
+        "global_secondary_index": [_index(each, maximum) for each in properties["GlobalSecondaryIndexes"]],
         "dynamic": {"on_demand_throughput": maximum},
         "ttl": {"attribute_name": properties["TimeToLiveSpecification"]["AttributeName"], "enabled": True},
         "point_in_time_recovery": {
@@ -150,6 +140,20 @@ def _table(properties: Node) -> Node:
     }
 
 
+def _index(index: Node, maximum: Node) -> Node:
+    keys = {each["KeyType"]: each["AttributeName"] for each in index["KeySchema"]}
+    projection = index["Projection"]
+    said = {
+        "name": index["IndexName"],
+        "hash_key": keys["HASH"],
+        "range_key": keys["RANGE"],
+        "projection_type": projection["ProjectionType"],
+        "dynamic": {"on_demand_throughput": maximum},
+    }
+    others = projection.get("NonKeyAttributes")
+    return said | ({"non_key_attributes": others} if others else {})
+
+
 def _document(document: Node) -> Node:
     plain, with_key = [], []
     for each in document["Statement"]:
@@ -163,12 +167,14 @@ def _document(document: Node) -> Node:
 
 
 def _statement(statement: Node) -> Node:
-    actions = statement["Action"]
+    actions, resources = (
+        each if isinstance(each, list) else [each] for each in (statement["Action"], statement["Resource"])
+    )
     said = {
         "sid": statement["Sid"],
         "effect": statement["Effect"],
-        "actions": actions if isinstance(actions, list) else [actions],
-        "resources": [_value(statement["Resource"])],
+        "actions": actions,
+        "resources": [_value(each) for each in resources],
     }
     conditions = [
         {"test": test, "variable": variable, "values": value if isinstance(value, list) else [_value(value)]}

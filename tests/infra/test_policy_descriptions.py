@@ -29,8 +29,11 @@ PINNED = {
         " No DeleteItem, no index, no claim on a thread.",
     },
     "tenant.yaml": {
-        "TenantPolicy": "For an agent of one tenant. No index, which shows the keys of every tenant. Denies all other"
-        " partitions."
+        "TenantPolicy": "For an agent of one tenant. Lists the threads of its own owners only."
+        " Denies all other partitions."
+    },
+    "tenant-role.yaml": {
+        "BrokerPolicy": "For the service. It may assume the role of the tenants, and nothing else."
     },
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 
 import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
@@ -158,16 +159,14 @@ def test_boundary_lets_through_what_the_policies_allow(policy: str) -> None:
     """Whoever has a policy and the boundary has what both allow, so the boundary may not lack any of it."""
     boundary = REGULATED.properties("Boundary")["PolicyDocument"]
     for statement in TABLE.properties(f"{policy}Policy")["PolicyDocument"]["Statement"]:
-        actions: list[str] = (
-            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        actions, resources = (
+            each if isinstance(each, list) else [each]
+            for each in (statement["Action"], statement["Resource"])
         )
-        for action in actions:
-            plain: dict[str, str] = {
-                "kms:GenerateDataKey*": "kms:GenerateDataKey",
-                "kms:ReEncrypt*": "kms:ReEncryptTo",
-            }
-            request = Request(plain.get(action, action), statement["Resource"], {})
-            assert is_allowed([boundary], request), action
+        plain = {"kms:GenerateDataKey*": "kms:GenerateDataKey", "kms:ReEncrypt*": "kms:ReEncryptTo"}
+        for action, resource in product(actions, resources):
+            request = Request(plain.get(action, action), resource, {})
+            assert is_allowed([boundary], request), (action, resource)
 
 
 def test_what_is_kept_is_not_kept_when_its_stack_could_not_be_made() -> None:

@@ -118,9 +118,13 @@ def test_policies_are_those_of_the_template() -> None:
         document = resolved(documents[name.replace("Policy", "_policy").lower()])
         statements = [*document["statement"], document["dynamic"]["statement"]["content"]]
         assert [_as_iam(each) for each in statements] == [
-            {**each, "Action": each["Action"] if isinstance(each["Action"], list) else [each["Action"]]}
+            {**each, **{part: _as_list(each[part]) for part in ("Action", "Resource")}}
             for each in properties["PolicyDocument"]["Statement"]
         ]
+
+
+def _as_list(node: Node) -> list[Node]:
+    return node if isinstance(node, list) else [node]
 
 
 def _as_iam(statement: Node) -> Node:
@@ -128,12 +132,11 @@ def _as_iam(statement: Node) -> Node:
         each["test"]: {each["variable"]: each["values"] if len(each["values"]) > 1 else each["values"][0]}
         for each in statement.get("condition", [])
     }
-    [resource] = statement["resources"]
     said = {
         "Sid": statement["sid"],
         "Effect": statement["effect"],
         "Action": statement["actions"],
-        "Resource": resource,
+        "Resource": statement["resources"],
     }
     return said | ({"Condition": conditions} if conditions else {})
 
