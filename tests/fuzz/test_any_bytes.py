@@ -16,6 +16,7 @@ import ormsgpack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
@@ -84,8 +85,16 @@ def test_an_item_under_any_other_key_is_found_or_makes_no_difference(kind: str, 
     thread, old, new = data.draw(odd_keys(threads()[kind]))
     readings = thread.readings()
     for name, result in _outcomes(thread, with_item(thread, old, new), CLEAN):
-        if name.startswith("get_tuple"):
+        if name.startswith("get_tuple") and not _has(result, new):
             assert result == run(loaded(thread), readings[name])
+
+
+def _has(result: object, item: Item) -> bool:
+    """Tell whether a reading is of the checkpoint that an item belongs to by its key."""
+    if not isinstance(result, CheckpointTuple):
+        return False
+    prefix = items.checkpoint_prefix(result.config["configurable"]["checkpoint_id"])
+    return items.sort_key(item).startswith(prefix)
 
 
 @any_thread
@@ -127,7 +136,7 @@ def _with_value(kind: str, data: bytes) -> Thread:
     thread = threads()["plain"]
     head, part = _newest(thread)
     *checkpoint, _, digest, sources = ormsgpack.unpackb(PLAIN.open(part.sealed, head, items.BODY))
-    raw = ormsgpack.packb([*checkpoint, [["count", kind, data, 0, b""]], digest, sources])
+    raw = ormsgpack.packb([*checkpoint, [["count", kind, 0, [[0, data]]]], digest, sources])
     return _with_body(thread, Part((), (), PLAIN.seal(raw, head, items.BODY)))
 
 

@@ -108,4 +108,6 @@ def test_the_image_is_built_from_what_the_build_is_given() -> None:
     assert copied
     for each in copied:
         assert (INFRA.parent / each).exists()
-        assert any(Path(each).is_relative_to(folder) for folder in let_in)
+        assert any(
+            Path(each).is_relative_to(folder) or Path(folder).is_relative_to(each) for folder in let_in
+        )

@@ -17,6 +17,7 @@ from tests.infra.conftest import MakeSaver, contents, for_table, resources_of
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
 from tests.infra.rendering import Node, load, render
 from tests.saver import test_conformance
+from tests.support.checkpoints import Conversation, noise
 from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
@@ -175,6 +176,12 @@ async def test_runner_policy_runs_agents_and_allows_no_more(
         async with saver.athread_lock("async"):
             await aconverse(saver, config_of("async"))
     assert savers[0].get_tuple(config_of("thread")) is not None
+    # What one process has in its cache in part, it reads by keys.
+    growing = Conversation(savers[1], "growing")
+    growing.put(big=noise(60_000))
+    assert savers[0].get_tuple(growing.config) is not None
+    growing.put(more=noise(60_000, 1))
+    assert savers[0].get_tuple(growing.config) is not None
     # Somebody else deletes between two steps, so the next one begins the thread's epoch again.
     make_saver().prune(["thread"])
     assert converse(saver, config_of("thread"))[-1].content == expected
