@@ -96,3 +96,10 @@ def test_run_ids_that_no_index_key_can_hold_are_not_indexed(run_id: object) -> N
 
 def test_a_run_id_at_the_limit_is_indexed() -> None:
     assert items.indexable_run_id({"run_id": "é" * 1_024}) == "é" * 1_024
+
+
+@pytest.mark.parametrize("text", ["1E+125", "-1E+125", "9223372036854775808", "NaN", "x"])
+def test_a_number_that_could_not_be_stored_again_is_damage(text: str) -> None:
+    item = {**items.key("t#", "T"), items.ORDER: {"N": text}}
+    with pytest.raises(CheckpointCorruptionError, match="its attribute order is not a number in range"):
+        items.number(item, items.ORDER)

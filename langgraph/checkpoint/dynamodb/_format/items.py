@@ -410,13 +410,22 @@ def text(item: Item, name: str) -> str | None:
     return str(attribute["S"])
 
 
+_NUMBER_BOUND = 2**63
+
+
 def number(item: Item, name: str) -> int | None:
     """Return a whole-number attribute; `None` if the item does not have it."""
     attribute = item.get(name)
+    if attribute is None:
+        return None
     try:
-        return None if attribute is None else int(float(attribute["N"]))
+        value = int(float(attribute["N"]))
     except (KeyError, ValueError, OverflowError):
-        raise damaged(item, f"its attribute {name} is not a number in range") from None
+        value = _NUMBER_BOUND
+    # DynamoDB reads numbers of up to 125 digits, and takes 38: what is made from a larger one could not be stored.
+    if abs(value) >= _NUMBER_BOUND:
+        raise damaged(item, f"its attribute {name} is not a number in range")
+    return value
 
 
 def binary(item: Item, name: str) -> bytes:
