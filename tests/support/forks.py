@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -35,10 +35,16 @@ needs_fork = [
 
 def fork(use: Callable[[], object]) -> int:
     """Fork a process that does this and nothing else."""
+    # What measures coverage has a lock that a fork may copy while another thread holds it.
+    trace = sys.gettrace()
+    sys.settrace(None)
     child = os.fork()
-    if child == 0:
+    if child:
+        sys.settrace(trace)
+    else:
         status = 1
         try:
+            threading.settrace(cast("Any", None))
             use()
             status = 0
         finally:
