@@ -41,7 +41,7 @@ EVERYBODY = Principal("fuzz", rights=RIGHTS)
 # For a body of the largest size ten times what it takes, and a fifth of what one took whose quotation marks Python
 # counted; for others in proportion to their size, beside what every request takes.
 CPU_SECONDS_MAX = 1.0
-CPU_SECONDS_OF_ANY = 0.2
+CPU_SECONDS_OF_ANY = 1.0
 # No mutated request asks for anything that is large; an answer that quotes its request would be.
 ANSWER_BYTES_MAX = 1 << 20
 LIMITS = Limits(request_seconds_max=20, requests_per_second=1e6, burst_requests=10**6)

@@ -404,7 +404,7 @@ class History:
         # Any deletion takes writes that had no checkpoint for an hour.
         were_abandoned = there.seconds - came.seconds > ORPHAN_SECONDS
         deleters = self.deletions if were_abandoned else self.deleters(put)
-        return any(not each.over_before(came) for each in deleters)
+        return any(each.goes_on or not each.over_before(came) for each in deleters)
 
     def _check_writes(self, put: Put, seen: CheckpointTuple, began: Moment) -> None:
         found: dict[str, list[tuple[str, Any]]] = {}

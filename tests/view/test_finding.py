@@ -96,6 +96,18 @@ def test_a_channel_that_was_written_to_and_is_the_same_did_not_change(
     assert [each["channel"] for each in found["channels"]] == ["number"]
 
 
+def test_a_value_that_is_stored_in_another_way_did_not_change(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    """A small state lies in one item. When the state has grown, the same value has segments."""
+    talk = Conversation(saver, thread)
+    talk.put(text=noise(15_000))
+    talk.put(text=noise(15_000), other=noise(60_000, 1))
+    found = asked.get("changes", **asked.newest(thread))
+    assert found["unchanged"] == ["text"]
+    assert [each["channel"] for each in found["channels"]] == ["other"]
+
+
 def test_very_many_changes_are_counted(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
     talk = Conversation(saver, thread)
     talk.put(log=[])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -50,9 +50,7 @@ def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[st
         return {name: loader.construct_sequence(node, deep=True)}
     if isinstance(node, yaml.MappingNode):
         return {name: loader.construct_mapping(node, deep=True)}
-    if not isinstance(node, yaml.ScalarNode):
-        raise TypeError(f"{name} holds neither a list, nor a mapping, nor a value")
-    value = loader.construct_scalar(node)
+    value = loader.construct_scalar(cast("yaml.ScalarNode", node))
     return {name: value.split(".", 1) if name == "Fn::GetAtt" else value}
 
 

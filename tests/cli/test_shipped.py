@@ -1,0 +1,43 @@
+"""The files that the package brings: templates, their list, and their policies as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from langgraph.checkpoint.dynamodb.cli import shipped
+
+
+def test_the_short_forms_of_functions_are_read_as_their_long_forms() -> None:
+    text = "a: !Ref b\nc: !GetAtt d.e\nf: !Sub [g, {h: i}]\nj: !Transform {k: l}\nm: !Condition n\n"
+    assert shipped.parse_template(text) == {
+        "a": {"Ref": "b"},
+        "c": {"Fn::GetAtt": ["d", "e"]},
+        "f": {"Fn::Sub": ["g", {"h": "i"}]},
+        "j": {"Fn::Transform": {"k": "l"}},
+        "m": {"Condition": "n"},
+    }
+
+
+def test_the_list_has_a_line_for_each_template() -> None:
+    lines = shipped.print_template(None, None, shipped.TABLE_ARN, lists=True).splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names == sorted(names)
+    assert {"table", "tenant", "tenant-role", "gateway", "saver-metrics", "cdk", "terraform"} <= set(names)
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_a_policy_is_for_the_table_that_is_named() -> None:
+    arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/threads"
+    printed = shipped.print_template(None, "reader", arn, lists=False)
+    assert all(statement["Effect"] == "Allow" for statement in json.loads(printed)["Statement"])
+    assert arn in printed
+    assert "Fn::" not in printed
+
+
+def test_what_is_not_there_is_answered_by_what_is() -> None:
+    with pytest.raises(LookupError, match="there is no policy for 'owner'; there are agent, "):
+        shipped.policy("owner")
+    with pytest.raises(LookupError, match="there is no template 'none'"):
+        shipped.template("none")
