@@ -59,6 +59,10 @@ class StoredThread:
         """Copy all of it to another thread, and leave in place what the other one has."""
         target.store.copy(self.store, self.thread_id, target.thread_id)
 
+    def carry_entry_to(self, target: StoredThread) -> None:
+        """Enter another thread in the directory as this one is, unless it is there."""
+        target.store.carry_entry(self.store, self.thread_id, target.thread_id)
+
     def delete(self) -> None:
         """Delete it, with everything it ever stored."""
         self.store.saver.delete_thread(self.thread_id)

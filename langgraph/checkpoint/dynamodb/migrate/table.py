@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb._operations import put_writes
 from langgraph.checkpoint.dynamodb._operations.arguments import config_of
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.directory import carry_entry
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread, overview, scan_threads
 from langgraph.checkpoint.dynamodb._operations.put import put
@@ -148,6 +149,14 @@ class TableStore(SaverStore):
         """Copy a thread as it is stored, from this table or one beside it."""
         operation = copy_thread(self._storage, source_thread_id, thread_id, source_storage=source._storage)
         self._driver.run(operation)
+
+    def carry_entry(self, source: TableStore, source_thread_id: str, thread_id: str) -> None:
+        """Enter a thread in the directory as another one is, unless it is there."""
+        source_root, root = items.partition_of(source_thread_id), items.partition_of(thread_id)
+        thread = self.thread(thread_id)
+        # The condition of the update holds for no thread item that has gone.
+        epoch = b"" if thread is None else thread.epoch
+        self._driver.run(carry_entry(source._storage, self._storage, source_root, root, epoch))
 
     def create_copy(self, thread_id: str) -> bytes:
         """Create a thread that is to become a copy, and return its epoch.

@@ -107,6 +107,9 @@ class TtlChange:
                 raise
             if stage in (_Stage.COPY, _Stage.SWAP):
                 self._swap(lock)
+            elif stage is _Stage.CLEAN_UP:
+                # An earlier attempt may have died between the last checkpoint and the thread's entry in the directory.
+                self._copy.carry_entry_to(self._thread)
             if stage is not _Stage.DONE:
                 self._clean_up()
 
