@@ -36,7 +36,7 @@ def _long(name: str) -> str:
 
 
 # Each of the two texts needs segments. What only an older checkpoint names is what a prune removes.
-_OLD: Values = {"kept": _long("kept"), "turn": _long("old")}
+_OLD: Values = {"kept": _long("kept") + _long("kept, too"), "turn": _long("old")}
 _NEW: Values = {**_OLD, "turn": _long("new")}
 FIRST = _put("1", _OLD, ("kept", "turn"), None, "old")
 SECOND = _put("2", _NEW, ("turn",), "1", "run")
@@ -47,8 +47,8 @@ WRITES = Writes(
     checkpoint_id="2",
     task_id="task",
     task_path="",
-    # A task often writes what it was given, and the segments of that are named again.
-    writes=[("kept", _NEW["kept"]), ("a", _long("written"))],
+    # A task often writes what it was given. The segments of that are named again where they are more than half of it.
+    writes=[("kept", _NEW["kept"]), ("a", text("written"))],
 )
 
 
