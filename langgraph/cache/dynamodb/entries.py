@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-import zlib
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +35,8 @@ from langgraph.checkpoint.dynamodb._format.items import (
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, label_path
 from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 
@@ -46,9 +46,7 @@ logger = logging.getLogger(__name__)
 ENTRY_BYTES_MAX = 390 * 1024
 _ENTRIES = "K#"
 _MARKER = "R"
-_MARKED_SECONDS = 3600
 _ENDS = "ends_us"
-_SHARDS = tuple(f"{CACHE_MARK}{shard}" for shard in range(4))
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[FullKey, tuple[Any, int | None]]
@@ -110,7 +108,9 @@ def put(storage: CacheStorage, values: Values) -> Op[None]:
 
 
 def _store(storage: CacheStorage, new: Sequence[Item]) -> Op[None]:
-    yield from _mark(storage, [partition_key(item) for item in new])
+    partitions = [partition_key(item) for item in new]
+    marker = partial(key, sk=_MARKER)
+    yield from ensure_listed(storage.table, CACHE_MARK, partitions, marker, storage.marked, storage.clock())
     yield from storage.table.batch_write(puts=new)
 
 
@@ -137,17 +137,6 @@ def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: fl
     return with_expiry({**item, _ENDS: {"N": str(int(ends * 1_000_000))}}, math.ceil(ends))
 
 
-def _mark(storage: CacheStorage, partitions: Sequence[str]) -> Op[None]:
-    """Write the markers of namespaces, unless this process has done so within the last hour."""
-    now = storage.clock()
-    due = [pk for pk in dict.fromkeys(partitions) if storage.marked.get(pk, 0.0) <= now - _MARKED_SECONDS]
-    markers = [
-        {**key(pk, _MARKER), RUN_ID: {"S": _SHARDS[zlib.crc32(pk.encode()) % len(_SHARDS)]}} for pk in due
-    ]
-    yield from gather([storage.table.send("put_item", Item=each) for each in markers])
-    storage.marked.update(dict.fromkeys(due, now))
-
-
 def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[None]:
     """Delete the entries of namespaces, or of all under the prefix."""
     if namespaces is None:
@@ -158,13 +147,9 @@ def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[N
 
 
 def _marked_partitions(storage: CacheStorage) -> Op[list[str]]:
-    shards = [
-        Query(each, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
-        for each in _SHARDS
-    ]
-    pages = yield from gather([storage.table.query_all(each) for each in shards])
-    # The index is eventually consistent, but a process finds what it has marked itself.
-    found = {partition_key(each) for page in pages for each in page} | {*storage.marked}
+    markers = yield from listed_items(storage.table, CACHE_MARK)
+    # A process finds what it has marked itself, even if the index does not have it yet.
+    found = {partition_key(each) for each in markers} | {*storage.marked}
     prefix = label_path(storage.prefix)
     return sorted(pk for pk in found if pk.startswith(prefix))
 

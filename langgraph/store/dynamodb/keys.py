@@ -14,7 +14,6 @@ thread is one of a memory, nor the beginning of one.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,8 +40,6 @@ VECTORS = "V#"
 ENTRIES = "P#"
 # How many labels of a namespace its partition key holds.
 PARTITION_LABELS = 2
-# The index lists all partitions under these values of its key, so that no single one takes every write.
-REGISTER_SHARDS = tuple(f"{REGISTER_MARK}{shard}" for shard in range(4))
 
 
 @dataclass(frozen=True)
@@ -135,13 +132,3 @@ def entry_partition(item: Item) -> str:
     if not (pk.endswith(REGISTER_MARK) and sk.startswith(ENTRIES)):
         raise damaged(item, "its key is not one that this package writes")
     return pk.removesuffix(REGISTER_MARK) + sk.removeprefix(ENTRIES) + MEMORIES_MARK
-
-
-def shard_of(pk: str) -> str:
-    """Return the value under which the index lists a partition."""
-    return REGISTER_SHARDS[zlib.crc32(pk.encode()) % len(REGISTER_SHARDS)]
-
-
-def namespace_of_partition(pk: str) -> tuple[str, ...]:
-    """Return the labels that a partition key holds."""
-    return parse_labels(pk.removesuffix(MEMORIES_MARK))

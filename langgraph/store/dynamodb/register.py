@@ -10,35 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from langgraph.checkpoint.dynamodb._format.items import Item, number
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import items
 from langgraph.store.dynamodb.keys import (
     ENTRIES,
     PARTITION_LABELS,
-    REGISTER_SHARDS,
     entry_key,
     entry_partition,
     partition_of,
     register_of,
-    shard_of,
 )
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, REGISTERED_SECONDS, StoreStorage
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 
 
 def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:
     """Register partitions, unless this process has done so within the last hour."""
     now = storage.clock()
-    due = [
-        pk for pk in dict.fromkeys(partitions) if storage.registered.get(pk, 0.0) <= now - REGISTERED_SECONDS
-    ]
-    yield from gather([storage.table.send("put_item", Item=_entry(pk, now)) for pk in due])
-    storage.registered.update(dict.fromkeys(due, now))
 
+    def entry(pk: str) -> Item:
+        return {**entry_key(pk), items.REGISTERED: {"N": str(int(now))}}
 
-def _entry(pk: str, now: float) -> Item:
-    return {**entry_key(pk), RUN_ID: {"S": shard_of(pk)}, items.REGISTERED: {"N": str(int(now))}}
+    yield from ensure_listed(storage.table, REGISTER_MARK, partitions, entry, storage.registered, now)
 
 
 def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list[str]]:
@@ -53,12 +49,8 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
         query = Query(register_of(namespace[0]), prefix=ENTRIES, consistent=storage.consistent_read)
         entries = yield from storage.table.query_all(query)
         return sorted({entry_partition(each) for each in entries})
-    shards = [
-        Query(shard, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY, SORT_KEY))
-        for shard in REGISTER_SHARDS
-    ]
-    pages = yield from gather([storage.table.query_all(each) for each in shards])
-    return sorted({entry_partition(each) for page in pages for each in page} | {*storage.registered})
+    entries = yield from listed_items(storage.table, REGISTER_MARK)
+    return sorted({entry_partition(each) for each in entries} | {*storage.registered})
 
 
 def unregister(storage: StoreStorage, pk: str) -> Op[None]:

@@ -17,9 +17,8 @@ VALUE_BYTES_MAX = 64 * 1024 * 1024
 SEARCH_BYTES_MAX = 64 * 1024 * 1024
 # How long a tombstone is kept: longer than any request is under way.
 TOMBSTONE_SECONDS = ORPHAN_SECONDS
-# A process registers a partition again after this time. Entries of empty partitions, and segments and vectors that no
-# memory names, are removed when they are older than the second one. No put that relies on them takes as long.
-REGISTERED_SECONDS = 3600
+# Entries of empty partitions, and segments and vectors that no memory names, are removed when they are older than this.
+# A process registers a partition again long before, and no put that relies on them takes as long.
 LEFTOVER_SECONDS = 24 * 3600
 
 

@@ -1,0 +1,57 @@
+"""Lists of partitions that need no scan: an item of each is found through the index, under a few values of its key.
+
+The item is written before the first one that relies on it, once an hour and process.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, MutableMapping
+
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+
+LISTED_SECONDS = 3600
+# No single value of the index's key takes every write.
+_SHARDS = 4
+
+
+def ensure_listed(
+    table: Table,
+    mark: str,
+    partitions: Iterable[str],
+    item_of: Callable[[str], Item],
+    listed: MutableMapping[str, float],
+    now: float,
+) -> Op[None]:
+    """List partitions, unless this process has done so within the last hour.
+
+    Args:
+        table: The table.
+        mark: The name of the list.
+        partitions: The keys of the partitions.
+        item_of: Returns the item by which a partition is found.
+        listed: When this process listed each partition, in epoch seconds. It is updated.
+        now: The time, in epoch seconds.
+    """
+    due = [pk for pk in dict.fromkeys(partitions) if listed.get(pk, 0.0) <= now - LISTED_SECONDS]
+    new = [{**item_of(pk), RUN_ID: {"S": f"{mark}{zlib.crc32(pk.encode()) % _SHARDS}"}} for pk in due]
+    yield from gather([table.send("put_item", Item=each) for each in new])
+    listed.update(dict.fromkeys(due, now))
+
+
+def listed_items(table: Table, mark: str) -> Op[list[Item]]:
+    """Read the keys of the items of a list. The index is eventually consistent."""
+    shards = [
+        Query(
+            f"{mark}{shard}",
+            consistent=False,
+            index=(RUN_INDEX, RUN_ID),
+            attributes=(PARTITION_KEY, SORT_KEY),
+        )
+        for shard in range(_SHARDS)
+    ]
+    pages = yield from gather([table.query_all(each) for each in shards])
+    return [item for page in pages for item in page]

@@ -1,0 +1,34 @@
+"""Lists of partitions by the index: each is written once an hour and process, and found without a scan."""
+
+from __future__ import annotations
+
+from langgraph.checkpoint.dynamodb._format.items import key, partition_key
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import (
+    LISTED_SECONDS,
+    ensure_listed,
+    listed_items,
+)
+from tests.support.harness import Harness
+
+
+def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list() -> None:
+    harness = Harness()
+    table, listed = harness.process().storage.table, dict[str, float]()
+
+    def put(*partitions: str) -> None:
+        harness.run(
+            ensure_listed(table, "%M#", partitions, lambda pk: key(pk, "R"), listed, harness.now),
+        )
+
+    put("a/%M#", "b/%M#", "a/%M#")
+    begun = harness.now
+    assert listed == {"a/%M#": begun, "b/%M#": begun}
+    harness.now += LISTED_SECONDS - 1
+    put("a/%M#", "c/%M#")
+    assert listed["a/%M#"] == begun
+    harness.now += 1
+    put("a/%M#")
+    assert listed == {"a/%M#": begun + LISTED_SECONDS, "b/%M#": begun, "c/%M#": begun + LISTED_SECONDS - 1}
+    found = harness.run(listed_items(table, "%M#"))
+    assert sorted(map(partition_key, found)) == ["a/%M#", "b/%M#", "c/%M#"]
+    assert harness.run(listed_items(table, "%K#")) == []
