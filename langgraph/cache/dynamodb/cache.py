@@ -12,7 +12,7 @@ from langgraph.cache.dynamodb.entries import CacheStorage, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_serde, check_table_name
+from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -93,12 +93,8 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
             client_config=client_config,
             retry_seconds=retry_seconds,
         )
-        if serde is not None:
-            check_serde(serde)
+        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_flag("consistent_read", consistent_read)
-        check_flag("allow_unencrypted", allow_unencrypted)
-        if bound_to is not None:
-            check_table_name(bound_to, "bound_to")
         if isinstance(prefix, str) or not all(prefix):
             msg = f"prefix is {prefix!r}; give a tuple of labels"
             raise CheckpointerInputError(msg)

@@ -28,12 +28,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_flag,
-    check_serde,
-    check_table_name,
-    check_whole_number,
-)
+from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_whole_number
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -130,12 +125,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
             client_config=client_config,
             retry_seconds=retry_seconds,
         )
-        if serde is not None:
-            check_serde(serde)
+        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_flag("consistent_read", consistent_read)
-        check_flag("allow_unencrypted", allow_unencrypted)
-        if bound_to is not None:
-            check_table_name(bound_to, "bound_to")
         wanted = "give a whole number of bytes above 0"
         check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
         self._own(clients)

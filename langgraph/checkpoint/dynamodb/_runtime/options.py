@@ -81,17 +81,22 @@ def check_storage_options(
     """Raise if an option that both savers have cannot be used."""
     if on_event is not None and not (isinstance(on_event, Events) or callable(on_event)):
         _refuse("on_event", on_event, "give a function that takes an event, or Events(function)")
-    if serde is not None:
-        check_serde(serde)
+    check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
     if encrypt_metadata is not None:
         check_flag("encrypt_metadata", encrypt_metadata)
     check_flag("share_equal_pieces", share_equal_pieces)
-    check_flag("allow_unencrypted", allow_unencrypted)
-    if bound_to is not None:
-        check_table_name(bound_to, "bound_to")
     wanted = "give a whole number of bytes"
     check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=f"{wanted} above 0")
     check_whole_number("cache_bytes", cache_bytes, at_least=0, wanted=f"{wanted}, 0 or more")
+
+
+def check_codec_options(*, serde: Any, allow_unencrypted: Any, bound_to: Any) -> None:
+    """Raise if an option of the codec cannot be used, which savers, the store and the cache have."""
+    if serde is not None:
+        check_serde(serde)
+    check_flag("allow_unencrypted", allow_unencrypted)
+    if bound_to is not None:
+        check_table_name(bound_to, "bound_to")
 
 
 def check_directory(*, owner_from: Any, owner_key: Any, activity_seconds: Any) -> None:
