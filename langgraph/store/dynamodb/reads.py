@@ -21,13 +21,12 @@ from langgraph.checkpoint.dynamodb._format.items import (
     key_of,
     parse_part,
     partition_key,
-    segment_id_of,
     segment_sk,
     sort_key,
 )
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
-from langgraph.checkpoint.dynamodb._operations.reads import open_segment, segment_items
+from langgraph.checkpoint.dynamodb._operations.reads import open_segments, segment_items
 from langgraph.checkpoint.dynamodb._operations.threads import extend
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.store.dynamodb import items
@@ -152,12 +151,8 @@ def _segments(storage: StoreStorage, pk: str, ids: Sequence[bytes]) -> Op[Conten
         found = yield from segment_items(storage.table, pk, wanted)
         if len(found) < len(wanted):
             return None
-        contents |= yield from work(partial(_opened, storage.codec, found), 8192 * len(found))
+        contents |= yield from work(partial(open_segments, storage.codec, found), 8192 * len(found))
     return contents
-
-
-def _opened(codec: Codec, found: Iterable[Item]) -> dict[bytes, bytes]:
-    return {segment_id_of(item): open_segment(codec, item) for item in found}
 
 
 def read_value(codec: Codec, memory: StoredMemory, contents: Mapping[bytes, bytes]) -> dict[str, Any]:
@@ -180,7 +175,7 @@ def belongings(storage: StoreStorage, item: Item) -> Op[list[Item]]:
         found = yield from segment_items(storage.table, pk, wanted)
         if not found:
             break
-        indexes |= {segment_id_of(each): open_segment(None, each) for each in found}
+        indexes |= open_segments(None, found)
     address, revision = parse_address(item), items.revision_of(item)
     vectors = (vector_sk(address, revision, each) for each in range(items.vectors_of(item)))
     sks = [*(segment_sk(each) for each in sorted(reach(part.own, indexes))), *vectors]

@@ -258,7 +258,7 @@ class LoadedSegments:
         missing: set[bytes] = set()
         while wanted:
             read = yield from segment_items(storage.table, self._pk, wanted)
-            contents = yield from work(partial(_open_indexes, read), 8192 * len(read))
+            contents = yield from work(partial(open_segments, None, read), 8192 * len(read))
             self.contents |= contents
             missing |= wanted - contents.keys()
             wanted = set(filter(is_index, _named_by_indexes(contents))) - self.contents.keys() - missing
@@ -346,8 +346,9 @@ def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]
     return found
 
 
-def _open_indexes(read: Iterable[Item]) -> dict[bytes, bytes]:
-    return {items.segment_id_of(item): open_segment(None, item) for item in read}
+def open_segments(codec: Codec | None, read: Iterable[Item]) -> dict[bytes, bytes]:
+    """Return the plaintexts of segments by their ids. Index segments alone need no codec."""
+    return {items.segment_id_of(item): open_segment(codec, item) for item in read}
 
 
 def _named_by_indexes(contents: Mapping[bytes, bytes]) -> set[bytes]:
