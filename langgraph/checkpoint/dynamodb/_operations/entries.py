@@ -22,6 +22,7 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text, target
+from langgraph.checkpoint.dynamodb._runtime.events import tenant_before_slash
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
@@ -76,8 +77,8 @@ def checked_owner(owner: Any, root: Partition) -> str:
 
 def _tenant_of(name: str) -> str:
     """Return the beginning of a name up to its first slash; empty if there is none."""
-    tenant, slash, _ = name.partition("/")
-    return tenant + slash if slash else ""
+    tenant = tenant_before_slash(name)
+    return "" if tenant is None else f"{tenant}/"
 
 
 def owner_key(storage: LocalStorage, owner: str) -> str:
