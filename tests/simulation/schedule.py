@@ -7,7 +7,7 @@ whole run: it can be replayed, shortened, and varied systematically.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 class Choices:
@@ -45,6 +45,30 @@ class Choices:
         self.taken.append(answer)
         self.options.append(options)
         return answer
+
+
+def search(run: Callable[[Choices], object], seeds: Iterable[int], variable: str) -> None:
+    """Run a schedule for each seed; shrink the first one that fails.
+
+    Raises:
+        AssertionError: A run failed. The message has the seed, as a value of the variable, and the shrunk script.
+    """
+
+    def failure_of(script: Sequence[int]) -> str | None:
+        try:
+            run(Choices(script))
+        except AssertionError as violation:
+            return str(violation)
+        return None
+
+    for seed in seeds:
+        choices = Choices(seed=seed)
+        try:
+            run(choices)
+        except AssertionError as violation:
+            script = shrink(choices.taken, lambda script: failure_of(script) is not None)
+            message = f"{variable}={seed}: {violation}\nshrunk to {script}: {failure_of(script)}"
+            raise AssertionError(message) from violation
 
 
 def every_schedule(run: Callable[[Choices], None], runs_max: int) -> int:

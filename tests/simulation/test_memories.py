@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import erase, items, put, reads
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.memories import MemoryWorld, random_memories
-from tests.simulation.schedule import Choices, shrink
+from tests.simulation.schedule import Choices, search
 from tests.support.seeds import VARIABLE, fresh_seed
 
 FIXED_SEED = 1
@@ -29,23 +29,7 @@ def test_random_schedules(source: str, schedules: int, tell: Callable[[str], Non
     """Run schedules from consecutive seeds; the first that fails is shrunk and told."""
     first = FIXED_SEED if source == "fixed" else fresh_seed()
     tell(f"{schedules} random schedules of the store from {VARIABLE}={first}")
-    for seed in range(first, first + schedules):
-        choices = Choices(seed=seed)
-        try:
-            random_memories(choices)
-        except AssertionError as violation:
-            script = shrink(choices.taken, lambda script: failure_of(script) is not None)
-            message = f"{VARIABLE}={seed}: {violation}\nshrunk to {script}: {failure_of(script)}"
-            raise AssertionError(message) from violation
-
-
-def failure_of(script: list[int]) -> str | None:
-    """Return what goes wrong in the run of a script, if anything."""
-    try:
-        random_memories(Choices(script))
-    except AssertionError as violation:
-        return str(violation)
-    return None
+    search(random_memories, range(first, first + schedules), VARIABLE)
 
 
 # What the rules are for shows when breaking one is noticed
