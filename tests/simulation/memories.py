@@ -24,6 +24,7 @@ from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.search import Search, search
+from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 from tests.simulation.history import Moment
 from tests.simulation.schedule import Choices
@@ -184,7 +185,7 @@ class MemoryWorld:
         ttl_seconds = TTLS_SECONDS[self.choices.pick(len(TTLS_SECONDS))]
         write = self._begin(place, self._next(), ttl_seconds, None if expected is None else expected.revision)
         size = (0, 0, 3000)[self.choices.pick(3)]
-        vectors = [b"v" * 8] * self.choices.pick(3)
+        vectors = [NewVector(data=b"v" * 8)] * self.choices.pick(3)
         storage = self.storage(process)
         value = {"n": write.number, "large": "".join(f"{write.number}-{each} " for each in range(size // 8))}
         new = Put(

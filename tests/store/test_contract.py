@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -202,7 +203,10 @@ FILTERED: dict[str, dict[str, Any]] = {
     ({"nested": {"a": 1}}, ["one"]),
     ({"nested": {"a": {"$gt": 0}}}, ["one", "two"]),
     ({"nested": {"$eq": {"a": 2}}}, ["two"]),
-    ({"nested.a": 1}, []),
+    ({"nested.a": 1}, ["one"]),
+    ({"nested.a.b": 1}, []),
+    ({"nested.x": 1}, []),
+    ({"nested.a": {"$gte": 2}}, ["two"]),
     ({"a.b": 1}, ["three"]),
     ({"tags": ["x", "y"]}, ["one"]),
     ({"tags": ("x", "y")}, ["one"]),
@@ -560,3 +564,27 @@ async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBSt
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
     with pytest.raises(CheckpointerInputError):
         DynamoDBStore("table", **options)
+
+
+def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(
+    make_store: Callable[..., DynamoDBStore],
+) -> None:
+    store = make_store(ttl={"default_ttl": 1, "sweep_interval_minutes": 1})
+    assert store.start_ttl_sweeper().done()
+    assert store.stop_ttl_sweeper(timeout=1) is True
+    store.put(NAMESPACE, "k", {})
+    at(store, 100)
+    assert store.get(NAMESPACE, "k") is None
+
+
+def test_a_value_of_25_megabytes_is_stored_and_replaced_as_a_whole(
+    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+) -> None:
+    store = make_store()
+    value = {"data": random.Random(4).randbytes(12_500_000).hex()}
+    store.put(NAMESPACE, "k", value)
+    found = store.get(NAMESPACE, "k")
+    assert found is not None
+    assert found.value == value
+    store.put(NAMESPACE, "k", {"small": True})
+    assert client.scan(TableName=table_name, Select="COUNT")["Count"] == 2

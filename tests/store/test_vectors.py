@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import PutOp, SearchOp
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.store.conftest import DIMS, CountedEmbeddings
 from tests.support.traffic import Traffic
@@ -118,3 +120,62 @@ def test_embeddings_of_another_size_are_refused(make_store: Callable[..., Dynamo
     with pytest.raises(CheckpointerConfigurationError, match="have 1 dimensions, and index has dims=3"):
         store.put(NAMESPACE, "k", {"a": 1})
     assert store.get(NAMESPACE, "k") is None
+
+
+DISTANCES = [
+    ("cosine", [("a", 1.0), ("b", 2 / math.sqrt(4.01)), ("c", 0.0)]),
+    ("l2", [("a", 0.0), ("b", -math.sqrt(1.01)), ("c", -math.sqrt(2))]),
+    ("inner_product", [("b", 2.0), ("a", 1.0), ("c", 0.0)]),
+]
+
+
+@pytest.mark.parametrize(("distance", "expected"), DISTANCES)
+def test_each_distance_puts_the_closest_first(
+    make_store: Callable[..., DynamoDBStore], distance: str, expected: list[tuple[str, float]]
+) -> None:
+    known = {"a": [1.0, 0.0, 0.0], "b": [2.0, 0.1, 0.0], "c": [0.0, 0.0, 1.0]}
+    store = make_store(
+        index={
+            "dims": 3,
+            "embed": lambda texts: [known[text] for text in texts],
+            "fields": ["text"],
+            "distance_type": distance,
+        }
+    )
+    store.batch([PutOp(NAMESPACE, key, {"text": key}) for key in known])
+    found = store.search(NAMESPACE, query="a")
+    assert [each.key for each in found] == [key for key, _ in expected]
+    assert [each.score for each in found] == pytest.approx([score for _, score in expected], abs=1e-3)
+
+
+def test_a_store_tells_its_index(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> None:
+    index = {"dims": DIMS, "embed": embeddings, "fields": ["text"]}
+    store = make_store(index=index)
+    assert store.index_config == index
+    assert store.embeddings is not None
+    assert store.embeddings.embed_query("aa") == embeddings(["aa"])[0]
+    assert make_store().index_config is None
+    assert make_store().embeddings is None
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"dims": 0}, "index has dims=0"), ({"embed": None}, 'index has no "embed"'),
+    ({"text_fields": []}, "index has the option 'text_fields'"),
+    ({"distance_type": "hamming"}, "index has distance_type='hamming'"),
+    ({"search": "approximate"}, "index has search='approximate'"),
+], ids=str)  # fmt: skip
+def test_an_index_that_cannot_be_used_is_refused(
+    make_store: Callable[..., DynamoDBStore], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CheckpointerInputError, match=message):
+        make_store(index={"dims": 3, "embed": lambda _: [[1.0]]} | options)
+
+
+def test_vectors_and_their_store_without_numpy_say_what_to_install(
+    make_store: Callable[..., DynamoDBStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph.store.dynamodb.vectors", None)
+    with pytest.raises(CheckpointerConfigurationError, match=r"langgraph-dynamodb\[vectors\]"):
+        make_store(index={"dims": 3, "embed": lambda _: [[1.0]]})

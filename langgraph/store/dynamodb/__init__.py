@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from langgraph.store.dynamodb.engine import Vector, VectorEngine
 from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.store import DynamoDBStore
 
-__all__ = ["DynamoDBStore", "SearchLimitError"]
+__all__ = ["DynamoDBStore", "SearchLimitError", "Vector", "VectorEngine"]

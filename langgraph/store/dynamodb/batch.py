@@ -101,7 +101,7 @@ def put_all(
                 Put(
                     each.address,
                     raw,
-                    [] if index is None else [index.pack(embedded[text]) for text in each.texts],
+                    [] if index is None else [index.pack(embedded[text], each.address) for text in each.texts],
                     each.ttl_seconds,
                     each.expected,
                     each.times,
@@ -244,7 +244,7 @@ class Batch:
         self, wanted: Search, query: str | None, queries: Embedded, *, refresh_ttl: bool
     ) -> Op[list[Any]]:
         if self._index is not None and query is not None:
-            wanted = replace(wanted, scorer=self._index.scorer(queries[query]))
+            wanted = replace(wanted, similar_to=self._index.query(queries[query]))
         found = yield from search(self._storage, wanted)
         if refresh_ttl:
             yield from reads.renew(self._storage, [loaded.memory for loaded, _ in found])

@@ -24,6 +24,7 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb.engine import remove
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, parse_address, path_prefix
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.reads import belongings
@@ -42,14 +43,14 @@ def sweep_ttl(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
 
 
 def _through(
-    storage: StoreStorage, namespace: Sequence[str], remove: Callable[[StoreStorage, Item], Op[bool]]
+    storage: StoreStorage, namespace: Sequence[str], step: Callable[[StoreStorage, Item], Op[bool]]
 ) -> Op[int]:
     removed = 0
     for pk in (yield from partitions_under(storage, namespace)):
         query = Query(pk, prefix=path_prefix(MEMORIES, namespace))
         while not query.done:
             page = yield from storage.table.query_page(query)
-            removed += sum((yield from gather([remove(storage, item) for item in page])))
+            removed += sum((yield from gather([step(storage, item) for item in page])))
         yield from _remove_leftovers(storage, pk)
     return removed
 
@@ -61,7 +62,7 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
     if items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
         change = items.remove_revision(items.revision_of(item))
         if (yield from storage.table.try_delete(key_of(item), change)) is None:
-            yield from storage.table.batch_write(deletes=(yield from belongings(storage, item)))
+            yield from remove(storage, (yield from belongings(storage, item)))
             return is_live
     if is_live:
         # The put of so new a memory may be sent twice, and arrive again: a tombstone keeps it out.
@@ -78,7 +79,7 @@ def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
     change = items.remove_expired(items.revision_of(item), now)
     if (yield from storage.table.try_delete(key_of(item), change)) is not None:
         return False
-    yield from storage.table.batch_write(deletes=(yield from belongings(storage, item)))
+    yield from remove(storage, (yield from belongings(storage, item)))
     return items.VALUE in item
 
 
@@ -100,4 +101,4 @@ def _remove_leftovers(storage: StoreStorage, pk: str) -> Op[None]:
     if old:
         named = yield from gather([belongings(storage, each) for each in memories])
         kept = {sort_key(each) for keys in named for each in keys}
-        yield from storage.table.batch_write(deletes=[each for each in old if sort_key(each) not in kept])
+        yield from remove(storage, [each for each in old if sort_key(each) not in kept])

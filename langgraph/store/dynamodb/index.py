@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -11,24 +12,31 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings, get_text_at_path, tokenize_path
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.store.dynamodb.search import Scorer
+from langgraph.store.dynamodb.engine import EngineVectors, VectorEngine
+from langgraph.store.dynamodb.keys import Address
+from langgraph.store.dynamodb.similarity import DISTANCES, Distance, NewVector, Query, Vectors
+from langgraph.store.dynamodb.vector_index import BOTOCORE, IndexVectors
 
 Embedded: TypeAlias = Mapping[str, Sequence[float]]
 """Embeddings, by text."""
 
 _WHOLE = "$"
-_OPTIONS = ("dims", "embed", "fields")
+_OPTIONS = ("dims", "embed", "fields", "distance_type", "search")
 
 
 class Index:
-    """Embeds texts of values, and queries. Vectors are compared by numpy, which is loaded here."""
+    """Embeds texts of values, and queries."""
 
-    def __init__(self, config: IndexConfig) -> None:
+    def __init__(self, config: IndexConfig, *, is_encrypted: bool) -> None:
         """Check the configuration.
 
+        Args:
+            config: LangGraph's options, `distance_type`, and `search`.
+            is_encrypted: Whether the store encrypts values.
+
         Raises:
-            CheckpointerInputError: It lacks `embed` or `dims`, or has an unknown option.
-            CheckpointerConfigurationError: numpy is not installed.
+            CheckpointerInputError: It lacks `embed` or `dims`, or has an option that cannot be used.
+            CheckpointerConfigurationError: What the search needs is not installed, or it cannot keep encrypted values.
         """
         unknown = [name for name in config if name not in _OPTIONS]
         if unknown:
@@ -43,13 +51,37 @@ class Index:
             msg = 'index has no "embed"; give LangChain Embeddings, a function, or "provider:model"'
             raise CheckpointerInputError(msg)
         self.dims = dims
-        self._embeddings: Embeddings = ensure_embeddings(embed)
+        self.embeddings: Embeddings = ensure_embeddings(embed)
         self._fields = list(config.get("fields") or [_WHOLE])
+        distance = config.get("distance_type", "cosine")
+        if distance not in DISTANCES:
+            msg = f"index has distance_type={distance!r}; give one of {', '.join(DISTANCES)}"
+            raise CheckpointerInputError(msg)
+        search = config.get("search", "exact")
+        self.engine: VectorEngine | None = search if isinstance(search, VectorEngine) else None
+        self.vectors = self._vectors(search, cast("Distance", distance))
+        if is_encrypted and search != "exact":
+            msg = (
+                f"index has search={search!r}, which keeps embeddings that are not encrypted, and serde encrypts; leave"
+                ' "search" out of index, to compare encrypted vectors exactly'
+            )
+            raise CheckpointerConfigurationError(msg)
+
+    def _vectors(self, search: object, distance: Distance) -> Vectors:
+        if self.engine is not None:
+            return EngineVectors(self.engine)
+        if search == "dynamodb":
+            _check_botocore()
+            return IndexVectors(self.dims, distance)
+        if search != "exact":
+            msg = f'index has search={search!r}; give "exact", "dynamodb", or an engine with put, delete and search'
+            raise CheckpointerInputError(msg)
         try:
-            self._vectors = importlib.import_module("langgraph.store.dynamodb.vectors")
+            exact = importlib.import_module("langgraph.store.dynamodb.vectors")
         except ImportError as error:
             msg = 'index needs numpy; install "langgraph-dynamodb[vectors]"'
             raise CheckpointerConfigurationError(msg) from error
+        return cast("Vectors", exact.ExactVectors(distance))
 
     def texts(self, value: Mapping[str, Any], paths: Literal[False] | Sequence[str] | None) -> list[str]:
         """Return the texts of a value to embed, at the configured fields or at the paths of a put."""
@@ -65,35 +97,45 @@ class Index:
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts of values, by one call."""
-        return dict(zip(texts, self._embeddings.embed_documents(list(texts)), strict=True)) if texts else {}
+        return dict(zip(texts, self.embeddings.embed_documents(list(texts)), strict=True)) if texts else {}
 
     async def aembed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts of values, by one call."""
         return (
-            dict(zip(texts, await self._embeddings.aembed_documents(list(texts)), strict=True))
+            dict(zip(texts, await self.embeddings.aembed_documents(list(texts)), strict=True))
             if texts
             else {}
         )
 
     def embed_queries(self, queries: Sequence[str]) -> Embedded:
         """Embed queries: many models embed them in another way than documents."""
-        return {each: self._embeddings.embed_query(each) for each in queries}
+        return {each: self.embeddings.embed_query(each) for each in queries}
 
     async def aembed_queries(self, queries: Sequence[str]) -> Embedded:
         """Embed queries: many models embed them in another way than documents."""
-        found = await asyncio.gather(*map(self._embeddings.aembed_query, queries))
+        found = await asyncio.gather(*map(self.embeddings.aembed_query, queries))
         return dict(zip(queries, found, strict=True))
 
-    def pack(self, embedding: Sequence[float]) -> bytes:
+    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding as it is stored."""
-        return cast("bytes", self._vectors.pack(self._checked(embedding)))
+        return self.vectors.pack(self._checked(embedding), address)
 
-    def scorer(self, embedding: Sequence[float]) -> Scorer:
-        """Return what compares stored vectors with a query."""
-        return cast("Scorer", self._vectors.QueryScorer(self._checked(embedding)))
+    def query(self, embedding: Sequence[float]) -> Query:
+        """Return what finds memories that are similar to an embedding."""
+        return self.vectors.query(self._checked(embedding))
 
     def _checked(self, embedding: Sequence[float]) -> Sequence[float]:
         if len(embedding) != self.dims:
             msg = f"the embeddings have {len(embedding)} dimensions, and index has dims={self.dims}; give the same"
             raise CheckpointerConfigurationError(msg)
         return embedding
+
+
+def _check_botocore() -> None:
+    version = importlib.metadata.version("botocore")
+    if tuple(map(int, version.split(".")[:3])) < BOTOCORE:
+        needed = ".".join(map(str, BOTOCORE))
+        msg = (
+            f'index has search="dynamodb", which needs botocore {needed} or later, and {version} is installed'
+        )
+        raise CheckpointerConfigurationError(msg)

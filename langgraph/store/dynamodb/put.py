@@ -27,10 +27,12 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Change
 from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb.engine import keep, remove
 from langgraph.store.dynamodb.items import Expected, NewValue
 from langgraph.store.dynamodb.keys import Address, vector_sk
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import register
+from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, TOMBSTONE_SECONDS, StoreStorage
 
 
@@ -50,7 +52,7 @@ class Put:
     address: Address
     value: bytes | None
     """Serialized by `items.pack_value`."""
-    vectors: Sequence[bytes] = ()
+    vectors: Sequence[NewVector] = ()
     ttl_seconds: int | None = None
     expected: Expected | None = None
     times: Times | None = None
@@ -76,6 +78,7 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         parts, change = yield from work(composed, len(new.value or b""))
         yield from storage.table.batch_write(puts=parts)
         unused += parts
+        yield from keep(storage, new.address, parts[len(parts) - len(new.vectors) :], new.vectors)
         if storage.clock() - now > UPLOAD_SECONDS_MAX:
             # A sweep may take them for leftovers by the time of the commit.
             continue
@@ -85,11 +88,11 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
             # If it failed on this very value, the answer of an earlier attempt was lost, and a sweep removes what
             # belonged to the value before.
             replaced = yield from belongings(storage, old)
-            yield from storage.table.batch_write(deletes=[*replaced, *unused[: len(unused) - len(parts)]])
+            yield from remove(storage, [*replaced, *unused[: len(unused) - len(parts)]])
             return revision
         is_live = bool(conflict) and not is_expired(conflict, storage.clock())
         if not _may_replace(new, conflict if is_live else None):
-            yield from storage.table.batch_write(deletes=unused)
+            yield from remove(storage, unused)
             return None
         if new.value is None and not is_live:
             return revision
@@ -153,7 +156,9 @@ def _vectors(storage: StoreStorage, new: Put, revision: str) -> list[Item]:
     keys = [
         key(new.address.pk, vector_sk(new.address, revision, number)) for number in range(len(new.vectors))
     ]
-    return [
-        {**each, DATA: {"B": storage.codec.seal(vector, each, DATA)}}
-        for each, vector in zip(keys, new.vectors, strict=True)
-    ]
+    return [_vector(storage, each, vector) for each, vector in zip(keys, new.vectors, strict=True)]
+
+
+def _vector(storage: StoreStorage, item_key: Item, new: NewVector) -> Item:
+    data = {} if new.data is None else {DATA: {"B": storage.codec.seal(new.data, item_key, DATA)}}
+    return {**item_key, **new.attributes, **data}

@@ -8,32 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from langgraph.store.base import Item as StoredItem
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
-    VECTORS,
     Address,
     address_of,
     after,
     parse_address,
-    parse_vector,
     path_prefix,
-    vectors_prefix,
 )
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
 from langgraph.store.dynamodb.register import partitions_under
+from langgraph.store.dynamodb.similarity import Query as SimilarityQuery
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.values import matches
 
@@ -41,13 +37,6 @@ Order: TypeAlias = Literal["updated_at", "created_at", "key"]
 ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")
 # Where there is a filter, values are opened in groups until enough match.
 _GROUP = 64
-
-
-class Scorer(Protocol):
-    """Compares vectors with one query."""
-
-    def scores(self, codec: Codec, found: Sequence[Item]) -> list[float]:
-        """Return the similarity of each stored vector to the query."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class Search:
     filter: Mapping[str, Any] | None = None
     limit: int = 10
     offset: int = 0
-    scorer: Scorer | None = None
+    similar_to: SimilarityQuery | None = None
     order: Order = "updated_at"
     after: StoredItem | None = None
 
@@ -120,8 +109,8 @@ def search(storage: StoreStorage, wanted: Search) -> Op[list[Found]]:
     if not wanted.limit:
         return []
     budget = Budget(storage, wanted.namespace)
-    if wanted.scorer is not None:
-        found = yield from _by_score(storage, wanted, wanted.scorer, budget)
+    if wanted.similar_to is not None:
+        found = yield from _by_score(storage, wanted, wanted.similar_to, budget)
     elif wanted.order == "key":
         found = yield from _by_key(storage, wanted, budget)
     else:
@@ -208,10 +197,12 @@ def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Fo
     return found
 
 
-def _by_score(storage: StoreStorage, wanted: Search, scorer: Scorer, budget: Budget) -> Op[list[Found]]:
+def _by_score(
+    storage: StoreStorage, wanted: Search, query: SimilarityQuery, budget: Budget
+) -> Op[list[Found]]:
     """Find the memories whose vectors are most similar to a query; those without vectors come last."""
-    vectors = yield from read_under(storage, wanted.namespace, VECTORS, budget)
-    scores = yield from work(partial(_best, scorer, storage.codec, vectors), sum(map(item_bytes, vectors)))
+    candidates = yield from query.candidates(storage, wanted.namespace, wanted.needed, budget)
+    scores = candidates.scores
     ranked = sorted(scores, key=lambda each: (-max(scores[each].values()), each))
     found: list[tuple[LoadedMemory, float]] = []
     group = _GROUP if wanted.filter else wanted.needed
@@ -226,13 +217,21 @@ def _by_score(storage: StoreStorage, wanted: Search, scorer: Scorer, budget: Bud
                 continue
             score = scores[each.address.pk, each.address.sk].get(each.memory.revision)
             if score is None and each.memory.vectors:
-                score = yield from _score_again(storage, each, scorer)
+                score = yield from query.score_again(storage, each)
             if score is not None:
                 found.append((each, score))
     found.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
     best: list[Found] = [*found]
     if len(best) >= wanted.needed:
         return best
+    if candidates.limit is not None:
+        # There are more vectors, and the memories that match may be among them.
+        msg = (
+            f"A search by similarity in namespace {wanted.namespace} found {len(best)} of {wanted.needed} memories"
+            f" among the {candidates.limit} most similar vectors, which is all that the index returns. Ask for fewer,"
+            " or search a longer namespace; the exact search has no such limit."
+        )
+        raise SearchLimitError(msg)
     seen = {(each.address.pk, each.address.sk) for each, _ in found}
     rest = [
         each
@@ -240,21 +239,3 @@ def _by_score(storage: StoreStorage, wanted: Search, scorer: Scorer, budget: Bud
         if (partition_key(each.item), sort_key(each.item)) not in seen
     ]
     return best + (yield from _matching(storage, wanted, rest, wanted.needed - len(best), budget))
-
-
-def _best(scorer: Scorer, codec: Codec, vectors: Sequence[Item]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return the best score of each memory's values, by its key and the revision: a put may have left vectors."""
-    best: dict[tuple[str, str], dict[str, float]] = {}
-    for item, score in zip(vectors, scorer.scores(codec, vectors), strict=True):
-        sk, revision = parse_vector(item)
-        revisions = best.setdefault((partition_key(item), sk), {})
-        revisions[revision] = max(score, revisions.get(revision, score))
-    return best
-
-
-def _score_again(storage: StoreStorage, loaded: LoadedMemory, scorer: Scorer) -> Op[float | None]:
-    """Score a memory whose value was replaced since the vectors were read."""
-    prefix = f"{vectors_prefix(loaded.address)}{loaded.memory.revision}#"
-    query = Query(loaded.address.pk, prefix=prefix, consistent=storage.consistent_read)
-    found = yield from storage.table.query_all(query)
-    return max(scorer.scores(storage.codec, found), default=None)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+
+if TYPE_CHECKING:
+    from langgraph.store.dynamodb.engine import VectorEngine
 
 # A value that is larger, sealed, is kept in segments.
 INLINE_VALUE_BYTES_MAX = 100 * 1024
@@ -30,3 +34,5 @@ class StoreStorage(LocalStorage):
     search_bytes_max: int = SEARCH_BYTES_MAX
     registered: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has registered a partition, in epoch seconds, by the partition's key."""
+    engine: VectorEngine | None = None
+    """What keeps and compares vectors beside the table, if the store was given such an engine."""

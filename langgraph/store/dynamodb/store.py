@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -27,11 +28,12 @@ from langgraph.store.base import (
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
-from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
+from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect, tenant_sessions
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_whole_number
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory, put_all, texts_of, ttl_seconds
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.index import Index
@@ -39,12 +41,14 @@ from langgraph.store.dynamodb.items import Expected
 from langgraph.store.dynamodb.search import Order
 from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
+from langgraph.store.dynamodb.vector_index import IndexVectors, check_index
 
 if TYPE_CHECKING:
     import boto3
     from aioboto3 import Session as AsyncSession
     from aiobotocore.session import AioSession
     from botocore.config import Config
+    from langchain_core.embeddings import Embeddings
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _TTL_OPTIONS = ("default_ttl", "omit_expired", "refresh_on_read", "sweep_interval_minutes")
@@ -76,7 +80,9 @@ class DynamoDBStore(TransportOwner, BaseStore):
         client_config: A botocore `Config` that replaces the store's own.
         retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
         index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
-            `IndexConfig` has them. Needs numpy, from the extra `vectors`.
+            `IndexConfig` has them, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` says who
+            compares: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the table's vector
+            index, in beta; or a `VectorEngine`.
         ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
             omitted, and DynamoDB removes them by itself.
         serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
@@ -89,7 +95,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: `index` is given and numpy is not installed.
+        CheckpointerConfigurationError: What `index` needs is not installed, or `index` has a `search` that cannot keep
+            encrypted embeddings, or tenants apart.
     """
 
     supports_ttl = True
@@ -129,21 +136,31 @@ class DynamoDBStore(TransportOwner, BaseStore):
         check_flag("consistent_read", consistent_read)
         wanted = "give a whole number of bytes above 0"
         check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-        self._own(clients)
         self.ttl_config = _checked_ttl(ttl)
-        self._index = None if index is None else Index(index)
         codec = Codec(
             JsonPlusSerializer() if serde is None else serde,
             bound_to=bound_name(table_name, bound_to),
             allow_unencrypted=allow_unencrypted,
         )
+        self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
+        if self._index is not None and isinstance(self._index.vectors, IndexVectors):
+            _refuse_tenants(session, async_session)
+        self._own(clients)
+        self.index_config = index
+        """The `index` that the store was given."""
         self.storage = StoreStorage(
             codec=codec,
             table=Table(table_name, retry_seconds),
             consistent_read=consistent_read,
             search_bytes_max=search_bytes_max,
+            engine=None if self._index is None else self._index.engine,
         )
         """The storage of the store's operations; public inside the package."""
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """The embeddings that `index` names; `None` if the store has no index."""
+        return None if self._index is None else self._index.embeddings
 
     # The table
 
@@ -151,19 +168,24 @@ class DynamoDBStore(TransportOwner, BaseStore):
         """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
 
         Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
+                credentials or no region, or `index` needs a vector index that the table does not have.
         """
-        self.runner.run(setup(self.storage.table))
+        self.runner.run(self._setup())
 
     async def asetup(self) -> None:
         """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
 
         Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
+                credentials or no region, or `index` needs a vector index that the table does not have.
         """
-        await self.runner.arun(setup(self.storage.table))
+        await self.runner.arun(self._setup())
+
+    def _setup(self) -> Operation[None]:
+        yield from setup(self.storage.table)
+        if self._index is not None and isinstance(self._index.vectors, IndexVectors):
+            yield from check_index(self.storage.table, self._index.vectors)
 
     # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
 
@@ -409,6 +431,32 @@ class DynamoDBStore(TransportOwner, BaseStore):
         """
         return await self.runner.arun(sweep_ttl(self.storage, _checked_prefix(namespace_prefix)))
 
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
+        """Start nothing: DynamoDB removes expired memories by itself. LangGraph's other stores need a sweeper.
+
+        Args:
+            sweep_interval_minutes: Has no effect, as the option of `ttl` has none.
+
+        Returns:
+            A future that is done.
+        """
+        del sweep_interval_minutes
+        started: Future[None] = Future()
+        started.set_result(None)
+        return started
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop nothing, since there is no sweeper.
+
+        Args:
+            timeout: Has no effect.
+
+        Returns:
+            True.
+        """
+        del timeout
+        return True
+
     def export_items(self, namespace_prefix: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """Read every memory under a namespace as a record that JSON can represent, for `import_items`.
 
@@ -524,6 +572,15 @@ class DynamoDBStore(TransportOwner, BaseStore):
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl
+
+
+def _refuse_tenants(*sessions: object) -> None:
+    if any(each in tenant_sessions for each in sessions if each is not None):
+        msg = (
+            'index has search="dynamodb", and the session signs for tenants: no policy can keep tenants apart in a'
+            ' vector index; leave "search" out of index, to compare vectors exactly'
+        )
+        raise CheckpointerConfigurationError(msg)
 
 
 def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:

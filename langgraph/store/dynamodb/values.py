@@ -97,7 +97,17 @@ def _has_operators(condition: Mapping[Any, Any]) -> bool:
 
 def matches(value: Any, wanted: Mapping[str, Any] | None) -> bool:
     """Tell whether a value has what a filter wants. A key that is missing counts as None."""
-    return all(_holds(value.get(name), condition) for name, condition in (wanted or {}).items())
+    return all(_holds(_at(value, name), condition) for name, condition in (wanted or {}).items())
+
+
+def _at(value: Mapping[str, Any], name: str) -> Any:
+    """Return what is under a key; under a path of dots, as SQLite's store has them, if there is no such key."""
+    if name in value or "." not in name:
+        return value.get(name)
+    found: Any = value
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def _holds(found: Any, condition: Any) -> bool:

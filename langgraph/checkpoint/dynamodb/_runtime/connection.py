@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._runtime.options import check_connection, check_seconds, check_table_name
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from aiobotocore.session import AioSession
     from botocore.config import Config
     from mypy_boto3_dynamodb import DynamoDBClient
+
+tenant_sessions: WeakSet[object] = WeakSet()
+"""The sessions of `TenantCredentials`, which sign each request for the tenant of its context."""
 
 
 def connect(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from botocore.credentials import ReadOnlyCredentials
 
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
+from langgraph.checkpoint.dynamodb._runtime.connection import tenant_sessions
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
@@ -115,7 +116,9 @@ class TenantCredentials:
 
             session: Any = botocore.session.get_session()
         session.register_component("credential_provider", _Provider(_Credentials(self)))
-        return boto3.Session(botocore_session=session)
+        made = boto3.Session(botocore_session=session)
+        tenant_sessions.add(made)
+        return made
 
     def async_session(self) -> AioSession:
         """Return a session for a saver's `async_session`. It needs aiobotocore or aioboto3."""
@@ -124,6 +127,7 @@ class TenantCredentials:
 
             session = get_session()
         session.register_component("credential_provider", _AsyncProvider(_AsyncCredentials(self)))
+        tenant_sessions.add(session)
         return session
 
     def current(self) -> ReadOnlyCredentials:

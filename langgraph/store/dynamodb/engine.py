@@ -1,0 +1,140 @@
+"""Search by an engine outside the table, such as S3 Vectors or OpenSearch: three methods that a user writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, runtime_checkable
+
+from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.labels import MEMORIES_MARK
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector
+from langgraph.store.dynamodb.reads import LoadedMemory
+from langgraph.store.dynamodb.search import Budget
+from langgraph.store.dynamodb.similarity import Candidates, NewVector, best_scores
+from langgraph.store.dynamodb.storage import StoreStorage
+
+# The engine's calls are blocking, so a driver moves them off its event loop.
+_OFF_THE_LOOP = 1 << 30
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A vector for an engine to keep."""
+
+    id: str
+    """Unique. A new value of a memory has new ids."""
+    namespace: tuple[str, ...]
+    embedding: Sequence[float]
+
+
+@runtime_checkable
+class VectorEngine(Protocol):
+    """Keeps vectors and finds similar ones. The methods block, and may be called from several OS threads.
+
+    An engine may be late, and may keep vectors that were deleted or have expired: the store returns a memory only if
+    its present value has the vector. It must not drop a vector that it was given.
+    """
+
+    def put(self, vectors: Sequence[Vector]) -> None:
+        """Keep vectors. A call may be repeated."""
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Forget vectors. Some may not be there."""
+
+    def search(
+        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+    ) -> Sequence[tuple[str, float]]:
+        """Return up to `limit` ids and scores of vectors under a namespace, the most similar ones first.
+
+        Args:
+            namespace: The labels that the namespaces begin with, whole ones; `()` for all.
+            embedding: The query.
+            limit: How many to return. Fewer mean that there are no more.
+        """
+
+
+class EngineVectors:
+    """Vectors that an engine compares."""
+
+    def __init__(self, engine: VectorEngine) -> None:
+        """Take the engine."""
+        self._engine = engine
+
+    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
+        """Return an embedding for the engine. The item is empty."""
+        del address
+        return NewVector(embedding=embedding)
+
+    def query(self, embedding: Sequence[float]) -> EngineQuery:
+        """Return what finds memories that are similar to an embedding."""
+        return EngineQuery(self._engine, embedding)
+
+
+class EngineQuery:
+    """Asks the engine."""
+
+    def __init__(self, engine: VectorEngine, embedding: Sequence[float]) -> None:
+        """Take the embedding of the query."""
+        self._engine = engine
+        self._embedding = embedding
+
+    def candidates(
+        self, storage: StoreStorage, namespace: Sequence[str], needed: int, budget: Budget
+    ) -> Op[Candidates]:
+        """Find the vectors under a namespace that are most similar."""
+        del storage, budget
+        # A memory may have several vectors, and some may be of values that were replaced.
+        limit = 4 * needed + 100
+        call = partial(self._engine.search, tuple(namespace), self._embedding, limit)
+        found = yield from work(call, _OFF_THE_LOOP)
+        scored = []
+        for vector_id, score in found:
+            item = _key_of(vector_id)
+            sk, revision = parse_vector(item)
+            scored.append(((partition_key(item), sk), revision, float(score)))
+        return Candidates(best_scores(scored), limit if len(found) >= limit else None)
+
+    def score_again(self, storage: StoreStorage, loaded: LoadedMemory) -> Op[float | None]:
+        """The engine may be late: until it has the new value, the memory has no score."""
+        del storage, loaded
+        yield from ()
+        return None
+
+
+def keep(
+    storage: StoreStorage, address: Address, items: Sequence[Item], new: Sequence[NewVector]
+) -> Op[None]:
+    """Give the vectors of a value to the engine, if there is one."""
+    engine = storage.engine
+    if engine is not None and items:
+        vectors = [
+            Vector(_id_of(item), address.namespace, each.embedding)
+            for item, each in zip(items, new, strict=True)
+        ]
+        yield from work(partial(engine.put, vectors), _OFF_THE_LOOP)
+
+
+def remove(storage: StoreStorage, keys: Iterable[Item]) -> Op[None]:
+    """Delete segments and vectors by their keys, from the engine too if there is one."""
+    keys = list(keys)
+    yield from storage.table.batch_write(deletes=keys)
+    ids = [_id_of(each) for each in keys if sort_key(each).startswith(VECTORS)]
+    if storage.engine is not None and ids:
+        yield from work(partial(storage.engine.delete, ids), _OFF_THE_LOOP)
+
+
+def _id_of(item: Item) -> str:
+    return partition_key(item) + sort_key(item)
+
+
+def _key_of(vector_id: str) -> Item:
+    # No label has the mark, since escaping never makes it.
+    pk, mark, sk = vector_id.partition(MEMORIES_MARK)
+    if not mark or not sk.startswith(VECTORS):
+        msg = f"the engine of index returned {vector_id!r}; its search must return ids that put was given"
+        raise CheckpointerInputError(msg)
+    return key(pk + mark, sk)

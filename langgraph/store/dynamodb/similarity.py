@@ -1,0 +1,78 @@
+"""Search by similarity: the interface between a search and what compares vectors.
+
+A vector is an item of the table in every case, so renewals, sweeps and DynamoDB's expiry treat all vectors alike. What
+the item holds, and who compares it with a query, is decided by the index: here, by DynamoDB, or by another engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.store.dynamodb.keys import Address
+from langgraph.store.dynamodb.reads import LoadedMemory
+from langgraph.store.dynamodb.storage import StoreStorage
+
+if TYPE_CHECKING:
+    from langgraph.store.dynamodb.search import Budget
+
+Distance: TypeAlias = Literal["cosine", "l2", "inner_product"]
+DISTANCES: Sequence[Distance] = ("cosine", "l2", "inner_product")
+
+
+@dataclass(frozen=True)
+class NewVector:
+    """The content of a vector's item."""
+
+    data: bytes | None = None
+    """Sealed with the item, if there is any."""
+    attributes: Item = field(default_factory=dict)
+    """Stored as they are."""
+    embedding: Sequence[float] = ()
+    """For an engine outside the table."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The memories that are most similar to a query."""
+
+    scores: Mapping[tuple[str, str], Mapping[str, float]]
+    """The best score of each value, by the memory's key and the value's revision. A higher score is more similar."""
+    limit: int | None = None
+    """`None` if every vector was compared. Otherwise how many vectors one search can return, and it has."""
+
+
+class Query(Protocol):
+    """A query that was embedded."""
+
+    def candidates(
+        self, storage: StoreStorage, namespace: Sequence[str], needed: int, budget: Budget
+    ) -> Op[Candidates]:
+        """Find the most similar memories under a namespace."""
+
+    def score_again(self, storage: StoreStorage, loaded: LoadedMemory) -> Op[float | None]:
+        """Score a memory whose value was replaced since the candidates were found; `None` if that cannot be told."""
+
+
+class Vectors(Protocol):
+    """How vectors are stored and compared."""
+
+    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
+        """Return an embedding as it is stored."""
+
+    def query(self, embedding: Sequence[float]) -> Query:
+        """Return what finds memories that are similar to an embedding."""
+
+
+def best_scores(
+    scored: Sequence[tuple[tuple[str, str], str, float]],
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the best score of each memory's values, by its key and the revision: a put may have left vectors."""
+    best: dict[tuple[str, str], dict[str, float]] = {}
+    for place, revision, score in scored:
+        revisions = best.setdefault(place, {})
+        revisions[revision] = max(score, revisions.get(revision, score))
+    return best

@@ -1,0 +1,125 @@
+"""An engine of the user's own keeps the vectors: three methods, which may be late and may keep too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import PutOp
+
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError, Vector
+from tests.store.conftest import DIMS, CountedEmbeddings
+
+NAMESPACE = ("users", "u1", "notes")
+
+
+class DictEngine:
+    """Keeps vectors in a dict and compares them by their product."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.kept: dict[str, Vector] = {}
+        self.forgets = True
+
+    def put(self, vectors: Sequence[Vector]) -> None:
+        """Keep vectors."""
+        self.kept |= {each.id: each for each in vectors}
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Forget vectors, unless the engine is one that keeps too much."""
+        for each in ids if self.forgets else ():
+            self.kept.pop(each, None)
+
+    def search(
+        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+    ) -> Sequence[tuple[str, float]]:
+        """Return the best."""
+        scored = [
+            (each.id, sum(one * other for one, other in zip(each.embedding, embedding, strict=True)))
+            for each in self.kept.values()
+            if each.namespace[: len(namespace)] == namespace
+        ]
+        return sorted(scored, key=lambda each: -each[1])[:limit]
+
+
+@pytest.fixture
+def engine_of_mine() -> DictEngine:
+    """Give an engine."""
+    return DictEngine()
+
+
+@pytest.fixture
+def indexed(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings, engine_of_mine: DictEngine
+) -> DynamoDBStore:
+    """Give a store that uses it."""
+    index = {"dims": DIMS, "embed": embeddings, "fields": ["text", "more[*]"], "search": engine_of_mine}
+    return make_store(index=index)
+
+
+def found(store: DynamoDBStore, query: str, **options: Any) -> list[tuple[str, float | None]]:
+    """Return keys and scores."""
+    return [(each.key, each.score) for each in store.search(NAMESPACE, query=query, **options)]
+
+
+async def test_the_engine_has_what_the_values_have(
+    indexed: DynamoDBStore, engine_of_mine: DictEngine
+) -> None:
+    indexed.batch([
+        PutOp(NAMESPACE, "one", {"text": "a", "more": ["aa", "b"]}),
+        PutOp(NAMESPACE, "two", {"text": "ab"}),
+        PutOp(NAMESPACE, "none", {"text": "a"}, index=False),
+        PutOp(("other",), "far", {"text": "aaaa"}),
+    ])  # fmt: skip
+    assert found(indexed, "a") == [("one", 2.0), ("two", 1.0), ("none", None)]
+    assert [each.key for each in await indexed.asearch((), query="a", limit=1)] == ["far"]
+    assert len(engine_of_mine.kept) == 5
+    await indexed.aput(NAMESPACE, "one", {"text": "c"})
+    assert len(engine_of_mine.kept) == 3
+    assert found(indexed, "c", limit=1) == [("one", 1.0)]
+    assert indexed.delete_namespace(NAMESPACE) == 3
+    assert {each.namespace for each in engine_of_mine.kept.values()} == {("other",)}
+
+
+def test_vectors_of_old_values_are_never_found(indexed: DynamoDBStore, engine_of_mine: DictEngine) -> None:
+    engine_of_mine.forgets = False
+    indexed.put(NAMESPACE, "k", {"text": "aaaa"})
+    indexed.put(NAMESPACE, "k", {"text": "a"})
+    indexed.put(NAMESPACE, "gone", {"text": "aaa"})
+    indexed.delete(NAMESPACE, "gone")
+    assert len(engine_of_mine.kept) == 3
+    assert found(indexed, "a") == [("k", 1.0)]
+
+
+def test_an_engine_that_returns_as_much_as_it_may_gives_no_short_answer(
+    indexed: DynamoDBStore, engine_of_mine: DictEngine
+) -> None:
+    indexed.batch([PutOp(NAMESPACE, str(number), {"text": "a", "n": number}) for number in range(120)])
+    assert len(found(indexed, "a", limit=30)) == 30
+    with pytest.raises(SearchLimitError, match="found 0 of 1 memories among the 104 most similar vectors"):
+        found(indexed, "a", limit=1, filter={"n": 1000})
+
+
+def test_ids_that_are_not_the_stores_are_refused(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> None:
+    class Strange(DictEngine):
+        def search(
+            self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+        ) -> Sequence[tuple[str, float]]:
+            return [("mine", 1.0)]
+
+    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": Strange()})
+    with pytest.raises(CheckpointerInputError, match="must return ids that put was given"):
+        store.search(NAMESPACE, query="a")
+
+
+def test_an_engine_is_refused_where_values_are_encrypted(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> None:
+    cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    with pytest.raises(CheckpointerConfigurationError, match="not encrypted, and serde encrypts"):
+        make_store(index={"dims": DIMS, "embed": embeddings, "search": DictEngine()}, serde=cipher)
