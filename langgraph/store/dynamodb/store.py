@@ -27,8 +27,15 @@ from langgraph.store.base import (
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_whole_number
+from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.options import (
+    check_codec_options,
+    check_flag,
+    check_on_event,
+    check_whole_number,
+)
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -86,6 +93,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
         search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
             `SearchLimitError`.
+        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
+            first label of the namespace.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -112,6 +121,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
         allow_unencrypted: bool = False,
         bound_to: str | None = None,
         search_bytes_max: int = SEARCH_BYTES_MAX,
+        on_event: OnEvent | Events | None = None,
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
         super().__init__()
@@ -129,7 +139,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         check_flag("consistent_read", consistent_read)
         wanted = "give a whole number of bytes above 0"
         check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-        self._own(clients)
+        check_on_event(on_event)
+        self._own(clients, table_observer(on_event, table_name, "store."))
         self.ttl_config = _checked_ttl(ttl)
         self._index = None if index is None else Index(index)
         codec = Codec(
@@ -308,7 +319,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
             CheckpointSerializationError: The value is no JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
-        return self._store([new])[0]
+        return self._store([new], "put_if")[0]
 
     async def aput_if(
         self,
@@ -339,7 +350,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
             CheckpointSerializationError: The value is no JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
-        return (await self._astore([new]))[0]
+        return (await self._astore([new], "put_if"))[0]
 
     def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
@@ -421,7 +432,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.stream(export_items(self.storage, _checked_prefix(namespace_prefix)))
+        exported = export_items(self.storage, _checked_prefix(namespace_prefix))
+        return self.runner.stream(exported, "export_items")
 
     def aexport_items(self, namespace_prefix: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
         """Read every memory under a namespace as a record that JSON can represent, for `aimport_items`.
@@ -435,7 +447,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.astream(export_items(self.storage, _checked_prefix(namespace_prefix)))
+        exported = export_items(self.storage, _checked_prefix(namespace_prefix))
+        return self.runner.astream(exported, "export_items")
 
     def import_items(self, records: Iterable[Mapping[str, Any]]) -> int:
         """Store records of `export_items` with their times. A memory that is newer than its record stays.
@@ -454,7 +467,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
         source = iter(records)
         count = 0
         while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
-            count += sum(each is not None for each in self._store(group))
+            count += sum(each is not None for each in self._store(group, "import_items"))
         return count
 
     async def aimport_items(self, records: Iterable[Mapping[str, Any]]) -> int:
@@ -474,32 +487,32 @@ class DynamoDBStore(TransportOwner, BaseStore):
         source = iter(records)
         count = 0
         while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
-            count += sum(each is not None for each in await self._astore(group))
+            count += sum(each is not None for each in await self._astore(group, "import_items"))
         return count
 
     # Texts are embedded before an operation runs, since an operation makes requests to the table only
 
     def _run(self, batch: Batch) -> list[Result]:
         if self._index is None:
-            return self.runner.run(batch.run({}, {}))
+            return self.runner.run(batch.run({}, {}), batch.name)
         embedded, queries = self._index.embed(batch.texts), self._index.embed_queries(batch.queries)
-        return self.runner.run(batch.run(embedded, queries))
+        return self.runner.run(batch.run(embedded, queries), batch.name)
 
     async def _arun(self, batch: Batch) -> list[Result]:
         if self._index is None:
-            return await self.runner.arun(batch.run({}, {}))
+            return await self.runner.arun(batch.run({}, {}), batch.name)
         embedded, queries = await asyncio.gather(
             self._index.aembed(batch.texts), self._index.aembed_queries(batch.queries)
         )
-        return await self.runner.arun(batch.run(embedded, queries))
+        return await self.runner.arun(batch.run(embedded, queries), batch.name)
 
-    def _store(self, new: Sequence[NewMemory]) -> list[str | None]:
+    def _store(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
         embedded = {} if self._index is None else self._index.embed(texts_of(new))
-        return self.runner.run(put_all(self.storage, self._index, new, embedded))
+        return self.runner.run(put_all(self.storage, self._index, new, embedded), name)
 
-    async def _astore(self, new: Sequence[NewMemory]) -> list[str | None]:
+    async def _astore(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
         embedded = {} if self._index is None else await self._index.aembed(texts_of(new))
-        return await self.runner.arun(put_all(self.storage, self._index, new, embedded))
+        return await self.runner.arun(put_all(self.storage, self._index, new, embedded), name)
 
     def _conditional(
         self,
