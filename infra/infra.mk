@@ -48,7 +48,7 @@ endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
 infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(VENV_CDK)/.installed \
@@ -107,9 +107,17 @@ deploy-regulated:
 		OBSERVABILITY_PARAMETERS="$$observability $(OBSERVABILITY_PARAMETERS)"
 
 # Once, after deploying and before agents use the table: everything in it is deleted at the end. TABLE=name is for a table
-# without a stack, ENDPOINT for an engine on this machine.
+# without a stack, ENDPOINT for an engine on this machine. WHERE=AWS keeps the log as that section of the page.
+WHERE ?=
+SMOKE_PAGE = $(if $(WHERE),--page docs/tested.md --where "$(WHERE)")
 smoke: $(VENV)/.installed
-	$(BIN)/python -m infra.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
+	$(BIN)/python -m infra.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(SMOKE_PAGE) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
+
+# A stack of every template, made, updated, failed on purpose and destroyed. SMOKE_PARAMETERS has what only the account
+# can give, such as "CodeBucket=packages CodeKey=gateway.zip"; without it, what needs it is left out and said.
+SMOKE_PARAMETERS ?=
+smoke-stacks: $(VENV)/.installed
+	$(BIN)/python -m infra.smoke_stacks $(SMOKE_PARAMETERS) $(SMOKE_PAGE) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
 
 # The same template in the CloudFormation of an engine on this machine: of moto's server, which is started for it,
 # or of the one at ENDPOINT. DynamoDB Local has no CloudFormation; `DynamoDBSaver.setup()` makes the table there.

@@ -38,6 +38,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 
 from benchmarks.meter import Meter, total
 from examples import demo_agent
+from infra.tested import record
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
@@ -309,20 +310,50 @@ def _may_read(smoke: Smoke, role_arn: str, thread_id: str) -> bool | None:
 
 def restored(smoke: Smoke) -> str:
     """A thread is in a copy of the table as it was at a point in time."""
+
+    def restore(copy: str, written: datetime) -> None:
+        smoke.until(lambda: _can_restore(smoke, written), "point-in-time recovery")
+        smoke.dynamodb.restore_table_to_point_in_time(
+            SourceTableName=smoke.table_name, TargetTableName=copy, UseLatestRestorableTime=True, **_CHEAP
+        )
+
+    return _restored(smoke, restore)
+
+
+def backup_restored(smoke: Smoke) -> str:
+    """A thread is in a copy of the table that was made from a backup."""
+
+    def restore(copy: str, written: datetime) -> None:
+        del written
+        backup = smoke.dynamodb.create_backup(TableName=smoke.table_name, BackupName=copy)
+        arn = backup["BackupDetails"]["BackupArn"]
+        smoke.cleanup.callback(smoke.dynamodb.delete_backup, BackupArn=arn)
+        smoke.until(lambda: _backup_status(smoke, arn) == "AVAILABLE" or None, "the backup")
+        smoke.dynamodb.restore_table_from_backup(TargetTableName=copy, BackupArn=arn, **_CHEAP)
+
+    return _restored(smoke, restore)
+
+
+# What a restored table is paid by.
+_CHEAP: Any = {
+    "BillingModeOverride": "PAY_PER_REQUEST",
+    "OnDemandThroughputOverride": {"MaxWriteRequestUnits": COPY_WRITE_UNITS_MAX},
+}
+
+
+def _backup_status(smoke: Smoke, arn: str) -> str:
+    description = smoke.dynamodb.describe_backup(BackupArn=arn)["BackupDescription"]
+    return description["BackupDetails"]["BackupStatus"]
+
+
+def _restored(smoke: Smoke, restore: Callable[[str, datetime], None]) -> str:
     dynamodb, thread_id = smoke.dynamodb, smoke.thread()
     _converse(smoke, smoke.table_name, thread_id)
     wanted, written = _newest(smoke, smoke.table_name, thread_id), datetime.now(timezone.utc)
     copy = f"{smoke.table_name[:200]}-smoke-{uuid.uuid4().hex[:8]}"
     began = time.monotonic()
     try:
-        smoke.until(lambda: _can_restore(smoke, written), "point-in-time recovery")
-        dynamodb.restore_table_to_point_in_time(
-            SourceTableName=smoke.table_name,
-            TargetTableName=copy,
-            UseLatestRestorableTime=True,
-            BillingModeOverride="PAY_PER_REQUEST",
-            OnDemandThroughputOverride={"MaxWriteRequestUnits": COPY_WRITE_UNITS_MAX},
-        )
+        restore(copy, written)
     except ClientError as error:
         if smoke.endpoint_url and error.response["Error"]["Code"] == "UnknownOperationException":
             raise LeftOutError("this endpoint restores no tables") from error
@@ -411,7 +442,7 @@ def _converse(smoke: Smoke, table_name: str, thread_id: str, **options: Any) -> 
     expect(bool(asked), "the agent did not come to its question")
 
 
-CHECKS = (conformance, killed_and_resumed, expiry, denied_tenant, restored, throttled)
+CHECKS = (conformance, killed_and_resumed, expiry, denied_tenant, restored, backup_restored, throttled)
 
 
 def cleaned_up(smoke: Smoke) -> str:
@@ -474,6 +505,8 @@ def main() -> int:
     parser.add_argument("stack", nargs="?", help="the stack of table.yaml")
     parser.add_argument("--table", help="a table that was made without a stack")
     parser.add_argument("--endpoint-url", help="an engine on this machine in place of AWS")
+    parser.add_argument("--page", type=Path, help="the page whose section is replaced by what this says")
+    parser.add_argument("--where", default="AWS", help="the section: AWS, or the engine's name and version")
     options = parser.parse_args()
     if (options.stack is None) == (options.table is None):
         parser.error("name a stack, or a table by --table")
@@ -490,23 +523,26 @@ def main() -> int:
                 )
         except (BotoCoreError, ClientError) as error:
             sys.exit(str(error))
-        return _report(smoke)
+        results = _report(smoke)
+    if options.page is not None:
+        record(options.page, f"A table on {options.where}", results)
+    return int(any(each.verdict == PROBLEM for each in results))
 
 
-def _report(smoke: Smoke) -> int:
-    """Run, print each result as it comes, and return the exit status."""
+def _report(smoke: Smoke) -> list[Result]:
+    """Run, print each result as it comes, and return them."""
 
     def say(line: str) -> None:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
     say(f"{smoke.table_name} at {smoke.dynamodb.meta.endpoint_url}; at the end everything in it is deleted")
-    verdicts = []
+    results = []
     for result in run(smoke):
-        verdicts.append(result.verdict)
+        results.append(result)
         say(f"{result.verdict:9} {result.check}: {result.says}")
     say(cost(smoke))
-    return int(PROBLEM in verdicts)
+    return results
 
 
 if __name__ == "__main__":

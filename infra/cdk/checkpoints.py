@@ -29,7 +29,7 @@ class Checkpoints(Construct):
         table_name: What `DynamoDBSaver` takes.
         table_arn: The table's ARN.
         agent_policy: For what runs agents and deletes threads.
-        runner_policy: For what runs agents and deletes nothing.
+        runner_policy: For what runs agents and deletes no threads.
         operator_policy: For what prunes and deletes.
         reader_policy: For what only looks.
     """

@@ -14,6 +14,7 @@ from langgraph.types import CachePolicy
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from tests.support.observed import Collected
 from tests.support.traffic import Traffic
 from tools.engine import Engine
 
@@ -195,3 +196,42 @@ async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., Dyn
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
     with pytest.raises(CheckpointerInputError):
         DynamoDBCache("table", **options)
+
+
+# Events
+
+
+def test_each_call_has_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+    events = Collected()
+    cache = make_cache(on_event=events, prefix=("acme",))
+    cache.set({A: (1, None)})
+    cache.get([A])
+    cache.clear()
+    told = [(each.operation, each.outcome, each.tenant) for each in events.events]
+    assert told == [(f"cache.{name}", "ok", "acme") for name in ("set", "get", "clear")]
+    assert events.last("cache.set").write_units is not None
+    assert events.last("cache.get").read_units is not None
+
+
+async def test_async_calls_have_one_too_and_a_tenant_only_under_a_prefix(
+    make_cache: Callable[..., DynamoDBCache[Any]],
+) -> None:
+    events = Collected()
+    cache = make_cache(on_event=events)
+    await cache.aset({A: (1, None)})
+    await cache.aget([A])
+    await cache.aclear([A[0]])
+    assert [(each.operation, each.tenant) for each in events.events] == [
+        (f"cache.{name}", None) for name in ("set", "get", "clear")
+    ]
+
+
+def test_what_is_logged_is_the_error_of_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+    events = Collected()
+    cache = make_cache(on_event=events, table_name="no-such-table")
+    assert cache.get([A]) == {}
+    cache.set({A: (os.urandom(500_000), None)})
+    assert [(each.operation, each.outcome, each.error) for each in events.events] == [
+        ("cache.get", "error", "CheckpointerConfigurationError"),
+        ("cache.set", "error", "ValueError"),
+    ]

@@ -106,6 +106,7 @@ def test_a_table_for_development_has_no_problem(run: Run, table: str, client: Dy
         "index": "ok",
         "owner-index": "ok",
         "day-index": "ok",
+        "maximums": "ok",
         "expiry": "ok",
         "recovery": "unknown",
         "encryption": "ok",
@@ -337,6 +338,14 @@ def test_an_index_that_is_still_being_made_is_a_problem() -> None:
     }
     seen = examination(describe_table={"Table": DESCRIPTION | {"GlobalSecondaryIndexes": [index]}})
     assert found("index", seen).says == "run_id-index is CREATING"
+
+
+def test_maximums_that_a_template_may_have_left_are_told() -> None:
+    maximums = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 100}
+    index = {"IndexName": "day-index", "KeySchema": [], "OnDemandThroughput": {"MaxReadRequestUnits": 7}}
+    table = DESCRIPTION | {"OnDemandThroughput": maximums, "GlobalSecondaryIndexes": [index]}
+    told = found("maximums", examination(describe_table={"Table": table})).says
+    assert told == "units a second above which DynamoDB throttles: table write 100, day-index read 7"
 
 
 @pytest.mark.parametrize(("projection", "verdict"), [("ALL", Verdict.WARNING), ("KEYS_ONLY", Verdict.OK)])

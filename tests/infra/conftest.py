@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,3 +99,10 @@ def contents(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
     pages = client.get_paginator("scan").paginate(TableName=table_name, ConsistentRead=True)
     items = [item for page in pages for item in page["Items"]]
     return sorted(items, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
+
+
+def page_verdicts(section: str, page: Path = INFRA.parent / "docs" / "tested.md") -> dict[str, str]:
+    """The verdicts in a section of the page of what has been tested."""
+    text = page.read_text(encoding="utf-8")
+    [found] = re.findall(rf"^## {section}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return dict(re.findall(r"^\| ([a-z -]+) \| (ok|problem|left out) \|", found, re.MULTILINE))

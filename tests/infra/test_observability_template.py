@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import types
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +23,8 @@ TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
 
 # Under which dimensions DynamoDB publishes a metric. An alarm on any other set never gets data and never goes off.
 OF_TABLE_AND_INDEX = {("TableName",), ("TableName", "GlobalSecondaryIndexName")}
+# The indexes, by the beginning of their alarms' names.
+INDEXES = {"Index": "run_id-index", "OwnerIndex": "owner-index", "DayIndex": "day-index"}
 # What an alarm is for, by the cause that DynamoDB's metrics name.
 CAUSES = {
     "ThrottledPartitionKey": "KeyRangeThroughput",
@@ -46,6 +50,12 @@ DIMENSIONS: dict[str, set[tuple[str, ...]]] = {
     "AccountProvisionedReadCapacityUtilization": {()},
     "AccountProvisionedWriteCapacityUtilization": {()},
 }
+
+
+SEARCH = re.compile(
+    r"SEARCH\('\{AWS/DynamoDB,TableName,GlobalSecondaryIndexName\} TableName=\"langgraph-checkpoints\""
+    r" MetricName=\"(\w+)\"', '(?:Sum|Average)', 60\)"
+)
 
 
 def observe(**parameters: str) -> Node:
@@ -81,30 +91,34 @@ def test_alarms_read_metrics_under_dimensions_that_exist() -> None:
         for name, dimensions in metrics_of(alarm):
             assert tuple(dimensions) in DIMENSIONS[name]
             assert dimensions.get("TableName", "langgraph-checkpoints") == "langgraph-checkpoints"
-            assert dimensions.get("GlobalSecondaryIndexName", "run_id-index") == "run_id-index"
+            assert dimensions.get("GlobalSecondaryIndexName", "run_id-index") in INDEXES.values()
 
 
 @pytest.mark.parametrize("direction", ["Read", "Write"])
-def test_throttles_are_watched_on_the_table_and_on_the_index(direction: str) -> None:
+def test_throttles_are_watched_on_the_table_and_on_each_index(direction: str) -> None:
     stack = observe()
-    for where, dimensions in (("Table", {"TableName"}), ("Index", {"TableName", "GlobalSecondaryIndexName"})):
+    for where, index in (("Table", None), *INDEXES.items()):
         alarm = stack.properties(f"{where}{direction}Throttles")
         [(name, found)] = metrics_of(alarm)
         assert name == f"{direction}ThrottleEvents"
-        assert set(found) == dimensions
+        assert found.pop("TableName") == "langgraph-checkpoints"
+        assert found.get("GlobalSecondaryIndexName") == index
         assert alarm["Statistic"] == "Sum"
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
         assert alarm["Threshold"] == 0
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_each_cause_of_throttling_has_an_alarm_over_reads_and_writes_of_table_and_index(name: str) -> None:
+def test_each_cause_of_throttling_has_an_alarm_over_reads_and_writes_of_table_and_indexes(name: str) -> None:
     alarm = observe().properties(name)
-    assert sorted((metric, len(dimensions)) for metric, dimensions in metrics_of(alarm)) == [
-        (f"{direction}{CAUSES[name]}ThrottleEvents", count)
+    watched = {
+        (metric, dimensions.get("GlobalSecondaryIndexName")) for metric, dimensions in metrics_of(alarm)
+    }
+    assert watched == {
+        (f"{direction}{CAUSES[name]}ThrottleEvents", index)
         for direction in ("Read", "Write")
-        for count in (1, 2)
-    ]
+        for index in (None, *INDEXES.values())
+    }
     stats = [each["MetricStat"] for each in alarm["Metrics"] if "MetricStat" in each]
     assert {(each["Stat"], each["Period"]) for each in stats} == {("Sum", 60)}
     # One metric without data would otherwise leave the sum without data.
@@ -177,9 +191,15 @@ def dashboard_widgets() -> list[Node]:
 
 
 def test_dashboard_shows_metrics_that_exist() -> None:
-    shown = set()
+    shown, of_indexes = set(), set()
     for widget in dashboard_widgets():
         for metric in widget["properties"].get("metrics", []):
+            if "expression" in metric[0]:
+                found = SEARCH.fullmatch(metric[0]["expression"])
+                assert found is not None
+                assert ("TableName", "GlobalSecondaryIndexName") in DIMENSIONS[found[1]]
+                of_indexes.add(found[1])
+                continue
             namespace, name, *dimensions = [part for part in metric if isinstance(part, str)]
             assert namespace == "AWS/DynamoDB"
             assert tuple(dimensions[::2]) in DIMENSIONS[name]
@@ -193,6 +213,8 @@ def test_dashboard_shows_metrics_that_exist() -> None:
         "WriteThrottleEvents",
         *BY_CAUSE,
     } <= shown
+    # A search finds each index, whatever its name.
+    assert of_indexes == {name for name, dimensions in DIMENSIONS.items() if dimensions is OF_TABLE_AND_INDEX}
 
 
 def test_dashboard_counts_requests_by_operation() -> None:
@@ -245,7 +267,7 @@ def test_item_count_shows_table_and_index(
     shown = module.__dict__["handler"]({}, None)
     module.__dict__["dynamodb"].close()
     assert "<td>Table</td><td>3</td>" in shown
-    assert "<td>run_id-index</td>" in shown
+    assert all(f"<td>{name}</td>" in shown for name in INDEXES.values())
     assert "number of items" in module.__dict__["handler"]({"describe": True}, None)
 
 
@@ -269,3 +291,13 @@ def test_document_has_what_the_alarms_cost() -> None:
     count = sum(len(metrics_of(alarm)) for alarm in observe().of_type(ALARM).values())
     document = (INFRA.parent / "docs" / "operations.md").read_text()
     assert f"| {count} \u00d7 $0.10 = ${count * 0.1:.2f} |" in document
+
+
+def test_the_indexes_are_those_of_the_table() -> None:
+    made = TABLE_STACK.properties("Table")["GlobalSecondaryIndexes"]
+    assert list(INDEXES.values()) == [each["IndexName"] for each in made]
+
+
+@pytest.mark.parametrize("template", sorted(INFRA.glob("*.yaml")), ids=lambda path: path.name)
+def test_a_template_is_no_larger_than_cloudformation_takes_without_a_bucket(template: Path) -> None:
+    assert len(template.read_bytes()) <= 51_200

@@ -25,7 +25,7 @@ PINNED = {
         "OperatorPolicy": "For maintenance of threads, that is prune, delete and listing across threads."
         " No administration.",
         "ReaderPolicy": "For a process that shows threads and never changes them.",
-        "RunnerPolicy": "For a process that runs agents and deletes nothing."
+        "RunnerPolicy": "For a process that runs agents and deletes no threads."
         " No DeleteItem, no index, no claim on a thread.",
     },
     "tenant.yaml": {

@@ -89,8 +89,24 @@ def test_the_dashboard_shows_metrics_that_savers_write() -> None:
     assert len(taken) == len(set(taken))
 
 
+def test_the_busiest_tenant_is_watched_where_a_limit_is_given() -> None:
+    assert "BusiestTenant" not in _stack().of_type(ALARM)
+    alarm = _stack(TenantWriteUnits="5000").properties("BusiestTenant")
+    assert alarm["Threshold"] == "5000"
+    [metric] = alarm["Metrics"]
+    found = re.fullmatch(
+        r"SELECT SUM\((\w+)\) FROM SCHEMA\(\"(.+)\", (\w+), (\w+)\) WHERE service = 'agent'"
+        r" GROUP BY tenant ORDER BY SUM\(\) DESC LIMIT 1",
+        metric["Expression"],
+    )
+    assert found is not None
+    name, namespace, *dimensions = found.groups()
+    assert (namespace, name, tuple(dimensions)) in _written()
+    assert (metric["Period"], metric["ReturnData"]) == (300, True)
+
+
 def test_alarms_explain_themselves_and_go_to_the_topic() -> None:
-    for alarm in _stack(AlarmTopicArn=TOPIC_ARN).of_type(ALARM).values():
+    for alarm in _stack(AlarmTopicArn=TOPIC_ARN, TenantWriteUnits="1").of_type(ALARM).values():
         assert alarm["AlarmDescription"]
         assert alarm["TreatMissingData"] == "notBreaching"
         assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]

@@ -18,7 +18,7 @@ import pytest
 from infra.deploy_local import create_stack
 from infra.smoke import LeftOutError, ProblemError, Smoke, denied_tenant, expiry, throttled
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from tests.infra.conftest import contents
+from tests.infra.conftest import contents, page_verdicts
 from tests.infra.rendering import INFRA, load, render, resolve
 from tests.support.checkpoints import store, thread_config
 from tools.engine import Engine
@@ -61,9 +61,11 @@ def test_a_table_on_dynamodb_local(engine: Engine, client: DynamoDBClient, table
         "expiry": "ok",
         "denied tenant": "left out",
         "restored": "left out",
+        "backup restored": "left out",
         "throttled": "ok",
         "cleaned up": "ok",
     }
+    assert page_verdicts("A table on DynamoDB Local") == verdicts(done.stdout)
     assert "that this client refused" in done.stdout
     assert contents(client, table_name) == []
     assert table_name in done.stdout.splitlines()[0]
@@ -97,9 +99,11 @@ def test_a_stack_on_moto(engine: Engine, client: DynamoDBClient, recoverable_sta
         "expiry": "left out",
         "denied tenant": "left out",
         "restored": "ok",
+        "backup restored": "ok",
         "throttled": "ok",
         "cleaned up": "ok",
     }
+    assert page_verdicts("A table on moto") == verdicts(done.stdout)
     assert "this endpoint does not take the tenants' template" in done.stdout
     assert client.list_tables()["TableNames"] == tables
     assert_no_role_is_left(engine)

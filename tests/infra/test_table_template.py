@@ -2,11 +2,12 @@
 
 import itertools
 import json
+import re
 
 import pytest
 
 from infra.import_template import import_template
-from tests.infra.rendering import Node, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 
 TEMPLATE = load("table.yaml")
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -48,6 +49,16 @@ def test_defaults_are_safe_and_on_demand() -> None:
         "WarmThroughput",
     }
     assert not any(absent & each.keys() for each in (properties, *indexes()))
+
+
+def test_the_documented_command_removes_the_maximums_of_table_and_indexes() -> None:
+    document = (INFRA.parent / "docs" / "operations.md").read_text()
+    [updates] = re.findall(r"--global-secondary-index-updates '(\[.*?\])'", document, re.DOTALL)
+    gone = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": -1}
+    assert json.loads(updates) == [
+        {"Update": {"IndexName": name, "OnDemandThroughput": gone}} for name in INDEXES
+    ]
+    assert "--on-demand-throughput " + ",".join(f"{name}=-1" for name in gone) in document
 
 
 def test_table_outlives_its_stack_and_its_replacement() -> None:

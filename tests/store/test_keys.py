@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb._format.items import (
     parse_partition,
     partition_of,
 )
+from langgraph.checkpoint.dynamodb._format.labels import partition_labels
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
@@ -69,7 +70,10 @@ def test_a_thread_never_reaches_a_memory(
             assert pk != partition.pk
             assert not pk.startswith(partition.root)
             assert partition_of(*_ids(pk)).pk != pk
+        assert partition_labels(partition.pk) is None
     assert len({*ours}) == len(ours)
+    assert [partition_labels(pk) for pk in ours] == [namespace[:2], namespace[:1], namespace]
+    assert partition_labels(cache_key((), ((), name))[PARTITION_KEY]["S"]) == ()
 
 
 def _ids(pk: str) -> tuple[str, str]:

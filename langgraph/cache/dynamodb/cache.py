@@ -11,8 +11,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.cache.dynamodb.entries import CacheStorage, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag
+from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_on_event
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -60,6 +62,8 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
         bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
         prefix: Labels in front of every namespace, such as the tenant that `infra/tenant.yaml` lets in. `clear()`
             deletes only what is under it.
+        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
+            first label of `prefix`. What the log has as a warning is the event's error.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -81,6 +85,7 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
         allow_unencrypted: bool = False,
         bound_to: str | None = None,
         prefix: Sequence[str] = (),
+        on_event: OnEvent | Events | None = None,
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
         clients = connect(
@@ -98,8 +103,10 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
         if isinstance(prefix, str) or not all(prefix):
             msg = f"prefix is {prefix!r}; give a tuple of labels"
             raise CheckpointerInputError(msg)
+        check_on_event(on_event)
         super().__init__(serde=serde)
-        self._own(clients)
+        # Without a prefix the first label is LangGraph's own.
+        self._own(clients, table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)))
         codec = Codec(
             self.serde, bound_to=bound_name(table_name, bound_to), allow_unencrypted=allow_unencrypted
         )
@@ -161,7 +168,7 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
         Args:
             pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
         """
-        self.runner.run(put(self.storage, dict(pairs)))
+        self.runner.run(put(self.storage, dict(pairs)), "set")
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """Cache values.
@@ -169,7 +176,7 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
         Args:
             pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
         """
-        await self.runner.arun(put(self.storage, dict(pairs)))
+        await self.runner.arun(put(self.storage, dict(pairs)), "set")
 
     def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """Delete the values of some namespaces, or of all under the cache's prefix.

@@ -27,11 +27,11 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
 from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
-from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
+from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_directory,
     check_flag,
@@ -183,8 +183,7 @@ class DynamoDBSaver(BackendSaver):
             on_event=on_event,
         )
         check_directory(owner_from=owner_from, owner_key=owner_key, activity_seconds=activity_seconds)
-        observer = None if on_event is None else Observer(on_event, TableAccounting(), table_name)
-        super().__init__(serde, transport, observer)
+        super().__init__(serde, transport, table_observer(on_event, table_name))
         self._codec_options: dict[str, Any] = {
             "bound_to": bound_name(table_name, bound_to),
             "allow_unencrypted": allow_unencrypted,

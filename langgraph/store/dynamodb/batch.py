@@ -167,6 +167,7 @@ class Batch:
         self._order: Order = order
         self._after = after
         self._count = 0
+        self._methods: set[str] = set()
         self._gets: dict[int, tuple[Address, bool]] = {}
         self._searches: dict[int, tuple[Search, str | None, bool]] = {}
         self._lists: dict[int, ListNamespacesOp] = {}
@@ -177,23 +178,32 @@ class Batch:
 
     def _add(self, position: int, op: object) -> None:
         if isinstance(op, GetOp):
+            self._methods.add("get")
             validate_op_namespace(op)
             self._gets[position] = address_of(op.namespace, str(op.key)), op.refresh_ttl
         elif isinstance(op, SearchOp):
+            self._methods.add("search")
             wanted = new_search(op, order=self._order, after=self._after)
             query = op.query if self._index is not None else None
             self._searches[position] = wanted, query or None, op.refresh_ttl
         elif isinstance(op, ListNamespacesOp):
+            self._methods.add("list_namespaces")
             validate_op_namespace(op)
             _check_counts(op)
             self._lists[position] = op
         elif isinstance(op, PutOp):
             new = new_memory(op, self._index)
+            self._methods.add("put" if new.value is not None else "delete")
             # The last put of a memory counts, a deletion among them too.
             self._puts[new.address.pk, new.address.sk] = new
         else:
             msg = f"unknown operation {type(op).__name__}; give GetOp, SearchOp, PutOp or ListNamespacesOp"
             raise CheckpointerInputError(msg)
+
+    @property
+    def name(self) -> str:
+        """The method that its operations are for, if it is the same one."""
+        return next(iter(self._methods)) if len(self._methods) == 1 else "batch"
 
     @property
     def texts(self) -> list[str]:

@@ -28,10 +28,16 @@ from langgraph.store.base import (
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect, tenant_sessions
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_whole_number
+from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.options import (
+    check_codec_options,
+    check_flag,
+    check_on_event,
+    check_whole_number,
+)
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory, put_all, texts_of, ttl_seconds
@@ -92,6 +98,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
         search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
             `SearchLimitError`.
+        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
+            first label of the namespace.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -119,6 +127,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
         allow_unencrypted: bool = False,
         bound_to: str | None = None,
         search_bytes_max: int = SEARCH_BYTES_MAX,
+        on_event: OnEvent | Events | None = None,
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
         super().__init__()
@@ -136,6 +145,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
         check_flag("consistent_read", consistent_read)
         wanted = "give a whole number of bytes above 0"
         check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
+        check_on_event(on_event)
         self.ttl_config = _checked_ttl(ttl)
         codec = Codec(
             JsonPlusSerializer() if serde is None else serde,
@@ -145,7 +155,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
         self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
         if self._index is not None and isinstance(self._index.vectors, IndexVectors):
             _refuse_tenants(session, async_session)
-        self._own(clients)
+        self._own(clients, table_observer(on_event, table_name, "store."))
         self.index_config = index
         """The `index` that the store was given."""
         self.storage = StoreStorage(
@@ -171,7 +181,9 @@ class DynamoDBStore(TransportOwner, BaseStore):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
                 credentials or no region, or `index` needs a vector index that the table does not have.
         """
-        self.runner.run(self._setup())
+        self.runner.run(setup(self.storage.table))
+        if self._index is not None and isinstance(self._index.vectors, IndexVectors):
+            self.runner.run(check_index(self.storage.table, self._index.vectors))
 
     async def asetup(self) -> None:
         """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
@@ -180,12 +192,9 @@ class DynamoDBStore(TransportOwner, BaseStore):
             CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
                 credentials or no region, or `index` needs a vector index that the table does not have.
         """
-        await self.runner.arun(self._setup())
-
-    def _setup(self) -> Operation[None]:
-        yield from setup(self.storage.table)
+        await self.runner.arun(setup(self.storage.table))
         if self._index is not None and isinstance(self._index.vectors, IndexVectors):
-            yield from check_index(self.storage.table, self._index.vectors)
+            await self.runner.arun(check_index(self.storage.table, self._index.vectors))
 
     # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
 
@@ -330,7 +339,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
             CheckpointSerializationError: The value is no JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
-        return self._store([new])[0]
+        return self._store([new], "put_if")[0]
 
     async def aput_if(
         self,
@@ -361,7 +370,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
             CheckpointSerializationError: The value is no JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
-        return (await self._astore([new]))[0]
+        return (await self._astore([new], "put_if"))[0]
 
     def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
@@ -469,7 +478,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.stream(export_items(self.storage, _checked_prefix(namespace_prefix)))
+        exported = export_items(self.storage, _checked_prefix(namespace_prefix))
+        return self.runner.stream(exported, "export_items")
 
     def aexport_items(self, namespace_prefix: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
         """Read every memory under a namespace as a record that JSON can represent, for `aimport_items`.
@@ -483,7 +493,8 @@ class DynamoDBStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.astream(export_items(self.storage, _checked_prefix(namespace_prefix)))
+        exported = export_items(self.storage, _checked_prefix(namespace_prefix))
+        return self.runner.astream(exported, "export_items")
 
     def import_items(self, records: Iterable[Mapping[str, Any]]) -> int:
         """Store records of `export_items` with their times. A memory that is newer than its record stays.
@@ -502,7 +513,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
         source = iter(records)
         count = 0
         while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
-            count += sum(each is not None for each in self._store(group))
+            count += sum(each is not None for each in self._store(group, "import_items"))
         return count
 
     async def aimport_items(self, records: Iterable[Mapping[str, Any]]) -> int:
@@ -522,32 +533,32 @@ class DynamoDBStore(TransportOwner, BaseStore):
         source = iter(records)
         count = 0
         while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
-            count += sum(each is not None for each in await self._astore(group))
+            count += sum(each is not None for each in await self._astore(group, "import_items"))
         return count
 
     # Texts are embedded before an operation runs, since an operation makes requests to the table only
 
     def _run(self, batch: Batch) -> list[Result]:
         if self._index is None:
-            return self.runner.run(batch.run({}, {}))
+            return self.runner.run(batch.run({}, {}), batch.name)
         embedded, queries = self._index.embed(batch.texts), self._index.embed_queries(batch.queries)
-        return self.runner.run(batch.run(embedded, queries))
+        return self.runner.run(batch.run(embedded, queries), batch.name)
 
     async def _arun(self, batch: Batch) -> list[Result]:
         if self._index is None:
-            return await self.runner.arun(batch.run({}, {}))
+            return await self.runner.arun(batch.run({}, {}), batch.name)
         embedded, queries = await asyncio.gather(
             self._index.aembed(batch.texts), self._index.aembed_queries(batch.queries)
         )
-        return await self.runner.arun(batch.run(embedded, queries))
+        return await self.runner.arun(batch.run(embedded, queries), batch.name)
 
-    def _store(self, new: Sequence[NewMemory]) -> list[str | None]:
+    def _store(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
         embedded = {} if self._index is None else self._index.embed(texts_of(new))
-        return self.runner.run(put_all(self.storage, self._index, new, embedded))
+        return self.runner.run(put_all(self.storage, self._index, new, embedded), name)
 
-    async def _astore(self, new: Sequence[NewMemory]) -> list[str | None]:
+    async def _astore(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
         embedded = {} if self._index is None else await self._index.aembed(texts_of(new))
-        return await self.runner.arun(put_all(self.storage, self._index, new, embedded))
+        return await self.runner.arun(put_all(self.storage, self._index, new, embedded), name)
 
     def _conditional(
         self,

@@ -7,6 +7,7 @@ escaping never puts there. So no partition of a thread, `esc(thread)#esc(namespa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from langgraph.checkpoint.dynamodb._format.items import escape, unescape
@@ -15,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.items import escape, unescape
 MEMORIES_MARK = "%M#"
 REGISTER_MARK = "%N#"
 CACHE_MARK = "%K#"
+_MARK = re.compile("%[MNK]#$")
 
 
 def label_path(labels: Sequence[str]) -> str:
@@ -25,3 +27,9 @@ def label_path(labels: Sequence[str]) -> str:
 def parse_labels(path: str) -> tuple[str, ...]:
     """Return the labels of a path."""
     return tuple(unescape(label) for label in path.split("/")[:-1])
+
+
+def partition_labels(pk: str) -> tuple[str, ...] | None:
+    """Return the labels in a partition key; `None` if it is the key of a thread."""
+    path, is_marked = _MARK.subn("", pk)
+    return parse_labels(path) if is_marked else None

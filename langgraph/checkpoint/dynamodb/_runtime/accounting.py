@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.labels import partition_labels
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
-from langgraph.checkpoint.dynamodb._runtime.events import Meter
+from langgraph.checkpoint.dynamodb._runtime.events import Events, Meter, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
 _READS = frozenset({"batch_get_item", "get_item", "query", "scan"})
 _WRITES = frozenset({"batch_write_item", "delete_item", "put_item", "update_item"})
+# An attribute that an update sets, and its value.
+_SET = re.compile(r"(#\w+) (?:= )?(?:if_not_exists\(#\w+, )?(:\w+)")
+
+
+def table_observer(
+    on_event: Events | OnEvent | None, table_name: str, prefix: str = "", *, labels_are_tenants: bool = True
+) -> Observer | None:
+    """Return the observer of an object with a table; `None` where nothing is measured.
+
+    Args:
+        on_event: The object's option.
+        table_name: The name or ARN of the table.
+        prefix: The beginning of its operations' names.
+        labels_are_tenants: Whether the first label of a namespace names a tenant.
+    """
+    if on_event is None:
+        return None
+    return Observer(on_event, TableAccounting(labels_are_tenants=labels_are_tenants), table_name, prefix)
 
 
 class TableAccounting:
     """Knows the requests of `Table`, and what DynamoDB says of them."""
+
+    def __init__(self, *, labels_are_tenants: bool = True) -> None:
+        """Take whether the first label of a namespace names a tenant."""
+        self._labels_are_tenants = labels_are_tenants
 
     def prepared(self, call: Call) -> Call:
         """Return a request that also asks for the units it consumes."""
@@ -29,7 +53,14 @@ class TableAccounting:
         """Return the ids of the threads whose partitions a request names."""
         named = set(_partitions_of(call.params))
         # Keys of other savers, which a new thread is looked for under, have no "#".
-        return {items.parse_partition(pk).thread_id for pk in named if "#" in pk}
+        threads = (pk for pk in named if "#" in pk and partition_labels(pk) is None)
+        return {items.parse_partition(pk).thread_id for pk in threads}
+
+    def labels_of(self, call: Call) -> Iterable[str]:
+        """Return the first labels of the namespaces whose partitions a request names."""
+        if not self._labels_are_tenants:
+            return ()
+        return {label for pk in _partitions_of(call.params) for label in (partition_labels(pk) or ())[:1]}
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count units, bytes and segments, and attempts that a client made by itself."""
@@ -71,11 +102,10 @@ def _written_by(params: Mapping[str, Any]) -> Iterator[Item]:
     if "Item" in params:
         yield params["Item"]
     if "UpdateExpression" in params:
-        # A value has the name of its attribute's placeholder.
         values = params.get("ExpressionAttributeValues", {})
         names = params.get("ExpressionAttributeNames", {})
-        changed = [(name, f":{short[1:]}") for short, name in names.items()]
-        yield {**params["Key"], **{name: values[each] for name, each in changed if each in values}}
+        changed = _SET.findall(params["UpdateExpression"])
+        yield {**params["Key"], **{names[name]: values[value] for name, value in changed}}
     for request in params.get("RequestItems", {}).values():
         for each in () if isinstance(request, Mapping) else request:
             if "PutRequest" in each:

@@ -38,6 +38,9 @@ from langgraph.checkpoint.dynamodb._runtime.steps import (
 
 T = TypeVar("T")
 
+# Every stream of a saver is a list.
+_LIST = "list"
+
 
 class Transport(Protocol):
     """Makes requests: to DynamoDB, or to a gateway."""
@@ -70,40 +73,38 @@ class Runner:
         self._blocking = BlockingDriver(send, transport.pool)
         self._async = AsyncDriver(asend)
 
-    def run(self, operation: Op[T]) -> T:
-        """Run an operation to its end and return its result."""
-        if self._observer is None:
-            return self._blocking.run(operation)
-        meter = self._observer.begin(_name_of(operation))
-        with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
-            return self._blocking.run(operation)
-
-    def stream(self, operation: Stream[T]) -> Iterator[T]:
-        """Run a stream as far as its consumer reads."""
-        values = self._blocking.stream(operation)
-        return values if self._observer is None else _observed(values, self._observer)
-
-    async def arun(self, operation: Op[T], name: str | None = None) -> T:
-        """Run an operation to its end on the running event loop and return its result.
+    def run(self, operation: Op[T], name: str | None = None) -> T:
+        """Run an operation to its end and return its result.
 
         Args:
             operation: The operation.
             name: The name in its event; by default that of the function that made it.
         """
         if self._observer is None:
+            return self._blocking.run(operation)
+        meter = self._observer.begin(name or _name_of(operation))
+        with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
+            return self._blocking.run(operation)
+
+    def stream(self, operation: Stream[T], name: str = _LIST) -> Iterator[T]:
+        """Run a stream as far as its consumer reads. `name` is the one in its event."""
+        values = self._blocking.stream(operation)
+        return values if self._observer is None else _observed(values, self._observer, name)
+
+    async def arun(self, operation: Op[T], name: str | None = None) -> T:
+        """Run an operation to its end on the running event loop and return its result, as `run` does."""
+        if self._observer is None:
             return await self._async.run(operation)
         meter = self._observer.begin(name or _name_of(operation))
         with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
             return await self._async.run(operation)
 
-    def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
-        """Run a stream on the running event loop as far as its consumer reads."""
+    def astream(self, operation: Stream[T], name: str = _LIST) -> AsyncIterator[T]:
+        """Run a stream on the running event loop as far as its consumer reads. `name` is the one in its event."""
         values = self._async.stream(operation)
-        return values if self._observer is None else _aobserved(values, self._observer)
+        return values if self._observer is None else _aobserved(values, self._observer, name)
 
 
-# Every stream of a saver is a list.
-_STREAM = "list"
 _ENDED: Any = object()
 
 
@@ -112,9 +113,9 @@ def _name_of(operation: object) -> str:
     return str(getattr(operation, "__name__", type(operation).__name__))
 
 
-def _observed(values: Generator[T, None, None], observer: Observer) -> Iterator[T]:
+def _observed(values: Generator[T, None, None], observer: Observer, name: str) -> Iterator[T]:
     """Measure a stream while it runs, and not while its consumer does."""
-    meter = observer.begin(_STREAM)
+    meter = observer.begin(name)
     # A consumer that stops early has read enough.
     with observer.ending(meter, "ok"), closing(values):
         while True:
@@ -125,8 +126,8 @@ def _observed(values: Generator[T, None, None], observer: Observer) -> Iterator[
             yield value
 
 
-async def _aobserved(values: AsyncGenerator[T, None], observer: Observer) -> AsyncIterator[T]:
-    meter = observer.begin(_STREAM)
+async def _aobserved(values: AsyncGenerator[T, None], observer: Observer, name: str) -> AsyncIterator[T]:
+    meter = observer.begin(name)
     with observer.ending(meter, "ok"):
         async with aclosing(values):
             while True:

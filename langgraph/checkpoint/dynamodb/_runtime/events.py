@@ -24,23 +24,26 @@ logger = logging.getLogger(__name__)
 Outcome: TypeAlias = Literal["began", "ok", "error", "interrupted"]
 
 # They change more than one item for good, so an event also says that one began: its process may die before it ends.
-DELETIONS = frozenset({"delete_thread", "delete_for_runs", "prune"})
+DELETIONS = frozenset({"delete_thread", "delete_for_runs", "prune", "store.delete_namespace"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One operation of a saver. It holds no content, and no id unless the ids are asked for."""
+    """One operation of a saver, a store or a cache. It holds no content, and no id unless the ids are asked for."""
 
     table_name: str | None = None
     """The name or ARN of the table, as the saver has it; `None` through a gateway."""
     operation: str
-    """The saver's method, such as `put`; `acquire`, `renew` and `release` are those of a thread's lock."""
+    """The method: the saver's, such as `put`, the store's, such as `store.put`, or the cache's, such as `cache.get`.
+
+    `acquire`, `renew` and `release` are those of a thread's lock.
+    """
     outcome: Outcome
     """`began` comes before the end of a deletion, and only for deletions."""
     error: str | None = None
     """The class of the exception, or the code of AWS's error."""
     tenant: str | None = None
-    """The tenant of the operation's threads; `None` if it has none, or several."""
+    """The tenant of the operation's threads or memories; `None` if it has none, or several."""
     thread_id: str | None = None
     """The thread, if ids are asked for; `None` if there are several."""
     started_at: float = 0.0
@@ -83,7 +86,8 @@ class Events:
     Args:
         on_event: Receives each event, in the OS thread or on the event loop that ran the operation, before the call
             returns. It has to return at once.
-        tenant_of: Returns a thread id's tenant. By default the part before the first slash.
+        tenant_of: Returns a thread id's tenant. By default the part before the first slash. The tenant of memories is
+            the first label of their namespace.
         with_ids: Whether events name the thread.
     """
 
@@ -111,6 +115,9 @@ class Accounting(Protocol):
     def threads_of(self, call: Call) -> Iterable[str]:
         """Return the ids of the threads that a request is for."""
 
+    def labels_of(self, call: Call) -> Iterable[str]:
+        """Return the first labels of the namespaces that a request is for: the tenants of memories."""
+
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count what a request and its response carry."""
 
@@ -123,6 +130,8 @@ class Meter:
     operation: str
     started_at: float
     span: Span | None = None
+    error: Exception | None = None
+    """An error that the operation has logged instead of raising it."""
     duration_seconds: float = 0.0
     waited_seconds: float = 0.0
     requests: int = 0
@@ -191,14 +200,26 @@ def note_failure(error: Exception, wait_seconds: float | None) -> None:
                 meter.waited_seconds += wait_seconds
 
 
+def note_error(error: Exception) -> None:
+    """Give the running operation's event the error that the operation logs instead of raising it."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.error = meter.error or error
+
+
 class Observer:
-    """Measures the operations of one saver and passes their events on. A failing callable fails no operation."""
+    """Measures the operations of one object and passes their events on. A failing callable fails no operation."""
 
     def __init__(
-        self, events: Events | OnEvent, accounting: Accounting, table_name: str | None = None
+        self,
+        events: Events | OnEvent,
+        accounting: Accounting,
+        table_name: str | None = None,
+        prefix: str = "",
     ) -> None:
-        """Take the saver's option, the accounting of its transport, and its table."""
+        """Take the option `on_event`, the accounting of the transport, the table, and what names begin with."""
         self._table_name = table_name
+        self._prefix = prefix
         self._events = events if isinstance(events, Events) else Events(events)
         self._accounting = accounting
         self._said: set[str] = set()
@@ -207,7 +228,7 @@ class Observer:
 
     def begin(self, name: str) -> Meter:
         """Return the meter of an operation that begins."""
-        meter = Meter(self._table_name, name, time.time())
+        meter = Meter(self._table_name, self._prefix + name, time.time())
         begin = getattr(self._events.on_event, "begin", None)
         if begin is not None:
             with self._guarded():
@@ -246,7 +267,7 @@ class Observer:
         except BaseException as error:
             self._end(meter, "interrupted", error)
             raise
-        self._end(meter, "ok", None)
+        self._end(meter, "error" if meter.error else "ok", meter.error)
 
     def _end(self, meter: Meter, outcome: Outcome, error: BaseException | None) -> None:
         event = self._pass_on(meter, outcome, error)
@@ -288,6 +309,7 @@ class Observer:
                 for thread_id in set(self._accounting.threads_of(call)) - meter.thread_ids:
                     meter.thread_ids.add(thread_id)
                     meter.tenants.add(self._events.tenant_of(thread_id))
+                meter.tenants.update(self._accounting.labels_of(call))
         if is_first and meter.operation in DELETIONS:
             self._pass_on(meter, "began", None)
         return meter

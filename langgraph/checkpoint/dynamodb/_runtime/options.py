@@ -79,8 +79,7 @@ def check_storage_options(
     on_event: Any,
 ) -> None:
     """Raise if an option that both savers have cannot be used."""
-    if on_event is not None and not (isinstance(on_event, Events) or callable(on_event)):
-        _refuse("on_event", on_event, "give a function that takes an event, or Events(function)")
+    check_on_event(on_event)
     check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
     if encrypt_metadata is not None:
         check_flag("encrypt_metadata", encrypt_metadata)
@@ -88,6 +87,12 @@ def check_storage_options(
     wanted = "give a whole number of bytes"
     check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=f"{wanted} above 0")
     check_whole_number("cache_bytes", cache_bytes, at_least=0, wanted=f"{wanted}, 0 or more")
+
+
+def check_on_event(value: Any) -> None:
+    """Raise if events cannot be passed to a value."""
+    if value is not None and not (isinstance(value, Events) or callable(value)):
+        _refuse("on_event", value, "give a function that takes an event, or Events(function)")
 
 
 def check_codec_options(*, serde: Any, allow_unencrypted: Any, bound_to: Any) -> None:

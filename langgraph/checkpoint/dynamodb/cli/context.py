@@ -19,9 +19,11 @@ from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, in_options
 from langgraph.checkpoint.dynamodb.cli.output import Output
+from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
 from langgraph.checkpoint.dynamodb.cli.values import sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.dynamodb.migrate import Budget
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class CommandContext:
 
     connection: ConnectionOptions
     output: Output
+    max_read_units: float | None = None
+    """The most read units a second that the command may use."""
     _opened: list[DynamoDBSaver] = field(default_factory=list)
 
     def __enter__(self) -> CommandContext:
@@ -82,6 +86,8 @@ class CommandContext:
         """The same saver, whether or not its endpoint answers."""
         saver = open_saver(self._config)
         self._opened.append(saver)
+        if self.max_read_units is not None:
+            ReadLimit(Budget(self.max_read_units)).apply(saver.transport.client())
         return saver
 
     def _check_endpoint(self) -> None:
@@ -172,4 +178,9 @@ class CommandContext:
             f" {units:,.0f} read units, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
             " (as DynamoDB last counted, which it does every six hours)."
         )
+        if self.max_read_units is not None:
+            self.output.note(
+                f"At {self.max_read_units:g} read units a second that takes {units / self.max_read_units:,.0f} s"
+                " or more."
+            )
         return found

@@ -79,6 +79,7 @@ class Examination:
         if not self.is_answered:
             return
         yield from self._schema()
+        yield self._maximums()
         yield self._expiry()
         yield self._recovery()
         yield self._encryption()
@@ -177,6 +178,23 @@ class Examination:
         yield self._of_table("keys", keys)
         for check, name, needed_by in _INDEXES:
             yield self._of_table(check, partial(index, check, name, needed_by))
+
+    def _maximums(self) -> Finding:
+        """Tell the on-demand maximums: one stays when a template no longer mentions it."""
+
+        def look(table: Mapping[str, Any]) -> Finding:
+            indexes = [(each["IndexName"], each) for each in table.get("GlobalSecondaryIndexes", ())]
+            told = [
+                f"{name} {kind.removeprefix('Max').removesuffix('RequestUnits').lower()} {units}"
+                for name, described in (("table", table), *indexes)
+                for kind, units in described.get("OnDemandThroughput", {}).items()
+                if units > 0
+            ]
+            if not told:
+                return ok("maximums", "there are none")
+            return ok("maximums", f"units a second above which DynamoDB throttles: {', '.join(told)}")
+
+        return self._of_table("maximums", look)
 
     def _expiry(self) -> Finding:
         response = asked(self.client.describe_time_to_live, TableName=self.name)

@@ -1,4 +1,4 @@
-"""A limit on the write capacity of a migration, so that agents on the same table keep theirs."""
+"""A limit on the capacity of a command, so that agents on the same table keep theirs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 
 class Budget:
-    """A limit of write units per second, on average over one checkpoint. Without a rate there is no limit."""
+    """A limit of capacity units per second, on average. Without a rate there is no limit."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Budget:
             CheckpointerInputError: The rate is not a number above 0.
         """
         if units_per_second is not None and not 0 < units_per_second < math.inf:
-            msg = f"{units_per_second!r} write units per second is no rate; give a number above 0, or None"
+            msg = f"{units_per_second!r} units per second is no rate; give a number above 0, or None"
             raise CheckpointerInputError(msg)
         self.spent = 0.0
         self._rate = units_per_second
@@ -43,12 +43,22 @@ class Budget:
 
         Wait before a checkpoint, and not during one: a put that stands still is started again.
         """
+        return self.reserve(0.0)
+
+    def reserve(self, units: float) -> float:
+        """Count units that a request will consume, if it need not wait; return how many seconds it has to."""
         with self._lock:
-            return max(0.0, self._paid_at - self._clock())
+            wait = max(0.0, self._paid_at - self._clock())
+            if not wait:
+                self._spend(units)
+        return wait
 
     def spend(self, units: float) -> None:
         """Count the units that a request consumed."""
         with self._lock:
-            self.spent += units
-            if self._rate is not None:
-                self._paid_at = max(self._paid_at, self._clock()) + units / self._rate
+            self._spend(units)
+
+    def _spend(self, units: float) -> None:
+        self.spent += units
+        if self._rate is not None:
+            self._paid_at = max(self._paid_at, self._clock()) + units / self._rate

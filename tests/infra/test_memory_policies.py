@@ -1,0 +1,312 @@
+"""The policies for memories and for the node cache: who may do what, and that no tenant reaches another's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import aioboto3
+import boto3
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from langgraph.store.base import InvalidNamespaceError
+
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.infra.authorization import Gate
+from tests.infra.conftest import contents
+from tests.infra.test_policies import gate_of
+from tests.infra.test_tenants import BESIDE, PIECES
+from tests.infra.test_tenants import gate_of as tenants_gate
+from tests.support.checkpoints import noise
+from tests.support.examples import percent
+from tools.engine import Engine
+
+if TYPE_CHECKING:
+    from botocore.loaders import Loader
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+ADA, OTHER = ("acme", "ada"), ("acme", "bo")
+LARGE = {"text": noise(200_000).hex()}
+ENTRY = (("node",), "key")
+DENIED = "AccessDeniedException"
+Cache: TypeAlias = DynamoDBCache[Any]
+StoreOf: TypeAlias = Callable[..., DynamoDBStore]
+CacheOf: TypeAlias = Callable[..., Cache]
+Denied: TypeAlias = Callable[[DynamoDBStore, Cache], object]
+
+
+@pytest.fixture
+async def opened(engine: Engine, table_name: str, descriptions: Loader) -> AsyncIterator[Callable[..., Any]]:
+    """Give a factory of stores and caches whose every request a gate judges, sync and async."""
+    made: list[DynamoDBStore | Cache] = []
+
+    def make(kind: Callable[..., Any], gate: Gate | None, **options: Any) -> Any:
+        sessions = {"session": boto3.Session(), "async_session": aioboto3.Session()}
+        for session in sessions.values():
+            session._session.register_component("data_loader", descriptions)  # noqa: SLF001
+            if gate is not None:
+                gate.guard(session)
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        made.append(kind(table_name, **reach, **sessions, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.aclose()
+
+
+@pytest.fixture
+def store_of(opened: Callable[..., Any]) -> StoreOf:
+    """Give a factory of stores behind a gate; `None` for one that may do everything."""
+    return lambda gate=None, **options: opened(DynamoDBStore, gate, **options)
+
+
+@pytest.fixture
+def cache_of(opened: Callable[..., Any]) -> CacheOf:
+    """Give a factory of caches behind a gate."""
+    return lambda gate=None, **options: opened(DynamoDBCache, gate, **options)
+
+
+def two_hours_later(store: DynamoDBStore) -> DynamoDBStore:
+    """Let a store take what there is for old: what is new is deleted in another way."""
+    object.__setattr__(store.storage, "clock", lambda: time.time() + 7200)
+    return store
+
+
+def is_refused(operation: Callable[[], object]) -> None:
+    with pytest.raises(CheckpointerConfigurationError) as refused:
+        operation()
+    assert error_code(refused.value.__cause__) == DENIED
+
+
+def looks(store: DynamoDBStore, cache: Cache) -> None:
+    """Read in every way that names a first label."""
+    assert store.get(ADA, "large") is not None
+    assert len(store.search(ADA)) == 2
+    assert len(store.search(("acme",))) == 3
+    assert store.list_namespaces(prefix=("acme",)) == [ADA, OTHER]
+    assert cache.get([ENTRY]) == {ENTRY: 1}
+
+
+def looks_everywhere(store: DynamoDBStore) -> None:
+    """Read in the ways that need the list of all partitions."""
+    assert len(store.search(())) == 3
+    assert store.list_namespaces() == [ADA, OTHER]
+    assert len(list(store.export_items())) == 3
+
+
+def fill(store: DynamoDBStore, cache: Cache) -> None:
+    """Store what `looks` finds."""
+    store.put(ADA, "large", LARGE)
+    store.put(ADA, "small", {})
+    store.put(OTHER, "small", {})
+    cache.set({ENTRY: (1, None)})
+
+
+def test_an_agent_does_everything(
+    store_of: StoreOf, cache_of: CacheOf, client: DynamoDBClient, table_name: str
+) -> None:
+    gate = gate_of("Agent", table_name)
+    store, cache = store_of(gate), cache_of(gate)
+    fill(store, cache)
+    looks(store, cache)
+    looks_everywhere(store)
+    store.import_items(list(store.export_items()))
+    # A new value takes the segments of the old one with it.
+    store.put(ADA, "large", {})
+    store.delete(ADA, "small")
+    store.sweep_ttl()
+    two_hours_later(store).delete_namespace(())
+    cache.clear()
+    assert not gate.refused
+    left = [each["SK"]["S"][0] for each in contents(client, table_name)]
+    assert set(left) <= set("MPR")
+
+
+def test_a_runner_remembers_and_forgets_and_searches_no_list_of_all(
+    store_of: StoreOf, cache_of: CacheOf, table_name: str
+) -> None:
+    gate = gate_of("Runner", table_name)
+    store, cache = store_of(gate), cache_of(gate)
+    fill(store, cache)
+    looks(store, cache)
+    store.put(ADA, "large", {})
+    store.delete(ADA, "small")
+    assert not gate.refused
+    for refused in (lambda: store.search(()), store.list_namespaces, cache.clear):
+        is_refused(refused)
+    is_refused(lambda: two_hours_later(store).delete_namespace(("acme",)))
+    assert len(store_of().search(("acme",))) == 2
+
+
+def test_an_operator_looks_and_erases_and_puts_nothing(
+    store_of: StoreOf, cache_of: CacheOf, client: DynamoDBClient, table_name: str
+) -> None:
+    fill(store_of(), cache_of())
+    gate = gate_of("Operator", table_name)
+    store, cache = store_of(gate), cache_of(gate)
+    looks(store, cache)
+    looks_everywhere(store)
+    assert not gate.refused
+    before = contents(client, table_name)
+    is_refused(lambda: store.put(("new", "user"), "food", {}))
+    assert contents(client, table_name) == before
+    gate.refused.clear()
+    cache.clear()
+    store.sweep_ttl()
+    assert two_hours_later(store).delete_namespace(()) == 3
+    assert not gate.refused
+
+
+WRITES: dict[str, Denied] = {
+    "put": lambda store, _: store.put(ADA, "small", {"new": 1}),
+    "put_if": lambda store, _: store.put_if(ADA, "other", {}, revision=None),
+    "delete": lambda store, _: store.delete(ADA, "small"),
+    "delete_namespace": lambda store, _: store.delete_namespace(ADA),
+    "clear": lambda _, cache: cache.clear(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+def test_a_reader_looks_and_changes_nothing(
+    store_of: StoreOf, cache_of: CacheOf, client: DynamoDBClient, table_name: str, write: Denied
+) -> None:
+    fill(store_of(), cache_of())
+    before = contents(client, table_name)
+    gate = gate_of("Reader", table_name)
+    store, cache = store_of(gate), cache_of(gate)
+    looks(store, cache)
+    looks_everywhere(store)
+    assert not gate.refused
+    is_refused(lambda: write(store, cache))
+    # A cache never fails a run.
+    cache.set({ENTRY: (2, None)})
+    assert contents(client, table_name) == before
+
+
+def test_a_reader_does_not_renew_ttls(store_of: StoreOf, table_name: str) -> None:
+    store_of().put(ADA, "food", {}, ttl=1000)
+    gate = gate_of("Reader", table_name)
+    is_refused(lambda: two_hours_later(store_of(gate)).get(ADA, "food"))
+    store = two_hours_later(store_of(gate, ttl={"refresh_on_read": False}))
+    assert store.get(ADA, "food", refresh_ttl=False) is not None
+    assert store.search(ADA)
+
+
+# Tenants
+
+
+def mine(namespace: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return ("tenant-a", *namespace)
+
+
+def test_a_tenants_agent_does_everything_under_its_first_label(
+    store_of: StoreOf, cache_of: CacheOf, table_name: str
+) -> None:
+    gate = tenants_gate("tenant-a", table_name)
+    store, cache = store_of(gate), cache_of(gate, prefix=mine())
+    store.put(mine(("ada",)), "large", LARGE)
+    store.put(mine(), "own", {})
+    cache.set({ENTRY: (1, None)})
+    assert len(store.search(mine())) == 2
+    assert store.list_namespaces(prefix=mine()) == [mine(), mine(("ada",))]
+    assert cache.get([ENTRY]) == {ENTRY: 1}
+    store.import_items(list(store.export_items(mine())))
+    cache.clear([ENTRY[0]])
+    assert cache.get([ENTRY]) == {}
+    store.sweep_ttl(mine())
+    assert two_hours_later(store).delete_namespace(mine()) == 2
+    assert not gate.refused
+    # The index lists all tenants.
+    is_refused(cache.clear)
+    is_refused(lambda: store.search(()))
+
+
+NAMESPACES = st.lists(PIECES, min_size=1, max_size=3).map(tuple)
+ATTACKS: list[Callable[[DynamoDBStore, tuple[str, ...]], object]] = [
+    lambda store, namespace: store.get(namespace, "secret"),
+    lambda store, namespace: store.put(namespace, "secret", {"forged": True}),
+    lambda store, namespace: store.put(namespace, "secret", LARGE),
+    lambda store, namespace: store.delete(namespace, "secret"),
+    lambda store, namespace: store.search(namespace),
+    lambda store, namespace: store.list_namespaces(prefix=namespace),
+    lambda store, namespace: store.delete_namespace(namespace),
+    lambda store, namespace: list(store.export_items(namespace)),
+]
+
+
+@pytest.fixture
+def secret(store_of: StoreOf, cache_of: CacheOf) -> None:
+    """Let another tenant remember something."""
+    owner = store_of()
+    owner.put(("tenant-b", "bob"), "secret", LARGE)
+    owner.put(("tenant-b",), "secret", {})
+    cache_of(prefix=("tenant-b",)).set({ENTRY: ("secret", None)})
+
+
+def of_others(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
+    return [item for item in contents(client, table_name) if not item["PK"]["S"].startswith("tenant-a/")]
+
+
+# The gate decides before anything is sent, so one engine does.
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.usefixtures("secret")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=percent(60))
+@given(namespace=NAMESPACES, attack=st.sampled_from(ATTACKS), beside=st.sampled_from(list(BESIDE)))
+@example(namespace=("tenant-b", "bob"), attack=ATTACKS[0], beside="alone")
+@example(namespace=("tenant-b", "bob"), attack=ATTACKS[1], beside="agent")
+@example(namespace=("tenant-b",), attack=ATTACKS[4], beside="operator")
+@example(namespace=("tenant-b",), attack=ATTACKS[6], beside="all")
+@example(namespace=("tenant-a/../tenant-b", "bob"), attack=ATTACKS[0], beside="all")
+@example(namespace=("tenant-a/", "bob"), attack=ATTACKS[1], beside="all")
+def test_no_crafted_namespace_reaches_another_tenants_memories(
+    store_of: StoreOf,
+    client: DynamoDBClient,
+    table_name: str,
+    namespace: tuple[str, ...],
+    attack: Callable[[DynamoDBStore, tuple[str, ...]], object],
+    beside: str,
+) -> None:
+    before = of_others(client, table_name)
+    gate = tenants_gate("tenant-a", table_name, *BESIDE[beside])
+    outcome: Exception | None = None
+    try:
+        attack(store_of(gate), namespace)
+    except (CheckpointerError, InvalidNamespaceError) as error:
+        outcome = error
+    if isinstance(outcome, CheckpointerConfigurationError):
+        assert error_code(outcome.__cause__) == DENIED
+        assert namespace[0] != "tenant-a"
+    elif outcome is None:
+        assert namespace[0] == "tenant-a"
+    else:
+        # LangGraph takes no such label, so nothing was sent.
+        assert not gate.refused
+    assert all(key.startswith("tenant-a/") for request in gate.allowed for key in request.leading_keys)
+    assert all(request.leading_keys for request in gate.allowed)
+    assert of_others(client, table_name) == before
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.usefixtures("secret")
+@pytest.mark.parametrize("prefix", [(), ("tenant-b",), ("tenant-a/../tenant-b",), ("tenant-a#",)])
+@pytest.mark.parametrize("beside", BESIDE)
+def test_no_prefix_of_a_cache_reaches_another_tenants_entries(
+    cache_of: CacheOf, client: DynamoDBClient, table_name: str, prefix: tuple[str, ...], beside: str
+) -> None:
+    before = of_others(client, table_name)
+    gate = tenants_gate("tenant-a", table_name, *BESIDE[beside])
+    cache = cache_of(gate, prefix=prefix)
+    for entry in (ENTRY, (("tenant-b", *ENTRY[0]), ENTRY[1])):
+        assert cache.get([entry]) == {}
+        cache.set({entry: ("forged", None)})
+        is_refused(partial(cache.clear, [entry[0]]))
+    is_refused(cache.clear)
+    assert not gate.allowed
+    assert of_others(client, table_name) == before

@@ -1,0 +1,122 @@
+"""Events of the store: one for each call, with its method, tenant, units and outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.store.base import GetOp, PutOp
+
+from langgraph.checkpoint.dynamodb import CheckpointerInputError
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.checkpoints import noise
+from tests.support.observed import Collected
+from tests.support.traffic import Traffic
+
+ADA, BO = ("acme", "ada"), ("globex", "bo")
+MakeStore = Callable[..., DynamoDBStore]
+
+
+def methods(events: Collected) -> list[tuple[str, str]]:
+    return [(each.operation, each.outcome) for each in events.events]
+
+
+def test_each_call_has_one_with_its_method(make_store: MakeStore) -> None:
+    events = Collected()
+    store = make_store(on_event=events)
+    store.put(ADA, "food", {"likes": "pizza"})
+    revision = store.put_if(ADA, "food", {"likes": "soup"}, revision=None)
+    assert revision is None
+    store.get(ADA, "food")
+    store.search(ADA)
+    store.list_namespaces()
+    store.batch([GetOp(ADA, "food"), PutOp(ADA, "sleep", {"likes": "much"})])
+    store.delete(ADA, "food")
+    records = list(store.export_items())
+    store.import_items(records)
+    store.sweep_ttl()
+    store.delete_namespace(ADA)
+    assert methods(events) == [
+        *((f"store.{name}", "ok") for name in (
+            "put", "put_if", "get", "search", "list_namespaces", "batch", "delete", "export_items",
+            "import_items", "sweep_ttl",
+        )),
+        ("store.delete_namespace", "began"),
+        ("store.delete_namespace", "ok"),
+    ]  # fmt: skip
+    assert all(each.requests == each.attempts > 0 for each in events.events)
+
+
+async def test_async_calls_too(make_store: MakeStore) -> None:
+    events = Collected()
+    store = make_store(on_event=events)
+    await store.aput(ADA, "food", {"likes": "pizza"})
+    await store.aput_if(ADA, "food", {"likes": "soup"}, revision=None)
+    await store.asearch(ADA)
+    records = [each async for each in store.aexport_items()]
+    await store.aimport_items(records)
+    await store.adelete_namespace(())
+    assert [name.removeprefix("store.") for name, outcome in methods(events) if outcome == "ok"] == [
+        "put", "put_if", "search", "export_items", "import_items", "delete_namespace",
+    ]  # fmt: skip
+
+
+def test_the_tenant_is_the_first_label(make_store: MakeStore) -> None:
+    events = Collected()
+    store = make_store(on_event=events)
+    store.put(ADA, "food", {})
+    store.put(("acme/globex", "ada"), "food", {})
+    store.search(("acme",))
+    store.batch([PutOp(ADA, "x", {}), PutOp(BO, "x", {})])
+    assert [each.tenant for each in events.events] == ["acme", "acme/globex", "acme", None]
+    assert all(each.thread_id is None for each in events.events)
+
+
+def test_units_and_bytes_are_told(make_store: MakeStore) -> None:
+    events = Collected()
+    store = make_store(on_event=events)
+    store.put(ADA, "big", {"text": noise(1500).hex()})
+    store.get(ADA, "big")
+    put, got = events.last("store.put"), events.last("store.get")
+    assert (put.write_units or 0) > 0
+    assert put.bytes_written > 1500
+    assert put.read_units is None
+    assert got.bytes_read > 1500
+    assert (got.read_units or 0) > 0
+    assert (got.write_units, got.cache_misses) == (None, 0)
+    store.put(ADA, "big", {"text": noise(150_000).hex()})
+    assert events.last("store.put").segments_written > 0
+
+
+def test_all_that_is_written_counts(make_store: MakeStore, client: Any, table_name: str) -> None:
+    events = Collected()
+    make_store(on_event=events).put(ADA, "food", {"likes": "pizza"}, ttl=60)
+    stored = client.scan(TableName=table_name)["Items"]
+    assert events.last("store.put").bytes_written == sum(map(item_bytes, stored))
+
+
+def test_an_error_is_told(make_store: MakeStore) -> None:
+    events = Collected()
+    store = make_store(on_event=events, search_bytes_max=1)
+    store.put(ADA, "food", {"likes": "pizza"})
+    with pytest.raises(Exception, match="search"):
+        store.search(ADA)
+    assert (events.last("store.search").outcome, events.last("store.search").error) == (
+        "error",
+        "SearchLimitError",
+    )
+
+
+def test_nothing_is_asked_of_dynamodb_without_them(watched: DynamoDBStore, traffic: Traffic) -> None:
+    watched.put(ADA, "food", {})
+    watched.get(ADA, "food")
+    assert traffic.requests
+    assert not [each for each in traffic.requests if "ReturnConsumedCapacity" in each.params]
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    wrong: dict[str, Any] = {"on_event": "print"}
+    with pytest.raises(CheckpointerInputError, match=r"^on_event is 'print'; give a function"):
+        DynamoDBStore("table", **wrong)
