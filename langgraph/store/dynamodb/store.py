@@ -27,6 +27,7 @@ from langgraph.store.base import (
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_whole_number
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -93,6 +94,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
     """
 
     supports_ttl = True
+    transport: Clients
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     migrate,
 )
 
-_PIPE = Path("-")
+PIPE = Path("-")
 
 
 def export(
@@ -34,7 +34,7 @@ def export(
     file: Annotated[
         Path,
         typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
-    ] = _PIPE,
+    ] = PIPE,
     *,
     yes: Yes = False,
 ) -> None:
@@ -43,22 +43,22 @@ def export(
     The file has all that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It is not
     encrypted, even if the thread is: whoever has the file has the conversation.
     """
-    if file == _PIPE and context.output.as_json:
-        raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write the thread to")
-    if file.exists():
-        context.confirm(f"{file} is there already. Replace it?", yes=yes)
-    with _written(file) as stream:
+    with written_file(context, file, yes=yes) as stream:
         exported = export_thread(TableStore(context.saver), thread_id, stream)
-    if file != _PIPE:
+    if file != PIPE:
         _say_what_was_written(context, exported, file)
 
 
 @contextmanager
-def _written(file: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when it is complete."""
-    if file == _PIPE:
+def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name only when it is complete. Ask before one is replaced."""
+    if file == PIPE:
+        if context.output.as_json:
+            raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write to")
         yield sys.stdout.buffer
         return
+    if file.exists():
+        context.confirm(f"{file} is there already. Replace it?", yes=yes)
     part = file.with_name(f"{file.name}.part")
     try:
         try:
@@ -99,7 +99,7 @@ def import_(
     made.
     """
     target = TableStore(context.saver)
-    with _readable(file) as stream:
+    with readable_file(file) as stream:
         found = FileStore(stream, target, thread_id)
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
@@ -127,11 +127,12 @@ def import_(
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[BinaryIO]:
+def readable_file(file: Path) -> Iterator[BinaryIO]:
     """Open a file that can be read twice. Standard input is copied to a temporary file first."""
-    if file == _PIPE:
+    if file == PIPE:
         with tempfile.TemporaryFile() as spool:
             shutil.copyfileobj(sys.stdin.buffer, spool)
+            spool.seek(0)
             yield spool
         return
     try:
