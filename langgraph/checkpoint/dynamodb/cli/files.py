@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.many import Parallel
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.person import Memories, person_of
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
+from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import (
     Exported,
@@ -25,51 +24,44 @@ from langgraph.checkpoint.dynamodb.migrate import (
     migrate,
 )
 
-PIPE = Path("-")
-
 
 def export(
     context: CommandContext,
-    thread_id: ThreadId,
+    thread_id: Annotated[
+        str | None, typer.Argument(metavar="[THREAD]", help="The id of the thread.", show_default=False)
+    ] = None,
     file: Annotated[
         Path,
         typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
     ] = PIPE,
     *,
+    owner: Owner = None,
+    memories: Memories = None,
+    folder: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="With --owner: the folder to write to.")
+    ] = None,
+    parallel: Parallel = 4,
     yes: Yes = False,
 ) -> None:
-    """Write a thread to a file of JSON lines.
+    """Write a thread, or all that is a person's, to files of JSON lines.
 
     The file has all that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It is not
     encrypted, even if the thread is: whoever has the file has the conversation.
+
+    --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what
+    was not looked at. Run the same command again after an interruption, and it goes on.
     """
+    if owner is not None:
+        if thread_id is not None or folder is None:
+            raise CommandError(Exit.USAGE, "give --owner with --to FOLDER, and no thread")
+        person_of(context, owner, memories).export(folder, parallel=parallel, yes=yes)
+        return
+    if thread_id is None or memories or folder is not None:
+        raise CommandError(Exit.USAGE, "give a thread, or --owner with --to FOLDER and --memories")
     with written_file(context, file, yes=yes) as stream:
         exported = export_thread(TableStore(context.saver), thread_id, stream)
     if file != PIPE:
         _say_what_was_written(context, exported, file)
-
-
-@contextmanager
-def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when it is complete. Ask before one is replaced."""
-    if file == PIPE:
-        if context.output.as_json:
-            raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write to")
-        yield sys.stdout.buffer
-        return
-    if file.exists():
-        context.confirm(f"{file} is there already. Replace it?", yes=yes)
-    part = file.with_name(f"{file.name}.part")
-    try:
-        try:
-            stream = part.open("wb")
-        except OSError as error:
-            raise CommandError(Exit.USAGE, f"{part} cannot be written: {error}") from error
-        with stream:
-            yield stream
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _say_what_was_written(context: CommandContext, exported: Exported, file: Path) -> None:
@@ -124,20 +116,3 @@ def import_(
     context.output.text(
         f"{own_id}: {report.status.value}, {report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
     )
-
-
-@contextmanager
-def readable_file(file: Path) -> Iterator[BinaryIO]:
-    """Open a file that can be read twice. Standard input is copied to a temporary file first."""
-    if file == PIPE:
-        with tempfile.TemporaryFile() as spool:
-            shutil.copyfileobj(sys.stdin.buffer, spool)
-            spool.seek(0)
-            yield spool
-        return
-    try:
-        stream = file.open("rb")
-    except OSError as error:
-        raise CommandError(Exit.USAGE, f"{file} cannot be read: {error}") from error
-    with stream:
-        yield stream

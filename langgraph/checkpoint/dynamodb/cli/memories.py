@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,6 @@ from langgraph.store.base import NOT_PROVIDED, Item
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes, command
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.files import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.labels import (
     Labels,
     Prefix,
@@ -22,12 +20,11 @@ from langgraph.checkpoint.dynamodb.cli.labels import (
 )
 from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted
 from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
 
-# How many memories are read at a time where the order is that of keys.
-_PAGE_MEMORIES = 100
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
 Limit = Annotated[int, typer.Option(min=1, metavar="N", help="How many to list at most.")]
 
@@ -159,7 +156,7 @@ def delete(
         _found(context, labels, name)
         what, count = f"memory {name!r} of {labels_text(labels)}", 1
     else:
-        count = sum(1 for _ in _all(context, labels))
+        count = count_memories(context, labels)
         what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
     if not dry_run:
         context.confirm(f"Delete {what} from table {_table(context)}?", yes=yes)
@@ -256,13 +253,9 @@ def _record(item: Item) -> dict[str, Any]:
     }
 
 
-def _all(context: CommandContext, labels: tuple[str, ...]) -> Iterator[Item]:
-    page = context.store.search(labels, order="key", limit=_PAGE_MEMORIES, refresh_ttl=False)
-    while page:
-        yield from page
-        page = context.store.search(
-            labels, order="key", limit=_PAGE_MEMORIES, after=page[-1], refresh_ttl=False
-        )
+def count_memories(context: CommandContext, labels: tuple[str, ...]) -> int:
+    """Count the memories under a namespace. It reads them, page by page."""
+    return sum(1 for _ in context.store.export_items(labels))
 
 
 def _table(context: CommandContext) -> str:
