@@ -71,6 +71,7 @@ def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
         "memories put",
         "memories delete",
         "memories import",
+        "memories migrate",
     }
     options = {
         name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()

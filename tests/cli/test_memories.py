@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import InvalidNamespaceError
+from langgraph.store.sqlite import SqliteStore
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
@@ -294,6 +297,56 @@ def test_a_file_is_checked_to_its_end_before_anything_is_stored(
     assert ended.code == code
     assert says in ended.err
     assert run("memories", "list", "--table", other).out == ""
+
+
+# From other stores
+
+
+def _sqlite(path: Path) -> str:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        store = SqliteStore(connection)
+        store.setup()
+        for number in range(3):
+            store.put(("users", "ada"), f"{number}", {"number": number})
+    return f"sqlite:{path}"
+
+
+def test_memories_are_moved(
+    run: Run, make_table: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, place = make_table(), _sqlite(tmp_path / "a.db")
+    command = ("memories", "migrate", "--table", table)
+    assert run(*command, "--from", place, "--dry-run").out == "would move: 3 memories\n"
+    assert run(*command, "--from", place).code == Exit.NOT_CONFIRMED
+    assert run("memories", "list", "--table", table).out == ""
+    monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
+    assert run(*command, "--yes").out == "memories: 3 read, 3 stored, 3 compared, 0 newer, 0 expired\n"
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE store SET prefix = ? WHERE key = '1'", ("x" * 3000,))
+    ended = run(*command, "--yes", "--json")
+    assert ended.code == Exit.PROBLEMS
+    assert (ended.json["read"], ended.json["stored"], ended.json["compared"]) == (3, 0, 2)
+    assert [each["key"] for each in ended.json["failed"]] == ["1"]
+    ended = run(*command, "--yes")
+    assert "1 memory could not be moved" in ended.err
+    assert "x 1: " in ended.out
+
+
+def test_colons_need_a_rule(
+    run: Run, make_table: Callable[[], str], client: DynamoDBClient, engine: Engine
+) -> None:
+    table, source = make_table(), make_table()
+    times = {each: {"S": "2026-01-02T03:04:05+00:00"} for each in ("created_at", "updated_at")}
+    client.put_item(
+        TableName=source, Item={"PK": {"S": "users:a:b"}, "SK": {"S": "x"}, "value": {"M": {}}, **times}
+    )
+    place = f"aws:{source}?endpoint_url={engine.endpoint_url}"
+    command = ("memories", "migrate", "--table", table, "--from", place, "--yes")
+    ended = run(*command)
+    assert ended.code == Exit.USAGE
+    assert "have colons, such as 'users:a:b'" in ended.err
+    assert run(*command, "--labels", "2").code == 0
+    assert run("memories", "list", "--table", table).out == "users/a:b\n"
 
 
 # Which store

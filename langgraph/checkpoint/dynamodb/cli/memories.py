@@ -22,6 +22,12 @@ from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted
+from langgraph.checkpoint.dynamodb.migrate import (
+    MEMORY_ENDPOINTS,
+    MovedMemories,
+    move_memories,
+    open_memories,
+)
 from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
 
@@ -229,6 +235,65 @@ def import_(
         context.output.text(f"stored: {counted(stored, 'memory', 'memories')}{left}")
 
 
+def migrate(
+    context: CommandContext,
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            envvar="LANGGRAPH_MIGRATE_FROM",
+            help="Where the memories are; see below. A password is better given by the environment.",
+        ),
+    ],
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="With aws:, how many labels a namespace with colons has at most; 0: each colon separates labels.",
+        ),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Move memories from another store into the table.
+
+    With their times, and their ttls where the source has them. The source is only read, and each memory is read back
+    and compared. What the table has already, as new or newer, is not stored again: the same command goes on where it
+    was interrupted, and moves what has come since.
+    """
+    store = context.embedding_store
+    with open_memories(source, labels=labels) as records:
+        if dry_run:
+            count = sum(1 for _ in records)
+            context.output.text(f"would move: {counted(count, 'memory', 'memories')}")
+            return
+        context.confirm(f"Move the memories of this place into table {_table(context)}?", yes=yes)
+        moved = MovedMemories()
+        with context.output.progress("moving memories", None) as bar:
+            for moved in move_memories(records, store):
+                bar.reach(moved.read, moved.read)
+    _say_what_was_moved(context, moved)
+
+
+def _say_what_was_moved(context: CommandContext, moved: MovedMemories) -> None:
+    counts = {name: value for name, value in vars(moved).items() if name != "failed"}
+    if context.output.as_json:
+        failed = [
+            {"namespace": space, "key": name, "problem": why} for (space, name), why in moved.failed.items()
+        ]
+        context.output.json({**counts, "failed": failed})
+    else:
+        context.output.field("memories", ", ".join(f"{value:,} {name}" for name, value in counts.items()))
+        for (space, name), why in moved.failed.items():
+            context.output.field(f"{labels_text(space)} {name}", why)
+    if moved.failed:
+        failed_count = counted(len(moved.failed), "memory", "memories")
+        raise CommandError(Exit.PROBLEMS, f"{failed_count} could not be moved; the reasons are above")
+
+
 def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
     found = context.store.get(labels, name, refresh_ttl=False)
     if found is None:
@@ -288,3 +353,4 @@ memories = typer.Typer(
 )
 for each in (list_, get, search, put, delete, export, import_):
     memories.command(each.__name__.rstrip("_"))(command(each))
+memories.command(epilog=f"Places:\n\n\b\n{MEMORY_ENDPOINTS}")(command(migrate))
