@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from langgraph.checkpoint.dynamodb import (
     open_store,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBCacheOptions, DynamoDBStoreOptions
+from langgraph.checkpoint.dynamodb.config.sources import STORE, read
 from langgraph.store.dynamodb import DynamoDBStore
 from tools.engine import Engine
 
@@ -212,6 +214,11 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     assert _error(StoreConfig, None).startswith(
         "no configuration was given, and LANGGRAPH_STORE_TYPE is not set in the environment; say which type of store"
     )
+
+
+def test_a_section_may_be_left_out_where_nothing_has_to_be_configured(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text("checkpointer: {type: memory}\n")
+    assert read(tmp_path / "agent.yaml", replace(STORE, wanted=None)).content == {}
 
 
 def test_what_is_no_store_yet_says_so() -> None:

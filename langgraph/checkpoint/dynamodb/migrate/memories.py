@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -89,7 +89,8 @@ def memories_of(store: BaseStore) -> Records:
         yield from store.export_items()
         return
     seen = set[tuple[tuple[str, ...], str]]()
-    for offset in count(0, _PAGE_MEMORIES):
+    offset = 0
+    while True:
         page = store.search((), limit=_PAGE_MEMORIES, offset=offset, refresh_ttl=False)
         for each in page:
             # A memory that was put meanwhile moves the others on.
@@ -98,6 +99,7 @@ def memories_of(store: BaseStore) -> Records:
                 yield _record(each.namespace, each.key, each.value, each.created_at, each.updated_at)
         if len(page) < _PAGE_MEMORIES:
             return
+        offset += _PAGE_MEMORIES
 
 
 @contextmanager
