@@ -51,7 +51,7 @@ def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
 ) -> None:
     context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
     monkeypatch.setattr(CommandContext, "run", lambda *_: None)
-    monkeypatch.setattr(CommandContext, "_check_endpoint", lambda _: None)
+    monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
     assert context.announce_scan() is None
     assert "dynamodb:DescribeTable" in capsys.readouterr().err
 

@@ -113,6 +113,8 @@ def test_a_table_for_development_has_no_problem(run: Run, table: str, client: Dy
         "protection": "unknown",
         "clock": "ok",
         "round trip": "ok",
+        "memories": "ok",
+        "node cache": "ok",
         **{f"rights: {policy}": "ok" for policy in POLICIES},
     }
     assert all_items(client, table) == before

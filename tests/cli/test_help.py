@@ -15,7 +15,12 @@ from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
 GROUP: Any = get_command(app)
-COMMANDS: dict[str, Any] = GROUP.commands
+# The commands of `memories` have two words.
+COMMANDS: dict[str, Any] = {
+    f"{name} {inner}".rstrip(): command
+    for name, group in GROUP.commands.items()
+    for inner, command in getattr(group, "commands", {"": group}).items()
+}
 SHARED = {"--table", "--endpoint-url", "--region", "--profile", "--config", "--json", "--help"}
 PRINTING = ("template", "schema", "docs")
 
@@ -39,7 +44,7 @@ def test_the_exit_codes_are_documented() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_is_complete(name: str, run_at: Run) -> None:
-    ended = run_at(name, "--help")
+    ended = run_at(*name.split(), "--help")
     assert ended.code == 0
     shown = " ".join(ended.out.split())
     # A list of the commands has room for a line.
@@ -63,6 +68,10 @@ def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
         "delete",
         "migrate",
         "directory",
+        "memories put",
+        "memories delete",
+        "memories import",
+        "memories migrate",
     }
     options = {
         name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()

@@ -175,3 +175,15 @@ def test_it_goes_on_until_it_is_interrupted(
     assert waits == [7, 7]
     assert ended.out.count("the last 5 minutes") == 2
     assert ended.code == 130
+
+
+def test_what_is_no_thread_is_named_as_what_it_is(canned: Canned) -> None:
+    canned.metrics()
+    canned.insights("ENABLED", [RULES[0]])
+    canned.contributors(RULES[0], {"users/ada/%M#": 5, "users/%N#": 3, "node/%K#": 2, "users/ada/#": 1})
+    assert canned.watch().last(5).threads == {
+        "memories users/ada": 5,
+        "register of users": 3,
+        "node cache node": 2,
+        "users/ada/": 1,
+    }

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfig
+from langgraph.checkpoint.dynamodb import CacheConfig, CheckpointerConfig, StoreConfig
 from langgraph.checkpoint.dynamodb.config.dynamodb import ClientConfigOptions, RetryOptions
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import SerdeOptions
-from langgraph.checkpoint.dynamodb.config.types import BUILT_IN, ENTRY_POINT_GROUP, find_type
+from langgraph.checkpoint.dynamodb.config.stores import IndexOptions, TtlOptions
+from langgraph.checkpoint.dynamodb.config.types import CACHES, CHECKPOINTERS, STORES, TypeRegistry
 from tests.support.documents import ROOT, blocks, read
 
 DOCUMENT = read("docs/configuration.md")
@@ -32,7 +33,12 @@ def _named_in_table_of(heading: str) -> set[str]:
 @pytest.mark.parametrize("text", blocks(DOCUMENT, "yaml"))
 def test_every_yaml_file_can_be_loaded(text: str, tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text(text.replace("my_agent.state:Ticket", "decimal:Decimal"))
-    assert CheckpointerConfig.load(tmp_path / "agent.yaml").type in BUILT_IN
+    sections = [
+        each for each in (CheckpointerConfig, StoreConfig, CacheConfig) if f"{each.subject.in_yaml}:" in text
+    ]
+    assert sections
+    for each in sections:
+        assert each.load(tmp_path / "agent.yaml").type in each.types.built_in
 
 
 def test_the_same_from_yaml_toml_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,24 +50,33 @@ def test_the_same_from_yaml_toml_and_the_environment(tmp_path: Path, monkeypatch
         assert CheckpointerConfig.load(source) == FIRST
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", CHECKPOINTERS.built_in)
 def test_every_option_is_in_its_table(name: str) -> None:
-    assert _named_in_table_of(f"### `{name}`") == set(find_type(name).options.model_fields)
+    assert _named_in_table_of(f"### `{name}`") == set(CHECKPOINTERS.find(name).options.model_fields)
+
+
+@pytest.mark.parametrize(("types", "column"), [(STORES, 2), (CACHES, 3)], ids=["store", "cache"])
+def test_every_option_of_stores_and_caches_is_in_the_table(types: TypeRegistry, column: int) -> None:
+    section = DOCUMENT.split("\n## Store and node cache\n")[1].split("\n## ")[0]
+    for name in types.built_in:
+        cell = section.split(f"\n| `{name}` |")[1].split("\n")[0].split("|")[column - 2]
+        # Classes of LangGraph begin with a capital.
+        assert set(re.findall(r"`([a-z]\w+)`", cell)) == set(types.find(name).options.model_fields)
 
 
 def test_the_other_tables() -> None:
     assert _named_in_table_of("# Configuration") == set(CheckpointerConfig.model_fields)
     assert _named_in_table_of("## Encryption") | {"encoding"} == set(EncryptionKey.model_fields)
-    for model in (SerdeOptions, ClientConfigOptions, RetryOptions):
+    for model in (SerdeOptions, ClientConfigOptions, RetryOptions, IndexOptions, TtlOptions):
         assert not [name for name in model.model_fields if f"`{name}`" not in DOCUMENT]
 
 
 def test_the_type_of_another_package_is_one() -> None:
     names: dict[str, Any] = {}
-    (_, _, program) = blocks(DOCUMENT, "python")
+    (*_, program) = blocks(DOCUMENT, "python")
     exec(compile(program, "configuration.md", "exec"), names)  # noqa: S102  # The document's own program.
     assert names["SHELF"].options is names["ShelfOptions"]
-    assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in DOCUMENT
+    assert f'[project.entry-points."{CHECKPOINTERS.entry_point_group}"]' in DOCUMENT
 
 
 def test_the_agent_server_is_configured_as_in_its_test() -> None:

@@ -37,8 +37,11 @@ def test_options_are_attributes_and_do_not_change() -> None:
 
 
 def test_an_unknown_type() -> None:
-    assert _error(type="dynamo") == "type: is unknown; there are memory, sqlite, postgres, dynamodb, http"
-    assert _error(type=3).startswith("type: input should be a valid string (The checkpointer: ")
+    assert (
+        _error(type="dynamo")
+        == "type: is no type of checkpointer; there are memory, sqlite, postgres, dynamodb, http"
+    )
+    assert _error(type=3).startswith("type: input should be a valid string (One of ")
     assert SECRET not in _error(type=SECRET)
 
 
@@ -58,7 +61,7 @@ def test_unknown_keys() -> None:
 def test_options_without_a_type_say_that_it_is_memory() -> None:
     assert _error(config={"table_name": "threads"}).splitlines()[1:] == [
         "  config.table_name: is unknown here; this type has no options",
-        "  the checkpointer's configuration: has no type, so it is memory; "
+        "  the configuration: has no type, so it is memory; "
         "there are memory, sqlite, postgres, dynamodb, http",
     ]
 

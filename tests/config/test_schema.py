@@ -11,9 +11,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfig, CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb import (
+    CacheConfig,
+    CheckpointerConfig,
+    CheckpointerConfigurationError,
+    StoreConfig,
+)
 from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
-from langgraph.checkpoint.dynamodb.config.types import BUILT_IN, find_type
+from langgraph.checkpoint.dynamodb.config.types import CACHES, CHECKPOINTERS, STORES, TypeRegistry
 
 PUBLISHED = (
     resources.files("langgraph.checkpoint.dynamodb.config")
@@ -34,7 +39,8 @@ def test_the_package_prints_it() -> None:
 
 def test_every_option_has_a_description() -> None:
     definitions = json.loads(PUBLISHED)["$defs"]
-    assert set(BUILT_IN) < definitions.keys()
+    for types in (CHECKPOINTERS, STORES, CACHES):
+        assert {f"{types.component}.{name}" for name in types.built_in} < definitions.keys()
     options = [(name, option) for name, each in definitions.items() for option in each["properties"].items()]
     assert len(options) > 30
     assert not [f"{name}.{option}" for name, (option, schema) in options if not schema.get("description")]
@@ -103,15 +109,52 @@ def test_both_refuse(section: Any) -> None:
 
 
 # What stands in them may be a variable, and not they themselves.
-MAPPINGS = ("encryption_key", "owner_key", "auth", "headers")
+MAPPINGS = ("encryption_key", "owner_key", "auth", "headers", "index", "ttl")
 
 
-def test_a_variable_may_stand_for_every_value() -> None:
+@pytest.mark.parametrize("types", [CHECKPOINTERS, STORES, CACHES], ids=lambda types: types.component)
+def test_a_variable_may_stand_for_every_value(types: TypeRegistry) -> None:
     validator = Draft202012Validator(json.loads(PUBLISHED))
-    for name in BUILT_IN:
-        config = {each: "${A}" for each in find_type(name).options.model_fields if each not in MAPPINGS}
+    for name in types.built_in:
+        config = {each: "${A}" for each in types.find(name).options.model_fields if each not in MAPPINGS}
         section = {"type": name, "enabled": "${A:-true}", "config": config}
-        assert not list(validator.iter_errors({"checkpointer": section}))
+        assert not list(validator.iter_errors({types.component: section}))
+
+
+INDEX = {"dims": 3, "embed": "openai:text-embedding-3-small"}
+
+
+@pytest.mark.parametrize(
+    ("component", "section", "accepted"),
+    [
+        ("store", {"type": "memory", "config": {"index": INDEX}}, True),
+        ("store", {"type": "memory", "config": {"ttl": {"default_ttl": 3}}}, False),
+        ("store", {"type": "sqlite", "config": {"db_file": "x.db", "ttl": {"default_ttl": 0.5}}}, True),
+        ("store", {"type": "sqlite", "config": {"ttl": {"default_ttl": 0.5}}}, False),
+        ("store", {"type": "dynamodb", "config": {**TABLE, "index": INDEX}}, True),
+        ("store", {"type": "dynamodb", "config": {**TABLE, "index": {"dims": 3}}}, False),
+        ("store", {"type": "dynamodb", "config": {**TABLE, "index": {**INDEX, "embed": "openai"}}}, False),
+        (
+            "store",
+            {"type": "dynamodb", "config": {**TABLE, "index": {**INDEX, "embed_function": "a:b"}}},
+            False,
+        ),
+        ("store", {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": 3}}, False),
+        ("cache", {"type": "memory"}, True),
+        ("cache", {"type": "dynamodb", "config": {**TABLE, "prefix": ["acme"]}}, True),
+        ("cache", {"type": "dynamodb", "config": {**TABLE, "search_bytes_max": 3}}, False),
+    ],
+    ids=str,
+)
+def test_both_agree_on_stores_and_caches(component: str, section: dict[str, Any], *, accepted: bool) -> None:
+    file = {component: section}
+    assert Draft202012Validator(json.loads(PUBLISHED)).is_valid(file) == accepted
+    config = StoreConfig if component == "store" else CacheConfig
+    if accepted:
+        config.load(file)
+    else:
+        with pytest.raises(CheckpointerConfigurationError):
+            config.load(file)
 
 
 def test_types_of_other_packages_are_let_through() -> None:

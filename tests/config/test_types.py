@@ -99,7 +99,7 @@ def test_its_options_are_checked_like_those_of_the_others() -> None:
     )
     assert (
         _error({"type": "book"})
-        == "type: is unknown; there are memory, sqlite, postgres, dynamodb, http, shelf"
+        == "type: is no type of checkpointer; there are memory, sqlite, postgres, dynamodb, http, shelf"
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 # Running the node is better than waiting for its cache.
-_RETRY_SECONDS = 2.0
+CACHE_RETRY_SECONDS = 2.0
 
 
 class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
@@ -79,7 +79,7 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
         async_session: AsyncSession | AioSession | None = None,
         client: DynamoDBClient | None = None,
         client_config: Config | None = None,
-        retry_seconds: float = _RETRY_SECONDS,
+        retry_seconds: float = CACHE_RETRY_SECONDS,
         serde: SerializerProtocol | None = None,
         consistent_read: bool = False,
         allow_unencrypted: bool = False,

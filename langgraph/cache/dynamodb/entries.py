@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 # An item has at most 400 KB. A value that is larger, sealed, is not cached.
 ENTRY_BYTES_MAX = 390 * 1024
-_ENTRIES = "K#"
+ENTRIES = "K#"
 _MARKER = "R"
 _ENDS = "ends_us"
 
@@ -157,7 +157,7 @@ def _marked_partitions(storage: CacheStorage) -> Op[list[str]]:
 
 
 def _clear(storage: CacheStorage, pk: str) -> Op[None]:
-    query = Query(pk, prefix=_ENTRIES, attributes=(PARTITION_KEY, SORT_KEY))
+    query = Query(pk, prefix=ENTRIES, attributes=(PARTITION_KEY, SORT_KEY))
     while not query.done:
         page = yield from storage.table.query_page(query)
         yield from storage.table.batch_write(deletes=page)
@@ -171,5 +171,5 @@ def _partition(prefix: Sequence[str], namespace: Sequence[str]) -> str:
 def entry_key(prefix: Sequence[str], full_key: FullKey) -> Item:
     """Return the key of an entry; raise `CheckpointerInputError` if DynamoDB cannot store it."""
     namespace, name = full_key
-    sk = checked_key(_ENTRIES + escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
+    sk = checked_key(ENTRIES + escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
     return key(_partition(prefix, namespace), sk)

@@ -21,14 +21,23 @@ from langgraph.checkpoint.dynamodb.version import __version__
 if TYPE_CHECKING:
     from langgraph.checkpoint.dynamodb._operations.directory import RunSummary, ThreadPage, ThreadSummary
     from langgraph.checkpoint.dynamodb.config import (
+        CacheConfig,
         CheckpointerConfig,
+        StoreConfig,
+        acreate_cache,
         acreate_checkpointer,
+        acreate_store,
+        create_cache,
         create_checkpointer,
+        create_store,
+        open_cache,
         open_checkpointer,
+        open_store,
     )
     from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 __all__ = [
+    "CacheConfig",
     "CheckpointCorruptionError",
     "CheckpointFormatError",
     "CheckpointNotFoundError",
@@ -39,19 +48,34 @@ __all__ = [
     "CheckpointerInputError",
     "DynamoDBSaver",
     "RunSummary",
+    "StoreConfig",
     "ThreadBusyError",
     "ThreadLockLostError",
     "ThreadPage",
     "ThreadSummary",
     "__version__",
+    "acreate_cache",
     "acreate_checkpointer",
+    "acreate_store",
+    "create_cache",
     "create_checkpointer",
+    "create_store",
+    "open_cache",
     "open_checkpointer",
+    "open_store",
 ]
 
 # What is loaded when it is first asked for: the command line prints its version and its documents without a saver, and
 # who makes a saver needs nothing of the configuration.
 _LATER = {
+    "open_store": "config",
+    "open_cache": "config",
+    "create_store": "config",
+    "create_cache": "config",
+    "acreate_store": "config",
+    "acreate_cache": "config",
+    "StoreConfig": "config",
+    "CacheConfig": "config",
     "CheckpointerConfig": "config",
     "DynamoDBSaver": "saver",
     "RunSummary": "_operations.directory",

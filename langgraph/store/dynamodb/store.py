@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
+from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect, tenant_sessions
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
@@ -108,6 +109,7 @@ class DynamoDBStore(TransportOwner, BaseStore):
     """
 
     supports_ttl = True
+    transport: Clients
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb.cli.doctor import doctor
 from langgraph.checkpoint.dynamodb.cli.files import export, import_
 from langgraph.checkpoint.dynamodb.cli.gateway import gateway
 from langgraph.checkpoint.dynamodb.cli.history import history
+from langgraph.checkpoint.dynamodb.cli.memories import memories
 from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
 from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, Exit
 from langgraph.checkpoint.dynamodb.cli.prune import prune
@@ -102,6 +103,7 @@ for each in (
 ):
     # `import_` has an underscore since `import` is a keyword of Python.
     app.command(each.__name__.rstrip("_").replace("_", "-"))(command(each))
+app.add_typer(memories, name="memories")
 app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))
 
 

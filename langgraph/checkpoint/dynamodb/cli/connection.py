@@ -6,16 +6,28 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb._format.inert import inert
+from langgraph.checkpoint.dynamodb.config.dynamodb import (
+    DynamoDBStoreOptions,
+    TableOptions,
+    make_saver,
+    make_store,
+)
+from langgraph.checkpoint.dynamodb.config.fields import made_object
+from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig, StoreConfig
+from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.source_locations import Environment, SourceLocation
-from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, Section, read
+from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Section, read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from langgraph.store.dynamodb import DynamoDBStore
 
 _TYPE = "dynamodb"
+Config = TypeVar("Config", bound=ComponentConfig)
 
 
 @dataclass(frozen=True)
@@ -34,13 +46,25 @@ class ConnectionOptions:
         Raises:
             CheckpointerConfigurationError: No table is named, or something that is configured cannot be used.
         """
-        section = self._section()
+        return self._checked(CheckpointerConfig, self._section())
+
+    def store_configuration(self) -> StoreConfig | None:
+        """Return the configuration of a store on DynamoDB, or None if none is configured.
+
+        Raises:
+            CheckpointerConfigurationError: Something that is configured cannot be used.
+        """
+        section = read(self.config, replace(STORE, wanted=None))
+        return self._checked(StoreConfig, section) if section.content else None
+
+    def _checked(self, kind: type[Config], section: Section) -> Config:
         content = section.content
         if isinstance(content, Mapping):
             content = self._under_options(content)
-        config = CheckpointerConfig.model_validate(content, context=section.location)
-        if not isinstance(config.config, DynamoDBOptions):
-            msg = f"type {config.type} is configured, which has no table; give --table, or another --config"
+        config = kind.model_validate(content, context=section.location)
+        if not isinstance(config.config, TableOptions):
+            what = "" if kind is CheckpointerConfig else f" for the {kind.subject.in_yaml}"
+            msg = f"type {config.type} is configured{what}, which has no table; give --table, or another --config"
             raise CheckpointerConfigurationError(msg)
         return config
 
@@ -81,3 +105,23 @@ def open_saver(config: CheckpointerConfig) -> DynamoDBSaver:
     """Make the configured saver, as an agent would. Only a key in Secrets Manager takes a request."""
     with config.saying_where():
         return make_saver(config.config)
+
+
+def open_store(config: ComponentConfig, *, embeds: bool) -> DynamoDBStore:
+    """Make the store of a configuration, or one with the table and the key of a saver's.
+
+    Args:
+        config: A `StoreConfig`, or a `CheckpointerConfig` if no store is configured.
+        embeds: Whether the store embeds texts, as the agent's does. Reading and deleting need no model.
+
+    Returns:
+        A store that makes no object and runs no code that a value names.
+    """
+    given: TableOptions = config.config
+    names = given.model_fields_set & DynamoDBStoreOptions.model_fields.keys()
+    options = DynamoDBStoreOptions.model_validate({name: getattr(given, name) for name in names})
+    with config.saying_where():
+        session = made_object("session", options.session)
+        serde = made_serde(options.serde, options.encryption_key, session) or JsonPlusSerializer()
+        changed: dict[str, Any] = {"serde": inert(serde), "encryption_key": None, "session": session}
+        return make_store(options.model_copy(update=changed if embeds else {**changed, "index": None}))

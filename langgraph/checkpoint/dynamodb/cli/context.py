@@ -16,15 +16,17 @@ from langgraph.checkpoint.dynamodb._operations.overview import Extent, extent
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient, not_dynamodb
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver, open_store
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, in_options
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
 from langgraph.checkpoint.dynamodb.cli.values import sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
+from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
 from langgraph.checkpoint.dynamodb.migrate import Budget
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from langgraph.store.dynamodb import DynamoDBStore
 
 if TYPE_CHECKING:
     import boto3
@@ -43,7 +45,7 @@ class CommandContext:
     output: Output
     max_read_units: float | None = None
     """The most read units a second that the command may use."""
-    _opened: list[DynamoDBSaver] = field(default_factory=list)
+    _opened: list[TransportOwner] = field(default_factory=list)
 
     def __enter__(self) -> CommandContext:
         """Begin the command."""
@@ -55,7 +57,7 @@ class CommandContext:
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the savers that were opened."""
+        """Close what was opened."""
         for each in self._opened:
             each.close()
 
@@ -78,7 +80,7 @@ class CommandContext:
     @cached_property
     def saver(self) -> DynamoDBSaver:
         """The saver that changes threads, configured as an agent's. Its endpoint has answered."""
-        self._check_endpoint()
+        self._check_endpoint(self.client, self.options.table_name)
         return self.configured_saver
 
     @cached_property
@@ -86,11 +88,45 @@ class CommandContext:
         """The same saver, whether or not its endpoint answers."""
         saver = open_saver(self._config)
         self._opened.append(saver)
-        if self.max_read_units is not None:
-            ReadLimit(Budget(self.max_read_units)).apply(saver.transport.client())
+        self._limit_reads(saver.transport.client())
         return saver
 
-    def _check_endpoint(self) -> None:
+    @cached_property
+    def _read_limit(self) -> ReadLimit | None:
+        """One limit for all clients of the command."""
+        return None if self.max_read_units is None else ReadLimit(Budget(self.max_read_units))
+
+    def _limit_reads(self, client: DynamoDBClient) -> None:
+        if self._read_limit is not None:
+            self._read_limit.apply(client)
+
+    @cached_property
+    def store(self) -> DynamoDBStore:
+        """The store, without a model that embeds texts. Its endpoint has answered."""
+        return self._open_store(embeds=False)
+
+    @cached_property
+    def embedding_store(self) -> DynamoDBStore:
+        """The store as an agent has it, with its model."""
+        return self._open_store(embeds=True)
+
+    @property
+    def store_embeds(self) -> bool:
+        """Whether the configured store embeds texts."""
+        return getattr(self._store_config.config, "index", None) is not None
+
+    @cached_property
+    def _store_config(self) -> ComponentConfig:
+        return self.connection.store_configuration() or self._config
+
+    def _open_store(self, *, embeds: bool) -> DynamoDBStore:
+        store = open_store(self._store_config, embeds=embeds)
+        self._opened.append(store)
+        self._limit_reads(store.transport.client())
+        self._check_endpoint(store.transport.client(), store.storage.table.name)
+        return store
+
+    def _check_endpoint(self, client: DynamoDBClient, table_name: str) -> None:
         """Make one request to the endpoint: the saver's own attempts would go on for a minute.
 
         Raises:
@@ -99,7 +135,7 @@ class CommandContext:
         """
         item_key = key("langgraph-dynamodb#", "?")
         try:
-            response = self.client.get_item(TableName=self.options.table_name, Key=item_key)
+            response = client.get_item(TableName=table_name, Key=item_key)
         except Exception as error:
             # An error that is an answer is for the command to explain, which knows what it asked for.
             if is_transient(error) and not error_code(error):
@@ -108,8 +144,8 @@ class CommandContext:
         # botocore reads any text with status 200 as a response without an item.
         found = response["ResponseMetadata"]["HTTPHeaders"].get("content-type", "no content type")
         if not found.startswith(_CONTENT_TYPE):
-            said = f"with {found} from {self.client.meta.endpoint_url}"
-            raise CommandError(Exit.CONFIGURATION, in_options(not_dynamodb(self.options.table_name, said)))
+            said = f"with {found} from {client.meta.endpoint_url}"
+            raise CommandError(Exit.CONFIGURATION, in_options(not_dynamodb(table_name, said)))
 
     @property
     def custom_endpoint(self) -> str | None:

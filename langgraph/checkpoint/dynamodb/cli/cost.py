@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from langgraph.cache.dynamodb.usage import cache_usage
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
@@ -19,6 +20,7 @@ from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, check_all_s
 from langgraph.checkpoint.dynamodb.cli.output import dollars
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.store.dynamodb.usage import memory_usage
 
 
 def cost(
@@ -44,6 +46,8 @@ def cost(
 ) -> None:
     """Say what threads take up and cost, and what prune saves.
 
+    For the whole table, memories and cached nodes are counted too.
+
     Units are those of the items as they are stored: what was tried twice, or replaced, is not seen any more.
     Dollars are on demand in us-east-1.
     """
@@ -58,6 +62,9 @@ def cost(
 
     served = serve(context, "measuring threads", given, one, parallel=parallel)
     account, saved = Account.sum_of(each for each, _ in measured), Pruned.sum_of(each for _, each in measured)
+    if not thread_ids:
+        account.kinds |= context.run(memory_usage(context.storage))
+        account.kinds |= context.run(cache_usage(context.storage))
     if context.output.as_json:
         context.output.json(
             {

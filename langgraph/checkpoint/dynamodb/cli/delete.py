@@ -14,6 +14,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     Done,
     From,
     Parallel,
+    Served,
     ThreadIds,
     check_exists,
     chosen,
@@ -21,6 +22,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     serve,
 )
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.person import Memories, Person, person_of
 from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
@@ -31,6 +33,7 @@ def delete(
     *,
     file: From = None,
     owner: Owner = None,
+    memories: Memories = None,
     run_ids: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,27 +49,50 @@ def delete(
 
     A thread goes with everything that it ever stored. Nothing brings it back but a backup or point-in-time
     recovery. A thread that does not exist keeps no other from being deleted; the command ends with exit code 3.
+    --owner erases what a person has stored, and says at the end what was not looked at.
     """
+    if sum((bool(thread_ids or file), bool(run_ids), owner is not None)) > 1:
+        raise CommandError(Exit.USAGE, "give threads, --owner or --run-id, not several")
+    if memories and owner is None:
+        raise CommandError(Exit.USAGE, "--memories needs --owner; `memories delete` deletes a namespace")
+    if owner is not None:
+        person = person_of(context, owner, memories)
+        _delete_person(context, person, parallel=parallel, done=done, yes=yes, dry_run=dry_run)
+        return
     if run_ids:
-        if thread_ids or file or owner is not None:
-            raise CommandError(Exit.USAGE, "give threads, --owner or --run-id, not several")
         _delete_runs(context, run_ids, yes=yes, dry_run=dry_run)
         return
-    found = chosen(context, thread_ids, file, owner=owner)
+    found = chosen(context, thread_ids, file)
     if dry_run:
-        _say_what_would_be(context, found, parallel, must_exist=owner is None)
+        served, totals = _measured(context, found, parallel, must_exist=True)
+        conclude(context, "would delete", served, totals)
         return
     context.confirm(
         f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
     )
 
     def one(thread_id: str) -> None:
-        # The directory may have a thread that has no checkpoint yet.
-        if owner is None:
-            check_exists(context, thread_id)
+        check_exists(context, thread_id)
         context.saver.delete_thread(thread_id)
 
     conclude(context, "deleted", serve(context, "deleting", found, one, parallel=parallel, done=done))
+
+
+def _delete_person(
+    context: CommandContext, person: Person, *, parallel: int, done: Done, yes: bool, dry_run: bool
+) -> None:
+    found, memories = person.thread_ids, person.count_memories()
+    if dry_run:
+        served, totals = _measured(context, found, parallel, must_exist=False)
+        conclude(context, "would delete", served, {**totals, "memories": memories}, person.report())
+        return
+    what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
+    context.confirm(f"Delete {what} from table {context.options.table_name}?", yes=yes)
+    served = serve(context, "deleting", found, context.saver.delete_thread, parallel=parallel, done=done)
+    erased = person.erase_memories()
+    person.note_what_is_new(served)
+    conclude(context, "deleted", served, {"memories": erased}, person.report())
+    person.check_no_memory_is_left()
 
 
 def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_run: bool) -> None:
@@ -88,7 +114,9 @@ def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_
         context.output.field(verb, ", ".join(threads))
 
 
-def _say_what_would_be(context: CommandContext, found: list[str], parallel: int, *, must_exist: bool) -> None:
+def _measured(
+    context: CommandContext, found: list[str], parallel: int, *, must_exist: bool
+) -> tuple[Served, dict[str, int]]:
     seen: list[Overview] = []
 
     def one(thread_id: str) -> None:
@@ -98,4 +126,4 @@ def _say_what_would_be(context: CommandContext, found: list[str], parallel: int,
 
     served = serve(context, "measuring threads", found, one, parallel=parallel)
     totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
-    conclude(context, "would delete", served, totals)
+    return served, totals

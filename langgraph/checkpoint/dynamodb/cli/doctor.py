@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MARK
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, unknown
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -68,6 +70,17 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
     yield from examination.findings()
     if examination.is_answered:
         yield from rights(try_actions(client, name, thread_id), role.value)
+        yield _partitions(context, "memories", REGISTER_MARK)
+        yield _partitions(context, "node cache", CACHE_MARK)
+
+
+def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
+    """Say how many partitions the table has besides those of threads, as the index lists them."""
+    saver = context.configured_saver
+    found = asked(lambda: saver.runner.run(listed_items(saver.storage.table, mark)))
+    if isinstance(found, Exception):
+        return unknown(check, "the index that lists them cannot be read")
+    return ok(check, f"in {counted(len(found), 'partition')}" if found else "there are none")
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.many import Parallel
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.person import Memories, person_of
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
+from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import (
     Exported,
@@ -25,51 +24,44 @@ from langgraph.checkpoint.dynamodb.migrate import (
     migrate,
 )
 
-_PIPE = Path("-")
-
 
 def export(
     context: CommandContext,
-    thread_id: ThreadId,
+    thread_id: Annotated[
+        str | None, typer.Argument(metavar="[THREAD]", help="The id of the thread.", show_default=False)
+    ] = None,
     file: Annotated[
         Path,
         typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
-    ] = _PIPE,
+    ] = PIPE,
     *,
+    owner: Owner = None,
+    memories: Memories = None,
+    folder: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="With --owner: the folder to write to.")
+    ] = None,
+    parallel: Parallel = 4,
     yes: Yes = False,
 ) -> None:
-    """Write a thread to a file of JSON lines.
+    """Write a thread, or all that is a person's, to files of JSON lines.
 
     The file has all that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It is not
     encrypted, even if the thread is: whoever has the file has the conversation.
+
+    --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what
+    was not looked at. Run the same command again after an interruption, and it goes on.
     """
-    if file == _PIPE and context.output.as_json:
-        raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write the thread to")
-    if file.exists():
-        context.confirm(f"{file} is there already. Replace it?", yes=yes)
-    with _written(file) as stream:
-        exported = export_thread(TableStore(context.saver), thread_id, stream)
-    if file != _PIPE:
-        _say_what_was_written(context, exported, file)
-
-
-@contextmanager
-def _written(file: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when it is complete."""
-    if file == _PIPE:
-        yield sys.stdout.buffer
+    if owner is not None:
+        if thread_id is not None or folder is None:
+            raise CommandError(Exit.USAGE, "give --owner with --to FOLDER, and no thread")
+        person_of(context, owner, memories).export(folder, parallel=parallel, yes=yes)
         return
-    part = file.with_name(f"{file.name}.part")
-    try:
-        try:
-            stream = part.open("wb")
-        except OSError as error:
-            raise CommandError(Exit.USAGE, f"{part} cannot be written: {error}") from error
-        with stream:
-            yield stream
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    if thread_id is None or memories or folder is not None:
+        raise CommandError(Exit.USAGE, "give a thread, or --owner with --to FOLDER and --memories")
+    with written_file(context, file, yes=yes) as stream:
+        exported = export_thread(TableStore(context.saver), thread_id, stream)
+    if file != PIPE:
+        _say_what_was_written(context, exported, file)
 
 
 def _say_what_was_written(context: CommandContext, exported: Exported, file: Path) -> None:
@@ -99,7 +91,7 @@ def import_(
     made.
     """
     target = TableStore(context.saver)
-    with _readable(file) as stream:
+    with readable_file(file) as stream:
         found = FileStore(stream, target, thread_id)
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
@@ -124,19 +116,3 @@ def import_(
     context.output.text(
         f"{own_id}: {report.status.value}, {report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
     )
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[BinaryIO]:
-    """Open a file that can be read twice. Standard input is copied to a temporary file first."""
-    if file == _PIPE:
-        with tempfile.TemporaryFile() as spool:
-            shutil.copyfileobj(sys.stdin.buffer, spool)
-            yield spool
-        return
-    try:
-        stream = file.open("rb")
-    except OSError as error:
-        raise CommandError(Exit.USAGE, f"{file} cannot be read: {error}") from error
-    with stream:
-        yield stream

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TextIO, TypeAlias
+from typing import Annotated, Any, TextIO, TypeAlias
 
 import typer
 
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.threads import all_threads, of_directory
+from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -89,7 +89,6 @@ def chosen(
     file: Path | None,
     *,
     scan: bool = False,
-    owner: str | None = None,
 ) -> list[str]:
     """Return the threads that a command is for, each of them once.
 
@@ -97,20 +96,21 @@ def chosen(
         CommandError: No thread is named, or the file cannot be read.
     """
     given = list(thread_ids or ())
-    if not given and file is None and not scan and owner is None:
+    if not given and file is None and not scan:
         msg = "no thread is named; give ids, or --from-file with one a line"
         raise CommandError(Exit.USAGE, msg)
     if file is not None:
         given += _lines(file)
     if scan:
         given += all_threads(context)
-    if owner is not None:
-        found = [each.thread_id for each in of_directory(context, owner)]
-        context.output.note(
-            f"The directory has {counted(len(found), 'thread')} of {owner}. Threads that are not in it are not found."
-        )
-        given += found
     return list(dict.fromkeys(given))
+
+
+def say_of_directory(context: CommandContext, owner: str, count: int) -> None:
+    """Say how many threads of an owner the directory has."""
+    context.output.note(
+        f"The directory has {counted(count, 'thread')} of {owner}. Threads that are not in it are not found."
+    )
 
 
 def check_exists(context: CommandContext, thread_id: str) -> None:
@@ -210,9 +210,13 @@ def _say(context: CommandContext, what: str, served: Served, total: int) -> None
 
 
 def conclude(
-    context: CommandContext, verb: str, served: Served, totals: Mapping[str, int] | None = None
+    context: CommandContext,
+    verb: str,
+    served: Served,
+    totals: Mapping[str, int] | None = None,
+    report: Mapping[str, Any] | None = None,
 ) -> None:
-    """Report the outcome for all threads, with totals if they were measured.
+    """Report the outcome for all threads, with totals if they were measured, and with what else there is to say.
 
     Raises:
         CommandError: Some threads could not be served, or do not exist.
@@ -227,6 +231,7 @@ def conclude(
                 "absent": list(served.absent),
                 "failed": served.failed,
                 **sums,
+                **(report or {}),
             }
         )
     else:
@@ -235,6 +240,9 @@ def conclude(
         context.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
         for thread_id, error in served.left.items():
             context.output.field(thread_id, error)
+        for name, value in (report or {}).items():
+            shown = value if isinstance(value, str) else "\n".join(value)
+            context.output.field(name.replace("_", " "), shown or "none")
     check_all_served(served)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+from langgraph.store.base import InvalidNamespaceError
+
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb.errors import (
@@ -14,7 +16,9 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointFormatError,
     CheckpointNotFoundError,
+    CheckpointSerializationError,
 )
+from langgraph.store.dynamodb import SearchLimitError
 
 
 class Exit(IntEnum):
@@ -37,7 +41,7 @@ MEANINGS = {
     Exit.DONE: "done",
     Exit.FAILED: "failed in a way that has no code of its own",
     Exit.USAGE: "an option, an argument or an id cannot be used",
-    Exit.NOT_FOUND: "there is no such thread or checkpoint",
+    Exit.NOT_FOUND: "there is no such thread, checkpoint or memory",
     Exit.CONFIGURATION: "the table, the credentials, their rights, the region or the serializer is not what is needed",
     Exit.DAMAGED: "what is stored is damaged, or of a newer release",
     Exit.TRY_AGAIN: "throttled, busy, or without an answer: the same command may succeed later",
@@ -59,6 +63,10 @@ class CommandError(Exception):
 
 _CODES: tuple[tuple[type[Exception], Exit], ...] = (
     (CheckpointerInputError, Exit.USAGE),
+    (InvalidNamespaceError, Exit.USAGE),
+    (CheckpointSerializationError, Exit.USAGE),
+    # A longer prefix reads less.
+    (SearchLimitError, Exit.USAGE),
     (CheckpointNotFoundError, Exit.NOT_FOUND),
     (CheckpointerConfigurationError, Exit.CONFIGURATION),
     (CheckpointCorruptionError, Exit.DAMAGED),

@@ -115,14 +115,24 @@ def _list_directory(
 
 
 def of_directory(
-    context: CommandContext, owner: str | None, since: timedelta | None = None, status: str | None = None
+    context: CommandContext,
+    owner: str | None,
+    since: timedelta | None = None,
+    status: str | None = None,
+    *,
+    with_status: bool = True,
 ) -> Iterator[ThreadSummary]:
-    """Yield threads of the directory, newest activity first, with their status."""
+    """Yield threads of the directory, newest activity first."""
     oldest = None if since is None else datetime.now(timezone.utc) - since
     cursor: str | None = None
     while True:
         page = context.read_only_saver.threads(
-            owner=owner, status=status, limit=_PAGE_THREADS, before=cursor, with_status=True, since=oldest
+            owner=owner,
+            status=status,
+            limit=_PAGE_THREADS,
+            before=cursor,
+            with_status=with_status,
+            since=oldest,
         )
         yield from page.threads
         cursor = page.cursor

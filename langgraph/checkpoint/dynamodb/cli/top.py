@@ -17,7 +17,10 @@ import typer
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.items import parse_partition
+from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, MEMORIES_MARK, REGISTER_MARK
+from langgraph.checkpoint.dynamodb._format.labels import parse_labels as parse_path
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.labels import labels_text
 from langgraph.checkpoint.dynamodb.observe.cloudwatch import NAMESPACE
 
 _MINUTE_SECONDS = 60
@@ -29,6 +32,7 @@ _OF_TABLE = {
     "write_throttles": "WriteThrottleEvents",
 }
 _OF_TENANT = {"read_units": "ReadUnits", "write_units": "WriteUnits"}
+_BESIDE_THREADS = {MEMORIES_MARK: "memories", REGISTER_MARK: "register of", CACHE_MARK: "node cache"}
 # The rules that DynamoDB makes for the partition keys of a table: those accessed most, and those throttled most.
 _ACCESSED, _THROTTLED = "-PKC-", "-PKT-"
 
@@ -134,8 +138,16 @@ class Watch:
         counts = Counter[str]()
         for each in report["Contributors"]:
             # A thread has a partition for each of its namespaces.
-            counts[parse_partition(each["Keys"][0]).thread_id] += int(each["ApproximateAggregateValue"])
+            counts[_name_of(each["Keys"][0])] += int(each["ApproximateAggregateValue"])
         return dict(counts.most_common())
+
+
+def _name_of(pk: str) -> str:
+    """Return the thread of a partition, or what else the partition has."""
+    for mark, what in _BESIDE_THREADS.items():
+        if pk.endswith(mark):
+            return f"{what} {labels_text(parse_path(pk.removesuffix(mark)))}"
+    return parse_partition(pk).thread_id
 
 
 def top(

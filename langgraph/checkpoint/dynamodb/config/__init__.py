@@ -1,24 +1,46 @@
-"""Configuration of the checkpointer: its type and options, from a file, a dict or the environment.
+"""Configuration of the checkpointer, the store and the node cache, from a file, a dict or the environment.
 
-A package above the saver. It makes savers, and nothing below it imports it, so importing the saver loads none of it. It
-reads and checks everything before it opens anything. A message about a mistake has the file, the line, the key and what
-may stand there, but never a value, since any value may be a secret.
+A package above the saver. It makes savers, stores and caches, and nothing below it imports it, so importing the saver
+loads none of it. It reads and checks everything before it opens anything. A message about a mistake has the file, the
+line, the key and what may stand there, but never a value, since any value may be a secret.
 """
 
 from langgraph.checkpoint.dynamodb.config.creation import (
+    acreate_cache,
     acreate_checkpointer,
+    acreate_store,
+    create_cache,
     create_checkpointer,
+    create_store,
+    open_cache,
     open_checkpointer,
+    open_store,
 )
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.config.model import CacheConfig, CheckpointerConfig, StoreConfig
+from langgraph.checkpoint.dynamodb.config.types import (
+    CacheType,
+    CheckpointerType,
+    OptionError,
+    Options,
+    StoreType,
+)
 
 __all__ = [
+    "CacheConfig",
+    "CacheType",
     "CheckpointerConfig",
     "CheckpointerType",
     "OptionError",
     "Options",
+    "StoreConfig",
+    "StoreType",
+    "acreate_cache",
     "acreate_checkpointer",
+    "acreate_store",
+    "create_cache",
     "create_checkpointer",
+    "create_store",
+    "open_cache",
     "open_checkpointer",
+    "open_store",
 ]

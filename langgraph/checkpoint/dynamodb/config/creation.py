@@ -1,4 +1,8 @@
-"""From a configuration to a ready saver: `create_checkpointer`, `acreate_checkpointer` and `open_checkpointer`."""
+"""From a configuration to a ready checkpointer, store or cache.
+
+For each there are three functions: `create_...` returns a context manager, `acreate_...` an async one, and `open_...`
+the object itself, for the life of the process.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,24 @@ from contextlib import (
     contextmanager,
 )
 from types import TracebackType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeVar
 
+from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, Source
-from langgraph.checkpoint.dynamodb.config.types import find_type
+from langgraph.checkpoint.dynamodb.config.model import (
+    CacheConfig,
+    CheckpointerConfig,
+    ComponentConfig,
+    Source,
+    StoreConfig,
+)
 
-Opened: TypeAlias = "BaseCheckpointSaver[Any] | None"
+Opened = TypeVar("Opened")
 
 
-def create_checkpointer(source: Source = None) -> AbstractContextManager[Opened]:
+def create_checkpointer(source: Source = None) -> AbstractContextManager[BaseCheckpointSaver[Any] | None]:
     """Return a context manager of the configured checkpointer, ready for `invoke`.
 
     Example:
@@ -47,10 +58,12 @@ def create_checkpointer(source: Source = None) -> AbstractContextManager[Opened]
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
             type, an option cannot be used, or the type's package is not installed.
     """
-    return _Checkpointer(source)
+    return _Unentered(CheckpointerConfig, source)
 
 
-def acreate_checkpointer(source: Source = None) -> AbstractAsyncContextManager[Opened]:
+def acreate_checkpointer(
+    source: Source = None,
+) -> AbstractAsyncContextManager[BaseCheckpointSaver[Any] | None]:
     """Return an async context manager of the configured checkpointer, ready for `ainvoke`.
 
     For SQLite and Postgres it uses LangGraph's async savers.
@@ -65,10 +78,10 @@ def acreate_checkpointer(source: Source = None) -> AbstractAsyncContextManager[O
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
             type, an option cannot be used, or the type's package is not installed.
     """
-    return _AsyncCheckpointer(source)
+    return _AsyncUnentered(CheckpointerConfig, source)
 
 
-def open_checkpointer(source: Source = None) -> Opened:
+def open_checkpointer(source: Source = None) -> BaseCheckpointSaver[Any] | None:
     """Return the configured checkpointer for the life of the process: at module level, as on Lambda and Celery.
 
     Example:
@@ -88,18 +101,137 @@ def open_checkpointer(source: Source = None) -> Opened:
         CheckpointerConfigurationError: Something in the configuration is unknown, missing or of the wrong type, an
             option cannot be used, or the type's package is not installed.
     """
+    return _open(create_checkpointer(source))
+
+
+def create_store(source: Source = None) -> AbstractContextManager[BaseStore | None]:
+    """Return a context manager of the configured store, ready for `invoke`.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import create_checkpointer, create_store
+
+        with create_checkpointer("agent.yaml") as checkpointer, create_store("agent.yaml") as store:
+            graph = builder.compile(checkpointer=checkpointer, store=store)
+        ```
+
+    Args:
+        source: A `StoreConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        A context manager that yields the store and closes it at the end, or yields None if `enabled` is false.
+
+    Raises:
+        CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
+    """
+    return _Unentered(StoreConfig, source)
+
+
+def acreate_store(source: Source = None) -> AbstractAsyncContextManager[BaseStore | None]:
+    """Return an async context manager of the configured store, ready for `ainvoke`.
+
+    For SQLite and Postgres it uses LangGraph's async stores.
+
+    Args:
+        source: A `StoreConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        An async context manager that yields the store and closes it at the end, or yields None if `enabled` is false.
+
+    Raises:
+        CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
+    """
+    return _AsyncUnentered(StoreConfig, source)
+
+
+def open_store(source: Source = None) -> BaseStore | None:
+    """Return the configured store for the life of the process: at module level, as on Lambda and Celery.
+
+    Args:
+        source: A `StoreConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        The store, or None if `enabled` is false. It is closed when the process ends.
+
+    Raises:
+        CheckpointerConfigurationError: As for `open_checkpointer`.
+    """
+    return _open(create_store(source))
+
+
+def create_cache(source: Source = None) -> AbstractContextManager[BaseCache[Any] | None]:
+    """Return a context manager of the configured cache, ready for `invoke`.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import create_checkpointer, create_cache
+
+        with create_checkpointer("agent.yaml") as checkpointer, create_cache("agent.yaml") as cache:
+            graph = builder.compile(checkpointer=checkpointer, cache=cache)
+        ```
+
+    Args:
+        source: A `CacheConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        A context manager that yields the cache and closes it at the end, or yields None if `enabled` is false.
+
+    Raises:
+        CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
+    """
+    return _Unentered(CacheConfig, source)
+
+
+def acreate_cache(source: Source = None) -> AbstractAsyncContextManager[BaseCache[Any] | None]:
+    """Return an async context manager of the configured cache, ready for `ainvoke`.
+
+    Args:
+        source: A `CacheConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        An async context manager that yields the cache and closes it at the end, or yields None if `enabled` is false.
+
+    Raises:
+        CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
+    """
+    return _AsyncUnentered(CacheConfig, source)
+
+
+def open_cache(source: Source = None) -> BaseCache[Any] | None:
+    """Return the configured cache for the life of the process: at module level, as on Lambda and Celery.
+
+    Args:
+        source: A `CacheConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+
+    Returns:
+        The cache, or None if `enabled` is false. It is closed when the process ends.
+
+    Raises:
+        CheckpointerConfigurationError: As for `open_checkpointer`.
+    """
+    return _open(create_cache(source))
+
+
+def _open(opening: AbstractContextManager[Opened]) -> Opened:
     stack = ExitStack()
     atexit.register(stack.close)
-    return stack.enter_context(create_checkpointer(source))
+    return stack.enter_context(opening)
 
 
 class _Unopened:
-    """A context manager that is not a saver yet, and raises a clear error if it is used as one."""
+    """A context manager that is not the object yet, and raises a clear error if it is used as one."""
 
-    _says: str
+    _with: str
+
+    def __init__(self, config: type[ComponentConfig]) -> None:
+        self._component = config.subject.in_yaml
 
     def _refuse(self) -> str:
-        return f"this is the context manager of a checkpointer, and not a checkpointer: {self._says}"
+        name = self._component
+        return (
+            f"this is the context manager of a {name}, and not a {name}: use"
+            f" `{self._with}create_{name}(...) as {name}:`, or at module level `{name} = open_{name}(...)`"
+        )
 
     def __eq__(self, other: object) -> NoReturn:
         # `compile` compares its argument with None, True and False before it checks the type.
@@ -111,16 +243,14 @@ class _Unopened:
         raise AttributeError(f"{name}: {self._refuse()}")
 
 
-class _Checkpointer(_Unopened, AbstractContextManager[Opened]):
-    _says = (
-        "use `with create_checkpointer(...) as checkpointer:`, or at module level"
-        " `checkpointer = open_checkpointer(...)`"
-    )
+class _Unentered(_Unopened, AbstractContextManager[Any]):
+    _with = "with "
 
-    def __init__(self, source: Source) -> None:
-        self._opening = _opened(source)
+    def __init__(self, config: type[ComponentConfig], source: Source) -> None:
+        super().__init__(config)
+        self._opening = _opened(config, source)
 
-    def __enter__(self) -> Opened:
+    def __enter__(self) -> Any:
         return self._opening.__enter__()
 
     def __exit__(
@@ -132,16 +262,14 @@ class _Checkpointer(_Unopened, AbstractContextManager[Opened]):
         return self._opening.__exit__(exc_type, exc_value, traceback)
 
 
-class _AsyncCheckpointer(_Unopened, AbstractAsyncContextManager[Opened]):
-    _says = (
-        "use `async with acreate_checkpointer(...) as checkpointer:`, or at module level"
-        " `checkpointer = open_checkpointer(...)`"
-    )
+class _AsyncUnentered(_Unopened, AbstractAsyncContextManager[Any]):
+    _with = "async with a"
 
-    def __init__(self, source: Source) -> None:
-        self._opening = _aopened(source)
+    def __init__(self, config: type[ComponentConfig], source: Source) -> None:
+        super().__init__(config)
+        self._opening = _aopened(config, source)
 
-    async def __aenter__(self) -> Opened:
+    async def __aenter__(self) -> Any:
         return await self._opening.__aenter__()
 
     async def __aexit__(
@@ -154,26 +282,26 @@ class _AsyncCheckpointer(_Unopened, AbstractAsyncContextManager[Opened]):
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[Opened]:
-    config = CheckpointerConfig.load(source)
+def _opened(kind: type[ComponentConfig], source: Source) -> Iterator[Any]:
+    config = kind.load(source)
     if not config.enabled:
         yield None
         return
     with ExitStack() as stack:
         with config.saying_where():
-            saver = stack.enter_context(find_type(config.type).open(config.config))
-        yield saver
+            made = stack.enter_context(config.types.find(config.type).open(config.config))
+        yield made
 
 
 @asynccontextmanager
-async def _aopened(source: Source) -> AsyncIterator[Opened]:
+async def _aopened(kind: type[ComponentConfig], source: Source) -> AsyncIterator[Any]:
     # In a thread, since reading the file and importing modules would block the event loop.
-    config = await asyncio.to_thread(CheckpointerConfig.load, source)
+    config = await asyncio.to_thread(kind.load, source)
     if not config.enabled:
         yield None
         return
     async with AsyncExitStack() as stack:
         with config.saying_where():
-            kind = await asyncio.to_thread(find_type, config.type)
-            saver = await stack.enter_async_context(kind.aopen(config.config))
-        yield saver
+            found = await asyncio.to_thread(config.types.find, config.type)
+            made = await stack.enter_async_context(found.aopen(config.config))
+        yield made

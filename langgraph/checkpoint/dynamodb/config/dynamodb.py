@@ -1,14 +1,16 @@
-"""The type `dynamodb`: the options of `DynamoDBSaver` as a file has them, and an encryption key."""
+"""The type `dynamodb`: the options of the saver, the store and the cache as a file has them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, SecretStr, Tag
+from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag
 
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
@@ -19,15 +21,27 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     Seconds,
     SecondsOrZero,
     kind_of,
+    made_function,
     made_object,
-    made_on_event,
+    split,
 )
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.config.storage import CodecOptions, StorageOptions
+from langgraph.checkpoint.dynamodb.config.stores import StoreOptions
+from langgraph.checkpoint.dynamodb.config.types import (
+    CacheType,
+    CheckpointerType,
+    ComponentType,
+    Made,
+    OptionError,
+    Options,
+    StoreType,
+)
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX
 
 if TYPE_CHECKING:
     from botocore.config import Config
@@ -76,10 +90,8 @@ ClientConfig = Annotated[
 ]
 
 
-class DynamoDBOptions(StorageOptions):
-    """The options of `DynamoDBSaver`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
-
-    other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
+class TableOptions(CodecOptions):
+    """The options of the table, which the saver, the store and the cache share, and `setup`, which none has."""
 
     table_name: str = Field(min_length=1, description="The name or ARN of the table.")
     region_name: str | None = Field(
@@ -114,13 +126,24 @@ class DynamoDBOptions(StorageOptions):
         description="For how many seconds to send a request again that is throttled, fails on AWS's side or gets no"
         " answer.",
     )
+    consistent_read: bool = Field(
+        default=True,
+        description="Whether to read by strongly consistent reads, at twice the price.",
+    )
+    setup: bool = Field(
+        default=False,
+        description="Whether to create a missing table, for development; on AWS, deploy the template instead.",
+    )
+
+
+class DynamoDBOptions(TableOptions, StorageOptions):
+    """The options of `DynamoDBSaver`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+
+    other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
+
     ttl_seconds: Positive | None = Field(
         default=None,
         description="Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.",
-    )
-    consistent_read: bool = Field(
-        default=True,
-        description="Whether checkpoints are found by strongly consistent reads, at twice the price.",
     )
     detect_other_savers: bool = Field(
         default=True,
@@ -139,9 +162,31 @@ class DynamoDBOptions(StorageOptions):
         default=ACTIVITY_SECONDS,
         description="How old the last activity of a thread may be in lists before a put renews it, in seconds.",
     )
-    setup: bool = Field(
+
+
+class DynamoDBStoreOptions(TableOptions, StoreOptions):
+    """The options of `DynamoDBStore`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+
+    search_bytes_max: Positive = Field(
+        default=SEARCH_BYTES_MAX,
+        description="The most bytes that one search may read; one that needs more is an error.",
+    )
+
+
+class DynamoDBCacheOptions(TableOptions):
+    """The options of `DynamoDBCache`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+
+    retry_seconds: SecondsOrZero = Field(
+        default=CACHE_RETRY_SECONDS,
+        description="For how many seconds to send a request again; then it is a miss.",
+    )
+    consistent_read: bool = Field(
         default=False,
-        description="Whether to create a missing table, for development; on AWS, deploy the template instead.",
+        description="Whether to read by strongly consistent reads, at twice the price.",
+    )
+    prefix: Annotated[tuple[str, ...], BeforeValidator(split)] = Field(
+        default=(),
+        description="Labels in front of every namespace, such as the tenant.",
     )
 
 
@@ -151,19 +196,48 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     Raises:
         OptionError: An option cannot be used.
     """
-    given = {name: getattr(options, name) for name in options.model_fields_set}
-    for each in ("setup", "encryption_key"):
-        given.pop(each, None)
+    given = _given(options)
+    given["on_event"] = made_function("on_event", options.on_event)
+    if options.owner_key is not None:
+        given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
+    return _made(DynamoDBSaver, given)
+
+
+def make_store(options: DynamoDBStoreOptions) -> DynamoDBStore:
+    """Make a store from its options. Only a key in Secrets Manager takes a request.
+
+    Raises:
+        OptionError: An option cannot be used.
+    """
+    return _made(
+        DynamoDBStore,
+        _given(options) | {"index": options.index_config(), "ttl": options.ttl_config()},
+    )
+
+
+def make_cache(options: DynamoDBCacheOptions) -> DynamoDBCache[Any]:
+    """Make a cache from its options. Only a key in Secrets Manager takes a request.
+
+    Raises:
+        OptionError: An option cannot be used.
+    """
+    return _made(DynamoDBCache[Any], _given(options))
+
+
+def _given(options: TableOptions) -> dict[str, Any]:
+    """Return what is given of the constructor's options, with the objects that they name."""
+    given = {name: getattr(options, name) for name in options.model_fields_set - {"setup", "encryption_key"}}
     for name in ("session", "async_session", "client", "client_config"):
         given[name] = _object(name, getattr(options, name))
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
-    given["on_event"] = made_on_event(options.on_event)
-    if options.owner_key is not None:
-        given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
+    return given
+
+
+def _made(constructor: Callable[..., Made], given: Mapping[str, Any]) -> Made:
     try:
-        return DynamoDBSaver(**given)
+        return constructor(**given)
     except CheckpointerInputError as error:
-        # The message begins with the option's name, as all of the constructor's do.
+        # The message begins with the option's name, as all of the constructors' do.
         name, _, says = str(error).partition(" ")
         raise OptionError(name, says) from error
 
@@ -183,21 +257,27 @@ def _client_config(options: ClientConfigOptions) -> Config:
     return Config(**given)
 
 
-@contextmanager
-def _open(options: DynamoDBOptions) -> Iterator[DynamoDBSaver]:
-    with make_saver(options) as saver:
-        if options.setup:
-            saver.setup()
-        yield saver
+def _type(
+    kind: Callable[..., ComponentType[Made]], options: type[TableOptions], make: Callable[[Any], Any]
+) -> ComponentType[Made]:
+    @contextmanager
+    def opened(options: TableOptions) -> Iterator[Made]:
+        with make(options) as made:
+            if options.setup:
+                made.setup()
+            yield made
+
+    @asynccontextmanager
+    async def aopened(options: TableOptions) -> AsyncIterator[Made]:
+        # In a thread, since a key may be in a file, or behind a request.
+        async with await asyncio.to_thread(make, options) as made:
+            if options.setup:
+                await made.asetup()
+            yield made
+
+    return kind(options, opened, aopened, install="langgraph-dynamodb")
 
 
-@asynccontextmanager
-async def _aopen(options: DynamoDBOptions) -> AsyncIterator[DynamoDBSaver]:
-    # In a thread, since a key may be in a file, or behind a request.
-    async with await asyncio.to_thread(make_saver, options) as saver:
-        if options.setup:
-            await saver.asetup()
-        yield saver
-
-
-TYPE = CheckpointerType(DynamoDBOptions, _open, _aopen, install="langgraph-dynamodb")
+CHECKPOINTER = _type(CheckpointerType, DynamoDBOptions, make_saver)
+STORE = _type(StoreType, DynamoDBStoreOptions, make_store)
+CACHE = _type(CacheType, DynamoDBCacheOptions, make_cache)

@@ -72,6 +72,6 @@ def made_object(name: str, value: Any) -> Any:
     return made
 
 
-def made_on_event(value: Any) -> Any:
-    """Return the function that receives events, or the object that a class makes."""
-    return value if inspect.isroutine(value) else made_object("on_event", value)
+def made_function(name: str, value: Any) -> Any:
+    """Return the function that an option refers to, or the object that a class makes."""
+    return value if inspect.isroutine(value) else made_object(name, value)

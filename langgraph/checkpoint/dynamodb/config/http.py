@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import (
     Seconds,
     SecondsOrZero,
-    made_on_event,
+    made_function,
 )
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
@@ -111,7 +111,7 @@ def _made(options: HttpOptions) -> HttpCheckpointSaver:
     """
     given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
     given["serde"] = made_serde(options.serde, options.encryption_key, is_strict=True)
-    given["on_event"] = made_on_event(options.on_event)
+    given["on_event"] = made_function("on_event", options.on_event)
     try:
         return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:
@@ -168,4 +168,4 @@ async def _aopen(options: HttpOptions) -> AsyncIterator[BaseCheckpointSaver[Any]
         yield saver
 
 
-TYPE = CheckpointerType(HttpOptions, _open, _aopen, install='"langgraph-dynamodb[http]"')
+CHECKPOINTER = CheckpointerType(HttpOptions, _open, _aopen, install='"langgraph-dynamodb[http]"')

@@ -1,11 +1,11 @@
-"""`CheckpointerConfig`: the type of the checkpointer, and its options."""
+"""`CheckpointerConfig`, `StoreConfig` and `CacheConfig`: the type of a component, and its options."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -21,47 +21,37 @@ from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error, faults_of
 from langgraph.checkpoint.dynamodb.config.source_locations import SourceLocation
-from langgraph.checkpoint.dynamodb.config.sources import read
-from langgraph.checkpoint.dynamodb.config.types import OptionError, find_type, type_names
+from langgraph.checkpoint.dynamodb.config.sources import CACHE, CHECKPOINTER, STORE, Subject, read
+from langgraph.checkpoint.dynamodb.config.types import (
+    CACHES,
+    CHECKPOINTERS,
+    STORES,
+    OptionError,
+    TypeRegistry,
+)
 from langgraph.checkpoint.dynamodb.config.variables import Variables
 
 # Everything that a configuration may be read from.
-Source: TypeAlias = "CheckpointerConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
+Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
 
 _DEFAULT_TYPE = "memory"
 
 
-class CheckpointerConfig(BaseModel):
-    """An agent's checkpointer and its options, checked as a whole. Its `repr` shows no secret.
-
-    Example:
-        ```python
-        from langgraph.checkpoint.dynamodb import CheckpointerConfig, create_checkpointer
-
-        config = CheckpointerConfig(type="dynamodb", config={"table_name": "langgraph-checkpoints"})
-        with create_checkpointer(config) as checkpointer:
-            graph = builder.compile(checkpointer=checkpointer)
-        ```
-
-    Args:
-        type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
-        config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
-        enabled: False for an agent without a checkpointer. The rest is checked all the same.
-
-    Raises:
-        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
-    """
+class ComponentConfig(BaseModel):
+    """A component of an agent and its options, checked as a whole. Its `repr` shows no secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
+    subject: ClassVar[Subject]
+    types: ClassVar[TypeRegistry]
+
     type: str = Field(
-        default=_DEFAULT_TYPE,
-        description="The checkpointer: memory, sqlite, postgres, dynamodb, http, or a type of another package.",
+        default=_DEFAULT_TYPE, description="One of this package's types, or a type of another package."
     )
     config: Any = Field(default_factory=dict, description="The options of that type.")
     enabled: bool = Field(
         default=True,
-        description="Whether to use the checkpointer. false leaves the agent without one and keeps the configuration.",
+        description="Whether to use it. false leaves the agent without it and keeps the configuration.",
     )
 
     _location: SourceLocation = PrivateAttr(default_factory=SourceLocation)
@@ -73,8 +63,8 @@ class CheckpointerConfig(BaseModel):
         Args:
             source: A dict, or the path of a file: `checkpointer:` in YAML (`.yaml`, `.yml`), or
                 `[tool.langgraph-dynamodb]` in TOML (`.toml`). Everything else in the file is ignored. None is the
-                environment: `LANGGRAPH_CHECKPOINTER_TYPE`, `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME`, and so on.
-                A `CheckpointerConfig` is returned as it is.
+                environment: `LANGGRAPH_CHECKPOINTER_TYPE`, `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME`, and so on. A
+                store and a cache have sections and variables of their own names. A configuration is returned as it is.
 
         Returns:
             The configuration, with `${NAME}` and `${NAME:-default}` filled in from the environment.
@@ -85,7 +75,7 @@ class CheckpointerConfig(BaseModel):
         """
         if isinstance(source, cls):
             return source
-        section = read(source)
+        section = read(source, cls.subject)
         return cls.model_validate(section.content, context=section.location)
 
     @model_validator(mode="wrap")
@@ -101,7 +91,7 @@ class CheckpointerConfig(BaseModel):
             raise configuration_error(variables.faults, location)
         faults: list[Fault] = []
         if isinstance(data, dict):
-            data, faults = _with_options(data)
+            data, faults = _with_options(data, cls.types)
         try:
             checked = handler(data)
         except ValidationError as error:
@@ -125,20 +115,78 @@ class CheckpointerConfig(BaseModel):
                 [Fault(("config", error.option), error.says)], self._location
             ) from error
         except ImportError as error:
-            install = f"pip install {find_type(self.type).install}"
+            install = f"pip install {self.types.find(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"
             raise configuration_error([Fault(("type",), says)], self._location) from error
 
 
-def _with_options(data: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+class CheckpointerConfig(ComponentConfig):
+    """An agent's checkpointer and its options, checked as a whole. Its `repr` shows no secret.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import CheckpointerConfig, create_checkpointer
+
+        config = CheckpointerConfig(type="dynamodb", config={"table_name": "langgraph-checkpoints"})
+        with create_checkpointer(config) as checkpointer:
+            graph = builder.compile(checkpointer=checkpointer)
+        ```
+
+    Args:
+        type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
+        config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
+        enabled: False for an agent without a checkpointer. The rest is checked all the same.
+
+    Raises:
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+    """
+
+    subject = CHECKPOINTER
+    types = CHECKPOINTERS
+
+
+class StoreConfig(ComponentConfig):
+    """An agent's store and its options, checked as a whole. Its `repr` shows no secret.
+
+    Args:
+        type: `memory`, `sqlite`, `postgres`, `dynamodb`, or a type that another package registers.
+        config: The options of that type, as for `CheckpointerConfig`.
+        enabled: False for an agent without a store. The rest is checked all the same.
+
+    Raises:
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+    """
+
+    subject = STORE
+    types = STORES
+
+
+class CacheConfig(ComponentConfig):
+    """An agent's node cache and its options, checked as a whole. Its `repr` shows no secret.
+
+    Args:
+        type: `memory`, `sqlite`, `dynamodb`, or a type that another package registers.
+        config: The options of that type, as for `CheckpointerConfig`.
+        enabled: False for an agent without a cache. The rest is checked all the same.
+
+    Raises:
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+    """
+
+    subject = CACHE
+    types = CACHES
+
+
+def _with_options(data: dict[str, Any], types: TypeRegistry) -> tuple[dict[str, Any], list[Fault]]:
     """Replace the given options by the checked ones of their type, and return the mistakes in them."""
     name = data.get("type", _DEFAULT_TYPE)
     if not isinstance(name, str):
         return data, []
-    if name not in type_names():
-        return data, [Fault(("type",), f"is unknown; there are {', '.join(type_names())}")]
+    names = types.names()
+    if name not in names:
+        return data, [Fault(("type",), f"is no type of {types.component}; there are {', '.join(names)}")]
     try:
-        options = find_type(name).options
+        options = types.find(name).options
         # A `config:` in YAML with nothing below it is None.
         given = data.get("config")
         return data | {"config": options.model_validate({} if given is None else given)}, []
@@ -147,5 +195,5 @@ def _with_options(data: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
     except ValidationError as error:
         faults = faults_of(error, options, ("config",))
         if "type" not in data:
-            faults.append(Fault((), f"has no type, so it is {name}; there are {', '.join(type_names())}"))
+            faults.append(Fault((), f"has no type, so it is {name}; there are {', '.join(names)}"))
         return data, faults

@@ -1,4 +1,4 @@
-"""The type `postgres`: LangGraph's own savers on a Postgres database."""
+"""The type `postgres`: LangGraph's own savers and stores on a Postgres database."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 from pydantic import Field, SecretStr
 
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.config.stores import StoreOptions, aset_up, set_up
+from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options, StoreType
 
 if TYPE_CHECKING:
+    from psycopg import AsyncConnection, Connection
     from psycopg.rows import DictRow
+    from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 _OPTION = "connection_string"
 
@@ -27,13 +31,58 @@ class PostgresOptions(Options):
     )
 
 
-# The packages below are an extra that not everybody installs. LangGraph's savers use one connection at a time. It comes
+class PostgresStoreOptions(PostgresOptions, StoreOptions):
+    """The location of the database, and the options of `PostgresStore`."""
+
+
+# The packages below are an extra that not everybody installs. A saver or store uses one connection at a time. It comes
 # from a pool, which replaces a broken one: otherwise a restart of the database would cut off the process for good.
 
 
 @contextmanager
 def _open(options: PostgresOptions) -> Iterator[BaseCheckpointSaver[Any]]:
     from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
+
+    with _opened_pool(options) as pool:
+        saver = PostgresSaver(pool)
+        saver.setup()
+        yield saver
+
+
+@asynccontextmanager
+async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415
+
+    async with _aopened_pool(options) as pool:
+        saver = AsyncPostgresSaver(pool)
+        await saver.setup()
+        yield saver
+
+
+@contextmanager
+def _open_store(options: PostgresStoreOptions) -> Iterator[BaseStore]:
+    from langgraph.store.postgres import PostgresStore  # noqa: PLC0415
+
+    index, ttl = options.index_config(), options.ttl_config()
+    with _opened_pool(options) as pool:
+        store = PostgresStore(pool, index=index, ttl=ttl)
+        with set_up(store):
+            yield store
+
+
+@asynccontextmanager
+async def _aopen_store(options: PostgresStoreOptions) -> AsyncIterator[BaseStore]:
+    from langgraph.store.postgres.aio import AsyncPostgresStore  # noqa: PLC0415
+
+    index, ttl = options.index_config(), options.ttl_config()
+    async with _aopened_pool(options) as pool:
+        store = AsyncPostgresStore(pool, index=index, ttl=ttl)
+        async with aset_up(store):
+            yield store
+
+
+@contextmanager
+def _opened_pool(options: PostgresOptions) -> Iterator[ConnectionPool[Connection[DictRow]]]:
     from psycopg import Connection, OperationalError  # noqa: PLC0415
     from psycopg_pool import ConnectionPool  # noqa: PLC0415
 
@@ -46,14 +95,13 @@ def _open(options: PostgresOptions) -> Iterator[BaseCheckpointSaver[Any]]:
         text, kwargs=connection_options(), check=ConnectionPool.check_connection, min_size=1, open=False
     )
     with pool:
-        saver = PostgresSaver(pool)
-        saver.setup()
-        yield saver
+        yield pool
 
 
 @asynccontextmanager
-async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415
+async def _aopened_pool(
+    options: PostgresOptions,
+) -> AsyncIterator[AsyncConnectionPool[AsyncConnection[DictRow]]]:
     from psycopg import AsyncConnection, OperationalError  # noqa: PLC0415
     from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
@@ -66,9 +114,7 @@ async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[
         text, kwargs=connection_options(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
     )
     async with pool:
-        saver = AsyncPostgresSaver(pool)
-        await saver.setup()
-        yield saver
+        yield pool
 
 
 def connection_options() -> dict[str, Any]:
@@ -103,6 +149,6 @@ def is_connection_string(text: str) -> bool:
     return all(port.isdecimal() or not port for port in ports.split(","))
 
 
-TYPE = CheckpointerType(
-    PostgresOptions, _open, _aopen, install='langgraph-checkpoint-postgres "psycopg[binary]"'
-)
+_INSTALL = 'langgraph-checkpoint-postgres "psycopg[binary]"'
+CHECKPOINTER = CheckpointerType(PostgresOptions, _open, _aopen, install=_INSTALL)
+STORE = StoreType(PostgresStoreOptions, _open_store, _aopen_store, install=_INSTALL)

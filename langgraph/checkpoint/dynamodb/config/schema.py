@@ -8,8 +8,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
-from langgraph.checkpoint.dynamodb.config.types import BUILT_IN, find_type
+from langgraph.checkpoint.dynamodb.config.model import (
+    CacheConfig,
+    CheckpointerConfig,
+    ComponentConfig,
+    StoreConfig,
+)
 
 _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
@@ -29,34 +33,53 @@ class _WithVariables(GenerateJsonSchema):
     def literal_schema(self, schema: Any) -> JsonSchemaValue:
         return _or_variable(super().literal_schema(schema))
 
+    # A text is split at its commas.
+    def list_schema(self, schema: Any) -> JsonSchemaValue:
+        return _or_variable(super().list_schema(schema))
+
+    def tuple_schema(self, schema: Any) -> JsonSchemaValue:
+        return _or_variable(super().tuple_schema(schema))
+
     def str_schema(self, schema: Any) -> JsonSchemaValue:
         text = super().str_schema(schema)
         return _or_variable(text) if "pattern" in text else text
 
 
 def checkpointer_schema() -> str:
-    """Return the schema of a file with a `checkpointer:` in it, and with anything else.
+    """Return the schema of a file with a `checkpointer:`, a `store:` and a `cache:` in it, and with anything else.
 
     Returns:
-        JSON. Its definition `CheckpointerConfig` describes the section alone. Types of other packages are accepted.
+        JSON. Its definitions `CheckpointerConfig`, `StoreConfig` and `CacheConfig` describe one section each. Types of
+        other packages are accepted.
     """
-    section, definitions = _described(CheckpointerConfig)
-    section["description"] = "Which checkpointer the agent has, and its options."
-    # Editors propose the members of an enumeration, but other packages may register types of their own.
-    section["properties"]["type"]["anyOf"] = [{"enum": list(BUILT_IN)}, {"type": "string"}]
-    section["allOf"] = []
-    for name in BUILT_IN:
-        options, inner = _described(find_type(name).options)
-        definitions |= inner | {name: options}
-        section["allOf"].append(_where(name, has_to_be_there=bool(options.get("required"))))
+    sections: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for config in (CheckpointerConfig, StoreConfig, CacheConfig):
+        sections[config.subject.in_yaml] = {"$ref": f"#/$defs/{config.__name__}"}
+        definitions |= _definitions(config)
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A file with the checkpointer of an agent",
+        "title": "A file with the checkpointer, the store and the node cache of an agent",
         "type": "object",
-        "properties": {"checkpointer": {"$ref": "#/$defs/CheckpointerConfig"}},
-        "$defs": {"CheckpointerConfig": section, **definitions},
+        "properties": sections,
+        "$defs": definitions,
     }
     return json.dumps(schema, indent=2) + "\n"
+
+
+def _definitions(config: type[ComponentConfig]) -> dict[str, Any]:
+    """Return the schema of a section and of the options of its types, by their names."""
+    component = config.subject.in_yaml
+    section, definitions = _described(config)
+    section["description"] = f"Which {component} the agent has, and its options."
+    # Editors propose the members of an enumeration, but other packages may register types of their own.
+    section["properties"]["type"]["anyOf"] = [{"enum": list(config.types.built_in)}, {"type": "string"}]
+    section["allOf"] = []
+    for name in config.types.built_in:
+        options, inner = _described(config.types.find(name).options)
+        definitions |= inner | {f"{component}.{name}": options}
+        section["allOf"].append(_where(component, name, has_to_be_there=bool(options.get("required"))))
+    return {config.__name__: section} | definitions
 
 
 def _described(model: type[BaseModel]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -65,11 +88,11 @@ def _described(model: type[BaseModel]) -> tuple[dict[str, Any], dict[str, Any]]:
     return schema, schema.pop("$defs", {})
 
 
-def _where(name: str, *, has_to_be_there: bool) -> dict[str, Any]:
+def _where(component: str, name: str, *, has_to_be_there: bool) -> dict[str, Any]:
     """Return the condition that ties the options to a type. A missing type means the default one."""
-    is_default = name == CheckpointerConfig.model_fields["type"].default
+    is_default = name == ComponentConfig.model_fields["type"].default
     condition: dict[str, Any] = {"properties": {"type": {"const": name}}}
-    options: dict[str, Any] = {"properties": {"config": {"$ref": f"#/$defs/{name}"}}}
+    options: dict[str, Any] = {"properties": {"config": {"$ref": f"#/$defs/{component}.{name}"}}}
     return {
         "if": condition if is_default else condition | {"required": ["type"]},
         "then": options | ({"required": ["config"]} if has_to_be_there else {}),

@@ -34,7 +34,7 @@ class SourceLocation:
 
     def of(self, key: Key) -> str:
         """Return the location of a key's value, in words."""
-        return _dotted(key) or "the checkpointer's configuration"
+        return _dotted(key) or "the configuration"
 
 
 class Environment(SourceLocation):
@@ -48,6 +48,20 @@ class Environment(SourceLocation):
         """Return the name of the variable, in words."""
         name = self.prefix + "__".join(str(part).upper() for part in key)
         return f"environment variable {name}" if key else f"the environment's {name}*"
+
+
+class StoreEnvironment(Environment):
+    """The environment's variables of the store."""
+
+    prefix = "LANGGRAPH_STORE_"
+    foreign_prefixes = ()
+
+
+class CacheEnvironment(Environment):
+    """The environment's variables of the node cache."""
+
+    prefix = "LANGGRAPH_CACHE_"
+    foreign_prefixes = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,10 @@ import yaml
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error
 from langgraph.checkpoint.dynamodb.config.source_locations import (
+    CacheEnvironment,
     Environment,
     SourceLocation,
+    StoreEnvironment,
     TomlFile,
     YamlFile,
     parse_toml,
@@ -45,6 +47,18 @@ CHECKPOINTER = Subject(
     Environment(),
     "say which type of checkpointer it is, such as `memory` or `dynamodb`",
 )
+STORE = Subject(
+    "store",
+    ("tool", "langgraph-dynamodb-store"),
+    StoreEnvironment(),
+    "say which type of store it is, such as `memory` or `dynamodb`",
+)
+CACHE = Subject(
+    "cache",
+    ("tool", "langgraph-dynamodb-cache"),
+    CacheEnvironment(),
+    "say which type of cache it is, such as `memory` or `dynamodb`",
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,7 @@ class Section:
     location: SourceLocation
 
 
-def read(source: object, subject: Subject = CHECKPOINTER) -> Section:
+def read(source: object, subject: Subject) -> Section:
     """Read a file, a dict, or, if the source is None, the environment."""
     if source is None:
         return _read_environment(os.environ, subject)
@@ -64,8 +78,9 @@ def read(source: object, subject: Subject = CHECKPOINTER) -> Section:
     if isinstance(source, (str, os.PathLike)):
         return _read_file(Path(source), subject)
     msg = (
-        f"a checkpointer cannot be configured by a {type(source).__name__}; "
-        "give a CheckpointerConfig, a dict, the path of a YAML or TOML file, or nothing for the environment"
+        f"a {subject.in_yaml} cannot be configured by a {type(source).__name__}; "
+        f"give a {subject.in_yaml.capitalize()}Config, a dict, the path of a YAML or TOML file, or nothing for the"
+        " environment"
     )
     raise CheckpointerConfigurationError(msg)
 

@@ -1,4 +1,4 @@
-"""The type `sqlite`: LangGraph's own savers on a file, for one process."""
+"""The type `sqlite`: LangGraph's own savers, stores and cache on a file, for one process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.config.stores import StoreOptions, aset_up, set_up
+from langgraph.checkpoint.dynamodb.config.types import (
+    CacheType,
+    CheckpointerType,
+    OptionError,
+    Options,
+    StoreType,
+    in_threads,
+)
 
 _IN_MEMORY = ":memory:"
 
@@ -24,6 +34,10 @@ class SqliteOptions(Options):
         min_length=1,
         description='The path of the database\'s file, which is created if it is missing, or ":memory:".',
     )
+
+
+class SqliteStoreOptions(SqliteOptions, StoreOptions):
+    """The location of the database, and the options of `SqliteStore`."""
 
 
 @contextmanager
@@ -46,6 +60,32 @@ async def _aopen(options: SqliteOptions) -> AsyncIterator[BaseCheckpointSaver[An
         yield saver
 
 
+@contextmanager
+def _open_store(options: SqliteStoreOptions) -> Iterator[BaseStore]:
+    from langgraph.store.sqlite import SqliteStore  # noqa: PLC0415
+
+    given: Any = {"index": options.index_config(), "ttl": options.ttl_config()}
+    with SqliteStore.from_conn_string(_usable(options.db_file), **given) as store, set_up(store):
+        yield store
+
+
+@asynccontextmanager
+async def _aopen_store(options: SqliteStoreOptions) -> AsyncIterator[BaseStore]:
+    from langgraph.store.sqlite.aio import AsyncSqliteStore  # noqa: PLC0415
+
+    db_file = await asyncio.to_thread(_usable, options.db_file)
+    given: Any = {"index": options.index_config(), "ttl": options.ttl_config()}
+    async with AsyncSqliteStore.from_conn_string(db_file, **given) as store, aset_up(store):
+        yield store
+
+
+@contextmanager
+def _open_cache(options: SqliteOptions) -> Iterator[BaseCache[Any]]:
+    from langgraph.cache.sqlite import SqliteCache  # noqa: PLC0415
+
+    yield SqliteCache(path=_usable(options.db_file))
+
+
 def _usable(db_file: str) -> str:
     """Return the path for SQLite, after a check: SQLite itself would not say what is wrong with it."""
     if db_file == _IN_MEMORY:
@@ -60,4 +100,7 @@ def _usable(db_file: str) -> str:
     return str(path)
 
 
-TYPE = CheckpointerType(SqliteOptions, _open, _aopen, install="langgraph-checkpoint-sqlite")
+_INSTALL = "langgraph-checkpoint-sqlite"
+CHECKPOINTER = CheckpointerType(SqliteOptions, _open, _aopen, install=_INSTALL)
+STORE = StoreType(SqliteStoreOptions, _open_store, _aopen_store, install=_INSTALL)
+CACHE = CacheType(SqliteOptions, _open_cache, in_threads(_open_cache), install=_INSTALL)

@@ -1,4 +1,4 @@
-"""The options that both savers of this package share: how values are serialized, encrypted, bounded and cached."""
+"""The options that this package's classes share: how values are serialized, encrypted, bounded and cached."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from langgraph.checkpoint.dynamodb.config.serde import Serde
 from langgraph.checkpoint.dynamodb.config.types import Options
 
 
-class StorageOptions(Options):
-    """The options of both constructors about what is stored, and `encryption_key`, which neither has."""
+class CodecOptions(Options):
+    """The options of every constructor about how values are encrypted, and `encryption_key`, which none has."""
 
     serde: Serde | None = Field(
         default=None,
@@ -24,14 +24,6 @@ class StorageOptions(Options):
         default=None,
         description="Where the AES key is. With it everything but ids, sizes and times is encrypted in this process.",
     )
-    encrypt_metadata: bool | None = Field(
-        default=None,
-        description="Whether metadata goes through the serializer too; by default if the serializer encrypts.",
-    )
-    share_equal_pieces: bool = Field(
-        default=True,
-        description="Whether a stored piece that is equal to a new one is used instead of stored again.",
-    )
     allow_unencrypted: bool = Field(
         default=False,
         description="Whether data that is not encrypted is read although there is a key; for the time of a migration.",
@@ -41,6 +33,19 @@ class StorageOptions(Options):
         min_length=1,
         description="The name of the table that encrypted data is bound to, if it is another one: the table from which"
         " this one was restored or copied.",
+    )
+
+
+class StorageOptions(CodecOptions):
+    """The options of both savers' constructors about what is stored."""
+
+    encrypt_metadata: bool | None = Field(
+        default=None,
+        description="Whether metadata goes through the serializer too; by default if the serializer encrypts.",
+    )
+    share_equal_pieces: bool = Field(
+        default=True,
+        description="Whether a stored piece that is equal to a new one is used instead of stored again.",
     )
     checkpoint_bytes_max: Positive = Field(
         default=CHECKPOINT_BYTES_MAX,

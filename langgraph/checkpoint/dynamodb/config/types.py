@@ -1,30 +1,23 @@
-"""The types of checkpointers: the five of this package, and those that other packages register."""
+"""The types of checkpointers, stores and caches: those of this package, and those that other packages register."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict
 
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 
-# Other packages register their types here; `docs/configuration.md` describes how.
-ENTRY_POINT_GROUP = "langgraph_dynamodb.checkpointers"
-
-# Modules by name, so that each is imported only when it is needed.
-BUILT_IN = {
-    "memory": "langgraph.checkpoint.dynamodb.config.memory",
-    "sqlite": "langgraph.checkpoint.dynamodb.config.sqlite",
-    "postgres": "langgraph.checkpoint.dynamodb.config.postgres",
-    "dynamodb": "langgraph.checkpoint.dynamodb.config.dynamodb",
-    "http": "langgraph.checkpoint.dynamodb.config.http",
-}
+Made = TypeVar("Made")
 
 
 class Options(BaseModel):
@@ -37,7 +30,7 @@ class Options(BaseModel):
 
 
 class OptionError(ValueError):
-    """An option that turned out to be unusable when the checkpointer was opened.
+    """An option that turned out to be unusable when it was opened.
 
     Args:
         option: The option's name.
@@ -45,52 +38,107 @@ class OptionError(ValueError):
     """
 
     def __init__(self, option: str, says: str) -> None:
-        """Store both, so that `create_checkpointer` can add where the option stands."""
+        """Store both, so that `saying_where` can add where the option stands."""
         super().__init__(f"{option}: {says}")
         self.option = option
         self.says = says
 
 
 @dataclass(frozen=True)
-class CheckpointerType:
-    """A type of checkpointer, registered under a name.
+class ComponentType(Generic[Made]):
+    """A type of checkpointer, store or cache, registered under a name.
 
     Args:
         options: The model of the options under `config`, with a description for each field.
-        open: Returns a context manager of a ready saver, for `invoke`; it may raise `OptionError`.
-        aopen: Returns an async context manager of a ready saver, for `ainvoke`; it may raise `OptionError`.
+        open: Returns a context manager of a ready object, for `invoke`; it may raise `OptionError`.
+        aopen: Returns an async context manager of a ready object, for `ainvoke`; it may raise `OptionError`.
         install: The argument of `pip install` to suggest if an import fails.
     """
 
     options: type[BaseModel]
-    open: Callable[[Any], AbstractContextManager[BaseCheckpointSaver[Any]]]
-    aopen: Callable[[Any], AbstractAsyncContextManager[BaseCheckpointSaver[Any]]]
+    open: Callable[[Any], AbstractContextManager[Made]]
+    aopen: Callable[[Any], AbstractAsyncContextManager[Made]]
     install: str
 
 
-def type_names() -> list[str]:
-    """Return the names of all types, those of this package first, without loading any."""
-    return [*BUILT_IN, *sorted({each.name for each in _registered()} - BUILT_IN.keys())]
+def in_threads(
+    opener: Callable[[Any], AbstractContextManager[Made]],
+) -> Callable[[Any], AbstractAsyncContextManager[Made]]:
+    """Make `aopen` of an `open` whose object serves sync and async code. Opening and closing block no event loop."""
+
+    @asynccontextmanager
+    async def aopen(options: Any) -> AsyncIterator[Made]:
+        opening = opener(options)
+        made = await asyncio.to_thread(opening.__enter__)
+        try:
+            yield made
+        finally:
+            await asyncio.to_thread(opening.__exit__, None, None, None)
+
+    return aopen
 
 
-def find_type(name: str) -> CheckpointerType:
-    """Load the type of a name.
+class CheckpointerType(ComponentType[BaseCheckpointSaver[Any]]):
+    """A type of checkpointer."""
 
-    Raises:
-        OptionError: The type that is registered under the name cannot be loaded, or is registered twice.
+
+class StoreType(ComponentType[BaseStore]):
+    """A type of store."""
+
+
+class CacheType(ComponentType[BaseCache[Any]]):
+    """A type of node cache."""
+
+
+@dataclass(frozen=True)
+class TypeRegistry:
+    """The types of one component by their names.
+
+    Args:
+        component: What the types make: `checkpointer`, `store` or `cache`.
+        built_in: The names of this package's types. Each has a module of its name in `config`, which has the type under
+            the component's name in capitals.
+        kind: The class of the types.
     """
-    with without_forks():
-        if name in BUILT_IN:
-            found = import_module(BUILT_IN[name]).TYPE
-        else:
-            found = _load([each for each in _registered() if each.name == name])
-    if not isinstance(found, CheckpointerType):
-        raise OptionError("type", f"{name} is registered as something that is no CheckpointerType")
-    return found
+
+    component: str
+    built_in: tuple[str, ...]
+    kind: type[ComponentType[Any]]
+
+    @property
+    def entry_point_group(self) -> str:
+        """Return the group in which other packages register types; `docs/configuration.md` describes how."""
+        return f"langgraph_dynamodb.{self.component}s"
+
+    def names(self) -> list[str]:
+        """Return the names of all types, those of this package first, without loading any."""
+        return [*self.built_in, *sorted({each.name for each in self._registered()} - {*self.built_in})]
+
+    def find(self, name: str) -> ComponentType[Any]:
+        """Load the type of a name.
+
+        Raises:
+            OptionError: The type that is registered under the name cannot be loaded, or is registered twice.
+        """
+        with without_forks():
+            if name in self.built_in:
+                module = import_module(f"langgraph.checkpoint.dynamodb.config.{name}")
+                found = getattr(module, self.component.upper())
+            else:
+                found = _load([each for each in self._registered() if each.name == name])
+        if not isinstance(found, self.kind):
+            raise OptionError("type", f"{name} is registered as something that is no {self.kind.__name__}")
+        return found
+
+    def _registered(self) -> tuple[EntryPoint, ...]:
+        return tuple(entry_points(group=self.entry_point_group))
 
 
-def _registered() -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+CHECKPOINTERS = TypeRegistry(
+    "checkpointer", ("memory", "sqlite", "postgres", "dynamodb", "http"), CheckpointerType
+)
+STORES = TypeRegistry("store", ("memory", "sqlite", "postgres", "dynamodb"), StoreType)
+CACHES = TypeRegistry("cache", ("memory", "sqlite", "dynamodb"), CacheType)
 
 
 def _load(registered: list[EntryPoint]) -> object:

@@ -1,8 +1,9 @@
-"""Migration of threads to DynamoDB from LangGraph's other savers, and back; and threads as files.
+"""Migration of threads to DynamoDB from LangGraph's other savers, and back; of memories; and threads as files.
 
 A package above the saver. Only code that moves threads imports it. `open_endpoint` opens a store, and `migrate` moves
 threads. `export_thread` writes a file, and `FileStore` is a file as a source. `Restoration` takes one thread from a
-restored table, and `TtlChange` changes the ttl of a thread.
+restored table, and `TtlChange` changes the ttl of a thread. `open_memories` reads another store, and `move_memories`
+moves what it has.
 
 Example:
     ```python
@@ -19,6 +20,13 @@ Example:
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
 from langgraph.checkpoint.dynamodb.migrate.endpoints import ENDPOINTS, open_endpoint, store_of
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
+from langgraph.checkpoint.dynamodb.migrate.memories import (
+    MEMORY_ENDPOINTS,
+    MovedMemories,
+    memories_of,
+    move_memories,
+    open_memories,
+)
 from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
 from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
@@ -27,9 +35,11 @@ from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect
 
 __all__ = [
     "ENDPOINTS",
+    "MEMORY_ENDPOINTS",
     "Budget",
     "Exported",
     "FileStore",
+    "MovedMemories",
     "Prospect",
     "Restoration",
     "SaverStore",
@@ -40,7 +50,10 @@ __all__ = [
     "TtlChange",
     "TtlProspect",
     "export_thread",
+    "memories_of",
     "migrate",
+    "move_memories",
     "open_endpoint",
+    "open_memories",
     "store_of",
 ]

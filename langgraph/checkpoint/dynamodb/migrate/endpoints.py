@@ -109,16 +109,7 @@ def _amazon_options(given: dict[str, str]) -> dict[str, Any]:
 @contextmanager
 def _made(module: str, function: str) -> Iterator[BaseCheckpointSaver[Any]]:
     """Yield the saver that a function of the caller's returns."""
-    # As with `python -m`, modules in the current folder can be named.
-    sys.path.insert(0, "")
-    try:
-        make = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{ENDPOINTS}"
-        raise CheckpointerConfigurationError(msg) from error
-    finally:
-        sys.path.remove("")
-    made = make()
+    made = imported_object(module, function, ENDPOINTS)()
     with ExitStack() as stack:
         if not isinstance(made, BaseCheckpointSaver) and isinstance(made, AbstractContextManager):
             made = stack.enter_context(made)
@@ -126,6 +117,22 @@ def _made(module: str, function: str) -> Iterator[BaseCheckpointSaver[Any]]:
             msg = f"{module}:{function} gives a {type(made).__name__}; let it return a checkpoint saver"
             raise CheckpointerConfigurationError(msg)
         yield made
+
+
+def imported_object(module: str, name: str, endpoints: str) -> Any:
+    """Import an object that an endpoint names. As with `python -m`, modules in the current folder can be named.
+
+    Raises:
+        CheckpointerConfigurationError: It cannot be imported; the message lists the endpoints that there are.
+    """
+    sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        msg = f"{module}:{name} cannot be imported ({error}); give one of\n{endpoints}"
+        raise CheckpointerConfigurationError(msg) from error
+    finally:
+        sys.path.remove("")
 
 
 def store_of(saver: BaseCheckpointSaver[Any]) -> SaverStore:

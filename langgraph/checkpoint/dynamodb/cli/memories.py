@@ -1,0 +1,356 @@
+"""`memories`: the memories of the store, as a person or a script needs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from langgraph.store.base import NOT_PROVIDED, Item
+
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes, command
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.labels import (
+    Labels,
+    Prefix,
+    labels_text,
+    one_namespace,
+    parse_labels,
+)
+from langgraph.checkpoint.dynamodb.cli.moments import moment
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
+from langgraph.checkpoint.dynamodb.cli.values import brief, counted
+from langgraph.checkpoint.dynamodb.migrate import (
+    MEMORY_ENDPOINTS,
+    MovedMemories,
+    move_memories,
+    open_memories,
+)
+from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
+from langgraph.store.dynamodb.transfer import imported
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
+Limit = Annotated[int, typer.Option(min=1, metavar="N", help="How many to list at most.")]
+
+
+def list_(context: CommandContext, prefix: Prefix = "", *, limit: Limit = 50) -> None:
+    """List namespaces that have memories."""
+    labels = parse_labels(prefix)
+    found = context.store.list_namespaces(prefix=labels or None, limit=limit + 1)
+    if context.output.as_json:
+        context.output.json(found[:limit])
+    else:
+        for each in found[:limit]:
+            context.output.text(labels_text(each))
+    _say_if_more(context, len(found), limit, "namespace")
+
+
+def get(context: CommandContext, namespace: Labels, name: Key) -> None:
+    """Show a memory with its times and its revision."""
+    found = _found(context, one_namespace(namespace), name)
+    if context.output.as_json:
+        context.output.json(_record(found))
+        return
+    for field, value in _record(found).items():
+        if field not in ("namespace", "key", "value"):
+            context.output.field(field.replace("_", " "), str(value))
+    context.output.field("value", json.dumps(found.value, ensure_ascii=False, indent=2))
+
+
+def search(
+    context: CommandContext,
+    prefix: Prefix = "",
+    *,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Find what is similar to a text; the store needs an index."),
+    ] = None,
+    filters: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="JSON", help='What values must have, such as \'{"likes": "pizza"}\'.'
+        ),
+    ] = None,
+    limit: Limit = 50,
+) -> None:
+    """List memories under a namespace, newest first or most similar."""
+    labels = parse_labels(prefix)
+    wanted = None if filters is None else _parsed(filters, "--filter")
+    if query is not None and not context.store_embeds:
+        msg = "--query needs a store that embeds texts; give --config with an index under `store:`"
+        raise CommandError(Exit.CONFIGURATION, msg)
+    store = context.store if query is None else context.embedding_store
+    found = store.search(labels, query=query, filter=wanted, limit=limit + 1, refresh_ttl=False)
+    if context.output.as_json:
+        context.output.json([{**_record(each), "score": each.score} for each in found[:limit]])
+    else:
+        rows = [
+            (labels_text(each.namespace), each.key, moment(each.updated_at), brief(each.value, 100))
+            for each in found[:limit]
+        ]
+        context.output.table(("namespace", "key", "updated", "value"), rows)
+    _say_if_more(context, len(found), limit, "memory", "memories")
+
+
+def put(
+    context: CommandContext,
+    namespace: Labels,
+    name: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value, a JSON object.")],
+    *,
+    ttl_minutes: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="After how many minutes it expires; otherwise as configured."),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Store a memory, or replace one.
+
+    What you are asked about is what is replaced: if a memory was changed meanwhile, nothing is stored, and the command
+    ends with exit code 6.
+    """
+    labels, parsed = one_namespace(namespace), _parsed(value, "the value")
+    old = context.embedding_store.get(labels, name, refresh_ttl=False)
+    what = f"memory {name!r} of {labels_text(labels)}"
+    if dry_run:
+        context.output.text(f"would {'store' if old is None else 'replace'}: {what}")
+        return
+    if old is not None:
+        context.confirm(f"Replace {what} in table {_table(context)}?", yes=yes)
+    revision = context.embedding_store.put_if(
+        labels,
+        name,
+        parsed,
+        revision=_revision(old),
+        ttl=NOT_PROVIDED if ttl_minutes is None else ttl_minutes,
+    )
+    if revision is None:
+        raise CommandError(Exit.TRY_AGAIN, f"{what} was changed meanwhile; nothing was stored")
+    if context.output.as_json:
+        context.output.json({"namespace": labels, "key": name, "revision": revision})
+    else:
+        context.output.text(f"stored: {what}")
+
+
+def delete(
+    context: CommandContext,
+    namespace: Labels,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="The key of the memory.", show_default=False)
+    ] = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Delete every memory under the namespace, instead of one.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Delete a memory, or all under a namespace.
+
+    Nothing brings them back but a backup or point-in-time recovery. If --all ends with an error, run it again: it goes
+    on with what is left.
+    """
+    labels = one_namespace(namespace)
+    if (name is None) != everything:
+        raise CommandError(
+            Exit.USAGE, "give the key of a memory, or --all for every memory under the namespace"
+        )
+    if name is not None:
+        _found(context, labels, name)
+        what, count = f"memory {name!r} of {labels_text(labels)}", 1
+    else:
+        count = count_memories(context, labels)
+        what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
+    if not dry_run:
+        context.confirm(f"Delete {what} from table {_table(context)}?", yes=yes)
+        if name is not None:
+            context.store.delete(labels, name)
+        else:
+            count = context.store.delete_namespace(labels)
+            what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
+    verb = "would delete" if dry_run else "deleted"
+    if context.output.as_json:
+        context.output.json({"namespace": labels, verb.replace(" ", "_"): count})
+    else:
+        context.output.text(f"{verb}: {what}")
+
+
+def export(
+    context: CommandContext,
+    prefix: Labels,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
+    ] = PIPE,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Write memories to a file of JSON lines, with their times.
+
+    An empty NAMESPACE, '', is all memories. The file is not encrypted, even if the memories are.
+    """
+    labels = parse_labels(prefix)
+    with written_file(context, file, yes=yes) as stream:
+        count = write_memories(context.store.export_items(labels), stream)
+    if file == PIPE:
+        return
+    if context.output.as_json:
+        context.output.json({"namespace": labels, "memories": count, "file": str(file)})
+    else:
+        context.output.text(f"exported: {counted(count, 'memory', 'memories')}, to {file}")
+
+
+def import_(
+    context: CommandContext,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The exported file; - is standard input.")],
+    *,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Store memories that were exported, with their times.
+
+    The file is checked to its end before anything is stored. A memory that is newer than the file's stays, so you can
+    repeat an import. If the store has an index, texts are embedded again.
+    """
+    store = context.embedding_store
+    with readable_file(file) as stream:
+        count = 0
+        for record in read_memories(stream):
+            imported(record, None)
+            count += 1
+        question = f"Store {counted(count, 'memory', 'memories')} in table {_table(context)}?"
+        if dry_run:
+            context.output.text(f"would store: {counted(count, 'memory', 'memories')}")
+            return
+        context.confirm(question, yes=yes)
+        stream.seek(0)
+        stored = store.import_items(read_memories(stream))
+    if context.output.as_json:
+        context.output.json({"stored": stored, "left": count - stored})
+    else:
+        left = f"; {count - stored:,} left: the table has them, as new or newer" if stored < count else ""
+        context.output.text(f"stored: {counted(stored, 'memory', 'memories')}{left}")
+
+
+def migrate(
+    context: CommandContext,
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            envvar="LANGGRAPH_MIGRATE_FROM",
+            help="Where the memories are; see below. A password is better given by the environment.",
+        ),
+    ],
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="With aws:, how many labels a namespace with colons has at most; 0: each colon separates labels.",
+        ),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Move memories from another store into the table.
+
+    With their times, and their ttls where the source has them. The source is only read, and each memory is read back
+    and compared. What the table has already, as new or newer, is not stored again: the same command goes on where it
+    was interrupted, and moves what has come since.
+    """
+    store = context.embedding_store
+    with open_memories(source, labels=labels) as records:
+        if dry_run:
+            count = sum(1 for _ in records)
+            context.output.text(f"would move: {counted(count, 'memory', 'memories')}")
+            return
+        context.confirm(f"Move the memories of this place into table {_table(context)}?", yes=yes)
+        moved = MovedMemories()
+        with context.output.progress("moving memories", None) as bar:
+            for moved in move_memories(records, store):
+                bar.reach(moved.read, moved.read)
+    _say_what_was_moved(context, moved)
+
+
+def _say_what_was_moved(context: CommandContext, moved: MovedMemories) -> None:
+    counts = {name: value for name, value in vars(moved).items() if name != "failed"}
+    if context.output.as_json:
+        failed = [
+            {"namespace": space, "key": name, "problem": why} for (space, name), why in moved.failed.items()
+        ]
+        context.output.json({**counts, "failed": failed})
+    else:
+        context.output.field("memories", ", ".join(f"{value:,} {name}" for name, value in counts.items()))
+        for (space, name), why in moved.failed.items():
+            context.output.field(f"{labels_text(space)} {name}", why)
+    if moved.failed:
+        failed_count = counted(len(moved.failed), "memory", "memories")
+        raise CommandError(Exit.PROBLEMS, f"{failed_count} could not be moved; the reasons are above")
+
+
+def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
+    found = context.store.get(labels, name, refresh_ttl=False)
+    if found is None:
+        msg = f"there is no memory {name!r} in {labels_text(labels)}; `memories search` lists those that there are"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    return found
+
+
+def _revision(item: Item | None) -> str | None:
+    # LangGraph's type has no revision; those that the store returns do.
+    return None if item is None else str(getattr(item, "revision", ""))
+
+
+def _record(item: Item) -> dict[str, Any]:
+    return {
+        "namespace": item.namespace,
+        "key": item.key,
+        "value": item.value,
+        "created_at": item.created_at.isoformat(),
+        "updated_at": item.updated_at.isoformat(),
+        "revision": _revision(item),
+    }
+
+
+def count_memories(context: CommandContext, labels: tuple[str, ...]) -> int:
+    """Count the memories under a namespace. It reads them, page by page."""
+    return sum(1 for _ in context.store.export_items(labels))
+
+
+def _table(context: CommandContext) -> str:
+    return context.store.storage.table.name
+
+
+def _parsed(text: str, what: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise CommandError(Exit.USAGE, f"{what} is not JSON: {error}") from error
+    if not isinstance(parsed, dict):
+        raise CommandError(Exit.USAGE, f'{what} is not a JSON object; write it as {{"name": ...}}')
+    return parsed
+
+
+def _say_if_more(
+    context: CommandContext, found: int, limit: int, noun: str, plural: str | None = None
+) -> None:
+    if found > limit:
+        context.output.note(
+            f"These are {counted(limit, noun, plural)}, and there are more; --limit lists more."
+        )
+
+
+memories = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look after the memories of a store: list, get, put and delete.",
+)
+for each in (list_, get, search, put, delete, export, import_):
+    memories.command(each.__name__.rstrip("_"))(command(each))
+memories.command(epilog=f"Places:\n\n\b\n{MEMORY_ENDPOINTS}")(command(migrate))

@@ -1,0 +1,203 @@
+"""A person asks for their data, or for its erasure: the threads of an owner, and the memories of their namespaces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import quote
+
+import typer
+
+from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.labels import labels_text, one_namespace
+from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, say_of_directory, serve
+from langgraph.checkpoint.dynamodb.cli.memories import count_memories
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.streams import written_file
+from langgraph.checkpoint.dynamodb.cli.threads import of_directory
+from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, export_thread
+from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
+
+# An owner of a tenant begins with the tenant's name and a slash.
+_OWNER, _TENANT, _USER = "{owner}", "{tenant}", "{user}"
+_PLACEHOLDER = re.compile("{(owner|tenant|user)}")
+_REPORT = "report.json"
+_MEMORIES = "memories.jsonl"
+_NAME_LENGTH_MAX = 100
+Memories: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memories",
+        metavar="NAMESPACE",
+        help="With --owner: a namespace of the owner's memories, such as users/{owner}; may be given several times.",
+    ),
+]
+
+
+class Person:
+    """An owner's threads and memories, as the directory and the store have them."""
+
+    def __init__(
+        self,
+        context: CommandContext,
+        owner: str,
+        threads: Sequence[ThreadSummary],
+        namespaces: Sequence[tuple[str, ...]],
+    ) -> None:
+        """Take what was found."""
+        self._context = context
+        self._owner = owner
+        self._threads = {each.thread_id: each for each in threads}
+        self._namespaces = namespaces
+
+    @property
+    def thread_ids(self) -> list[str]:
+        """The ids of the owner's threads."""
+        return list(self._threads)
+
+    def count_memories(self) -> int:
+        """Count the memories of the owner's namespaces."""
+        return sum(count_memories(self._context, each) for each in self._namespaces)
+
+    def report(self) -> dict[str, Any]:
+        """Return what was looked at, and what was not."""
+        return {
+            "namespaces": [labels_text(each) for each in self._namespaces],
+            "not_looked_at": [
+                f"threads that the directory does not have as {self._owner}'s",
+                "memories outside these namespaces"
+                if self._namespaces
+                else "memories; --memories says which namespaces are the owner's",
+                "the node cache",
+                "backups, exported files and logs",
+            ],
+        }
+
+    # Erasure
+
+    def erase_memories(self) -> int:
+        """Delete the memories of the owner's namespaces; return how many there were."""
+        return sum(self._context.store.delete_namespace(each) for each in self._namespaces)
+
+    def note_what_is_new(self, served: Served) -> None:
+        """Count threads as failed that were begun while the others were deleted."""
+        for each in of_directory(self._context, self._owner, with_status=False):
+            # The directory may lag behind a deletion.
+            if each.thread_id not in self._threads:
+                served.failed[each.thread_id] = "the thread was begun while the others were deleted"
+
+    def check_no_memory_is_left(self) -> None:
+        """Raise if memories were put while the others were deleted.
+
+        Raises:
+            CommandError: There is one.
+        """
+        left = [
+            labels_text(each)
+            for each in self._namespaces
+            if self._context.store.search(each, order="key", limit=1, refresh_ttl=False)
+        ]
+        if left:
+            msg = f"memories were put under {', '.join(left)} meanwhile; the same command deletes them"
+            raise CommandError(Exit.PROBLEMS, msg)
+
+    # Export
+
+    def export(self, folder: Path, *, parallel: int, yes: bool) -> None:
+        """Write a file for each thread, one for the memories, and a report.
+
+        A thread whose file is there is not exported again, unless the folder has the report of a whole export.
+        """
+        self._prepare(folder, yes=yes)
+        files = {each: folder / _file_name(each) for each in self._threads}
+        exported: dict[str, Exported] = {}
+
+        def one(thread_id: str) -> None:
+            with written_file(self._context, files[thread_id], yes=True) as stream:
+                exported[thread_id] = export_thread(TableStore(self._context.saver), thread_id, stream)
+
+        left = [each for each, file in files.items() if not file.exists()]
+        served = serve(self._context, "exporting", left, one, parallel=parallel)
+        served.skipped = len(files) - len(left)
+        # A thread may have a title, and no checkpoint.
+        served.done += served.absent
+        served.absent = {}
+        report = self.report() | {"owner": self._owner, "exported_at": datetime.now(timezone.utc).isoformat()}
+        if self._namespaces:
+            report["memories_file"] = _MEMORIES
+        memories = self._export_memories(folder)
+        threads = [
+            {**asdict(each), "file": files[name].name if files[name].exists() else None}
+            for name, each in self._threads.items()
+        ]
+        content = {**report, "is_whole": not served.failed, "memories": memories, "threads": threads}
+        with written_file(self._context, folder / _REPORT, yes=True) as stream:
+            stream.write(json.dumps(as_json(content), indent=2, default=str).encode() + b"\n")
+        conclude(self._context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
+
+    def _prepare(self, folder: Path, *, yes: bool) -> None:
+        report = folder / _REPORT
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            found: Any = json.loads(report.read_text("utf-8")) if report.exists() else {"is_whole": False}
+            is_whole, files = (
+                found["is_whole"],
+                [_MEMORIES, *(each["file"] for each in found.get("threads", ()))],
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
+            raise CommandError(Exit.USAGE, msg) from error
+        if is_whole:
+            self._context.confirm(f"{folder} has a whole export already. Replace it?", yes=yes)
+            report.unlink()
+            for name in filter(None, files):
+                (folder / Path(name).name).unlink(missing_ok=True)
+
+    def _export_memories(self, folder: Path) -> int:
+        if not self._namespaces:
+            return 0
+        records = chain.from_iterable(map(self._context.store.export_items, self._namespaces))
+        with written_file(self._context, folder / _MEMORIES, yes=True) as stream:
+            return write_memories(records, stream)
+
+
+def person_of(context: CommandContext, owner: str, templates: Sequence[str] | None) -> Person:
+    """Look up what the table has of an owner, and say so.
+
+    Raises:
+        CommandError: A namespace cannot be used.
+    """
+    namespaces = [_namespace(owner, each) for each in templates or ()]
+    threads = list(of_directory(context, owner, with_status=False))
+    say_of_directory(context, owner, len(threads))
+    return Person(context, owner, threads, namespaces)
+
+
+def _namespace(owner: str, template: str) -> tuple[str, ...]:
+    if not any(each in template for each in (_OWNER, _USER)):
+        # Otherwise one word too few would name everybody's memories.
+        msg = f"--memories {template} has no {_OWNER} in it; write for example users/{_OWNER}"
+        raise CommandError(Exit.USAGE, msg)
+    tenant, slash, user = owner.partition("/")
+    if not slash and (_TENANT in template or _USER in template):
+        msg = (
+            f"owner {owner!r} has no tenant, so --memories has neither {_TENANT} nor {_USER}; write {_OWNER}"
+        )
+        raise CommandError(Exit.USAGE, msg)
+    parts = {_OWNER: owner, _TENANT: tenant, _USER: user}
+    return one_namespace(_PLACEHOLDER.sub(lambda match: labels_text((parts[match[0]],)), template))
+
+
+def _file_name(thread_id: str) -> str:
+    """Return a name that every file system takes, and that no other thread has."""
+    name = quote(thread_id, safe=" ")[:_NAME_LENGTH_MAX]
+    return f"{name}-{blake2b(thread_id.encode(), digest_size=8).hexdigest()}.jsonl"

@@ -1,0 +1,112 @@
+"""The options that stores share: an index of embeddings, and ttls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from typing_extensions import Self
+
+from langgraph.checkpoint.dynamodb.config.fields import Positive, Reference, Seconds, made_function, split
+from langgraph.checkpoint.dynamodb.config.types import Options
+
+
+class IndexOptions(Options):
+    """LangGraph's `IndexConfig`: the store embeds texts of memories, and searches by similarity."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["embed"]}, {"required": ["embed_function"]}]}
+    )
+
+    embed: str | None = Field(
+        default=None,
+        pattern="^[^:]+:.",
+        description="The embedding model as provider:model, such as openai:text-embedding-3-small.",
+    )
+    embed_function: Reference | None = Field(
+        default=None,
+        description="LangChain Embeddings, a class of them, or a function that embeds a list of texts, as module:name.",
+    )
+    dims: Positive = Field(description="The number of dimensions of the embeddings.")
+    fields: Annotated[list[str], BeforeValidator(split)] | None = Field(
+        default=None,
+        description="The fields of a value whose texts are embedded; by default the whole value.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.embed is None) == (self.embed_function is None):
+            msg = "give exactly one of embed and embed_function"
+            raise ValueError(msg)
+        return self
+
+    def config(self) -> dict[str, Any]:
+        """Return LangGraph's `IndexConfig`.
+
+        Raises:
+            OptionError: `embed_function` leads to a text or a number.
+        """
+        embed = self.embed or made_function("index.embed_function", self.embed_function)
+        return {"dims": self.dims, "embed": embed} | ({"fields": self.fields} if self.fields else {})
+
+
+class TtlOptions(Options):
+    """LangGraph's `TTLConfig`, in minutes."""
+
+    default_ttl: Seconds | None = Field(
+        default=None,
+        description="Minutes after which a memory expires, counted from when it was stored or read; otherwise never.",
+    )
+    refresh_on_read: bool = Field(default=True, description="Whether a read renews a memory's ttl.")
+    omit_expired: bool = Field(default=True, description="Whether reads leave out what has expired.")
+    sweep_interval_minutes: Positive | None = Field(
+        default=None, description="Minutes between deletions of what has expired; by default 5."
+    )
+
+
+class IndexedOptions(Options):
+    """The option that every store has."""
+
+    index: IndexOptions | None = Field(
+        default=None, description="Makes the store search by similarity: dims, embed, fields."
+    )
+
+    def index_config(self) -> Any:
+        """Return LangGraph's `IndexConfig`, or None."""
+        return None if self.index is None else self.index.config()
+
+
+class StoreOptions(IndexedOptions):
+    """The options that every store has whose memories outlive the process."""
+
+    ttl: TtlOptions | None = Field(
+        default=None, description="When memories expire: default_ttl in minutes, refresh_on_read."
+    )
+
+    def ttl_config(self) -> Any:
+        """Return LangGraph's `TTLConfig`, or None."""
+        return None if self.ttl is None else self.ttl.model_dump(exclude_none=True)
+
+
+@contextmanager
+def set_up(store: Any) -> Iterator[None]:
+    """Create the tables of one of LangGraph's stores, and delete what expires for as long as it is open."""
+    store.setup()
+    store.start_ttl_sweeper()
+    try:
+        yield
+    finally:
+        store.stop_ttl_sweeper()
+
+
+@asynccontextmanager
+async def aset_up(store: Any) -> AsyncIterator[None]:
+    """Create the tables of one of LangGraph's async stores, and delete what expires for as long as it is open."""
+    await store.setup()
+    await store.start_ttl_sweeper()
+    try:
+        yield
+    finally:
+        await store.stop_ttl_sweeper()

@@ -1,0 +1,356 @@
+"""Memories of other stores: each is read as records of plain data, with its times, and stored by `import_items`.
+
+The source is only read. A memory that the target has, as new or newer, is not stored again, so a move that was
+interrupted can be repeated, and so can one while agents run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
+
+from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
+
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointSerializationError,
+)
+from langgraph.checkpoint.dynamodb.migrate.endpoints import imported_object
+from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
+
+Records: TypeAlias = Iterator[dict[str, Any]]
+
+MEMORY_ENDPOINTS = """\
+postgresql://user:password@host/database    a database of LangGraph's PostgresStore
+sqlite:PATH                                 a file of LangGraph's SqliteStore
+aws:TABLE?region_name=...&endpoint_url=...  a table of DynamoDBStore of langgraph-checkpoint-aws, or of
+                                            langgraph-store-dynamodb
+module:function                             what returns any other store, or a context manager that gives one\
+"""
+
+_POSTGRES = ("postgresql", "postgres")
+_TABLE_OPTIONS = ("region_name", "endpoint_url")
+# What langgraph-store-dynamodb puts between labels since its version 0.2. Both stores used the colon before.
+_SEPARATOR = "\x1f"
+_PAGE_MEMORIES = 500
+_EXAMPLES_MAX = 3
+
+
+# Sources
+
+
+@contextmanager
+def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Records]:
+    """Open a named endpoint, and read its memories.
+
+    Args:
+        endpoint: One of `MEMORY_ENDPOINTS`.
+        labels: For `aws:`, how many labels a namespace has whose text has colons: the first colons separate labels, and
+            others belong to the last one. 0 makes every colon a separator.
+
+    Yields:
+        Records as `DynamoDBStore.export_items` has them. A source that has no ttl gives none.
+
+    Raises:
+        CheckpointerInputError: The endpoint is none of `MEMORY_ENDPOINTS`, or its colons need `labels`.
+        CheckpointerConfigurationError: It cannot be reached, or has no memories.
+    """
+    kind, colon, rest = endpoint.partition(":")
+    if not colon or not rest:
+        # It may be a connection string with a password, so it is not shown.
+        msg = f"this names no store of memories; give one of\n{MEMORY_ENDPOINTS}"
+        raise CheckpointerInputError(msg)
+    with ExitStack() as stack:
+        if kind in _POSTGRES:
+            yield stack.enter_context(_postgres(endpoint))
+        elif kind == "sqlite":
+            yield stack.enter_context(_sqlite(rest.removeprefix("//")))
+        elif kind == "aws":
+            yield stack.enter_context(_amazon(rest, labels))
+        else:
+            yield memories_of(stack.enter_context(_made(kind, rest)))
+
+
+def memories_of(store: BaseStore) -> Records:
+    """Read the memories of any store, page by page. LangGraph's interface does not show their ttls."""
+    if isinstance(store, DynamoDBStore):
+        yield from store.export_items()
+        return
+    seen = set[tuple[tuple[str, ...], str]]()
+    offset = 0
+    while True:
+        page = store.search((), limit=_PAGE_MEMORIES, offset=offset, refresh_ttl=False)
+        for each in page:
+            # A memory that was put meanwhile moves the others on.
+            if (each.namespace, each.key) not in seen:
+                seen.add((each.namespace, each.key))
+                yield _record(each.namespace, each.key, each.value, each.created_at, each.updated_at)
+        if len(page) < _PAGE_MEMORIES:
+            return
+        offset += _PAGE_MEMORIES
+
+
+@contextmanager
+def _made(module: str, function: str) -> Iterator[BaseStore]:
+    """Yield the store that a function of the caller's returns."""
+    made = imported_object(module, function, MEMORY_ENDPOINTS)()
+    with ExitStack() as stack:
+        if not isinstance(made, BaseStore) and isinstance(made, AbstractContextManager):
+            made = stack.enter_context(made)
+        if not isinstance(made, BaseStore) or type(made).__name__.startswith("Async"):
+            msg = f"{module}:{function} gives a {type(made).__name__}; let it return a store that blocks"
+            raise CheckpointerConfigurationError(msg)
+        yield made
+
+
+@contextmanager
+def _postgres(connection_string: str) -> Iterator[Records]:
+    try:
+        import psycopg  # noqa: PLC0415 - an extra that not everybody installs.
+        from psycopg.rows import dict_row  # noqa: PLC0415
+
+        from langgraph.checkpoint.dynamodb.config.postgres import is_connection_string  # noqa: PLC0415
+    except ImportError as error:
+        msg = f'{error}; install what reads Postgres: pip install "psycopg[binary]"'
+        raise CheckpointerConfigurationError(msg) from error
+    if not is_connection_string(connection_string):
+        msg = "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database"
+        raise CheckpointerConfigurationError(msg)
+    try:
+        with (
+            psycopg.connect(connection_string, row_factory=dict_row) as connection,
+            # On the server, so that the memories need not be in memory all at once, and are of one moment.
+            connection.cursor(name="memories") as cursor,
+        ):
+            cursor.execute("SELECT * FROM store ORDER BY prefix, key")
+            yield map(_of_row, cursor)
+    except psycopg.errors.UndefinedTable as error:
+        msg = "the database has no table of LangGraph's PostgresStore; name the one that the store was given"
+        raise CheckpointerConfigurationError(msg) from error
+    except psycopg.OperationalError as error:
+        msg = f"the Postgres database cannot be reached: {str(error).strip()}"
+        raise CheckpointerConfigurationError(msg) from None
+
+
+@contextmanager
+def _sqlite(path: str) -> Iterator[Records]:
+    if not Path(path).is_file():
+        msg = f"there is no SQLite database {path}; check its path"
+        raise CheckpointerConfigurationError(msg)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        try:
+            rows = connection.execute("SELECT * FROM store ORDER BY prefix, key")
+        except sqlite3.DatabaseError as error:
+            msg = f"{path} has no memories of LangGraph's SqliteStore ({error}); name the file that the store was given"
+            raise CheckpointerConfigurationError(msg) from None
+        yield (_of_row({**dict(row), "value": json.loads(row["value"])}) for row in rows)
+
+
+def _of_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a row of LangGraph's stores, whose namespaces have dots between labels."""
+    times = {name: _time(row[name]) for name in ("created_at", "updated_at")}
+    # Tables of early releases have no ttl.
+    ends = None if row.get("expires_at") is None else _time(row["expires_at"])
+    namespace = tuple(row["prefix"].split("."))
+    return _record(
+        namespace, row["key"], row["value"], **times, ttl_minutes=row.get("ttl_minutes"), expires_at=ends
+    )
+
+
+def _time(value: Any) -> datetime:
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+@contextmanager
+def _amazon(rest: str, labels: int | None) -> Iterator[Records]:
+    import boto3  # noqa: PLC0415 - other sources need nothing of AWS.
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    table, _, query = rest.partition("?")
+    options: dict[str, Any] = dict(parse_qsl(query))
+    unknown = sorted(options.keys() - {*_TABLE_OPTIONS})
+    if unknown:
+        msg = f"aws: has no option {unknown[0]!r} for memories; there are {', '.join(_TABLE_OPTIONS)}"
+        raise CheckpointerInputError(msg)
+    try:
+        with closing(boto3.Session().client("dynamodb", **options)) as client:
+            pages = client.get_paginator("scan").paginate
+            split = _check_colons(pages, table, labels)
+            yield (
+                _of_item(item, split)
+                for page in pages(TableName=table, ConsistentRead=True)
+                for item in page["Items"]
+            )
+    except (BotoCoreError, ClientError) as error:
+        msg = f"table {table} cannot be read: {error}"
+        raise CheckpointerConfigurationError(msg) from error
+
+
+def _check_colons(
+    pages: Callable[..., Any], table: str, labels: int | None
+) -> Callable[[str], tuple[str, ...]]:
+    """Return what splits the text of a namespace.
+
+    Raises:
+        CheckpointerInputError: Some have colons, and nothing says whether these separate labels.
+    """
+    if labels is None:
+        names = {"#pk": "PK"}
+        found = pages(TableName=table, ProjectionExpression="#pk", ExpressionAttributeNames=names)
+        texts = {item["PK"]["S"] for page in found for item in page["Items"]}
+        unclear = sorted(each for each in texts if ":" in each and _SEPARATOR not in each)
+        if unclear:
+            shown = ", ".join(map(repr, unclear[:_EXAMPLES_MAX]))
+            msg = (
+                f"{len(unclear)} namespaces of table {table} have colons, such as {shown}; the store wrote ('a', 'b')"
+                " and ('a:b',) alike. Give labels=2 (--labels 2) if these are two labels at most, of which the last may"
+                " have colons, and so on; or 0 if each colon separates labels"
+            )
+            raise CheckpointerInputError(msg)
+
+    def split(text: str) -> tuple[str, ...]:
+        if _SEPARATOR in text:
+            return tuple(text.split(_SEPARATOR))
+        return tuple(text.split(":", (labels or 0) - 1))
+
+    return split
+
+
+def _of_item(item: Mapping[str, Any], split: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
+    found = {name: _plain(each) for name, each in item.items()}
+    updated_at = _time(found["updated_at"])
+    ends = found.get("expires_at")
+    ttl_minutes = None
+    if ends is not None:
+        # The store keeps when a memory expires, and not its ttl; it sets both times by the same clock.
+        ttl_minutes = max(1, math.ceil(ends - updated_at.timestamp())) / 60
+        ends = datetime.fromtimestamp(ends, timezone.utc)
+    created_at = _time(found["created_at"])
+    return _record(split(found["PK"]), found["SK"], found["value"], created_at, updated_at, ttl_minutes, ends)
+
+
+def _plain(value: Mapping[str, Any]) -> Any:
+    """Return a value of DynamoDB as Python has it. A number does not say whether it was a float."""
+    ((kind, content),) = value.items()
+    if kind == "N":
+        number = Decimal(content)
+        return int(number) if number == number.to_integral_value() else float(number)
+    if kind == "M":
+        return {name: _plain(each) for name, each in content.items()}
+    if kind == "L":
+        return [_plain(each) for each in content]
+    return None if kind == "NULL" else content
+
+
+def _record(
+    namespace: tuple[str, ...],
+    key: str,
+    value: Any,
+    created_at: datetime,
+    updated_at: datetime,
+    ttl_minutes: float | None = None,
+    expires_at: datetime | None = None,
+) -> dict[str, Any]:
+    return {
+        "namespace": list(namespace),
+        "key": key,
+        "value": value,
+        "created_at": created_at.isoformat(),
+        "updated_at": updated_at.isoformat(),
+        "ttl_minutes": ttl_minutes,
+        "expires_at": None if expires_at is None else expires_at.isoformat(),
+    }
+
+
+# The move
+
+
+@dataclass
+class MovedMemories:
+    """The outcome for the memories of a source so far."""
+
+    read: int = 0
+    stored: int = 0
+    compared: int = 0
+    """Those that the target has as the source has them."""
+    newer: int = 0
+    """Those that were changed in the target since."""
+    expired: int = 0
+    """Those that have expired. They are not moved."""
+    failed: dict[tuple[tuple[str, ...], str], str] = field(default_factory=dict)
+    """By namespace and key, why a memory is not in the target as it is in the source."""
+
+
+def move_memories(records: Iterable[Mapping[str, Any]], target: DynamoDBStore) -> Iterator[MovedMemories]:
+    """Store memories in a table, with their times, and read each back to compare.
+
+    Args:
+        records: What `open_memories` or `memories_of` reads.
+        target: The store to move them to.
+
+    Yields:
+        What has been done so far, after each group of memories; the same object each time.
+    """
+    moved = MovedMemories()
+    source = iter(records)
+    while group := list(islice(source, IMPORTED_AT_ONCE)):
+        moved.read += len(group)
+        usable = [each for each in group if _is_usable(each, moved)]
+        moved.stored += target.import_items(usable)
+        gets = [GetOp(tuple(each["namespace"]), each["key"], refresh_ttl=False) for each in usable]
+        for record, found in zip(usable, target.batch(gets), strict=True):
+            _compare(record, found if isinstance(found, Item) else None, moved)
+        yield moved
+
+
+def _is_usable(record: Mapping[str, Any], moved: MovedMemories) -> bool:
+    if _has_expired(record):
+        moved.expired += 1
+        return False
+    try:
+        imported(record, None)
+    except (CheckpointerInputError, CheckpointSerializationError, InvalidNamespaceError) as error:
+        moved.failed[_name(record)] = str(error)
+        return False
+    return True
+
+
+def _compare(record: Mapping[str, Any], found: Item | None, moved: MovedMemories) -> None:
+    if found is not None and found.updated_at > datetime.fromisoformat(record["updated_at"]):
+        moved.newer += 1
+    elif found is not None and _same(record, found):
+        moved.compared += 1
+    elif found is None and _has_expired(record):
+        moved.expired += 1
+    else:
+        moved.failed[_name(record)] = "the target does not have it as the source does"
+
+
+def _same(record: Mapping[str, Any], found: Item) -> bool:
+    # As text, since Python takes 1, 1.0 and True for equal.
+    return found.created_at == datetime.fromisoformat(record["created_at"]) and (
+        json.dumps(record["value"], sort_keys=True) == json.dumps(found.value, sort_keys=True)
+    )
+
+
+def _has_expired(record: Mapping[str, Any]) -> bool:
+    ends = record.get("expires_at")
+    return ends is not None and datetime.fromisoformat(ends) <= datetime.now(timezone.utc)
+
+
+def _name(record: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    return tuple(record["namespace"]), str(record["key"])

@@ -1,0 +1,420 @@
+"""`memories`: namespaces as text, and what is listed, shown, stored, deleted, exported and imported."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.store.base import InvalidNamespaceError
+from langgraph.store.sqlite import SqliteStore
+
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb.cli.labels import labels_text, parse_labels
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, explained
+from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
+from tests.cli.conftest import Run, Terminal
+from tests.support.checkpoints import all_items, noise
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+ADA = ("users", "ada/1 %")
+AS_TEXT = "users/ada%2F1 %25"
+
+
+@pytest.fixture
+def own_table(make_table: Callable[[], str]) -> str:
+    """Give a table of the test's own."""
+    return make_table()
+
+
+@pytest.fixture
+def store(engine: Engine, sessions: dict[str, Any], own_table: str) -> Iterator[DynamoDBStore]:
+    """Give a store on the table, with two memories of Ada and one of Bob."""
+    with DynamoDBStore(own_table, endpoint_url=engine.endpoint_url, session=sessions["session"]) as store:
+        store.put(ADA, "food", {"likes": "pizza", "text": "eats"})
+        store.put((*ADA, "trips"), "japan", {"likes": "trains"})
+        store.put(("users", "bob"), "food", {"likes": "rice"})
+        yield store
+
+
+@pytest.fixture
+def memories(run: Run, own_table: str, store: DynamoDBStore) -> Run:
+    """Give what runs a command of `memories` on the table."""
+    del store
+    return lambda *arguments, **options: run("memories", *arguments, "--table", own_table, **options)
+
+
+# Namespaces as text
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda text: not set(".\0") & set(text)), min_size=1).map(tuple))
+def test_every_namespace_can_be_written(labels: tuple[str, ...]) -> None:
+    text = labels_text(labels)
+    assert parse_labels(text) == labels
+    assert text.isprintable() or not "".join(labels).isprintable()
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("text", ["users//ada", "users/ada%2", "a%zz", "%FF", "a.b"])
+def test_what_is_no_namespace_is_refused(text: str) -> None:
+    with pytest.raises(CommandError, match="cannot be used") as caught:
+        parse_labels(text)
+    assert caught.value.code is Exit.USAGE
+
+
+# Reading
+
+
+def test_namespaces_are_listed_so_that_they_can_be_given_again(memories: Run) -> None:
+    ended = memories("list")
+    assert ended.out.splitlines() == [AS_TEXT, f"{AS_TEXT}/trips", "users/bob"]
+    assert memories("list", AS_TEXT, "--json").json == [[*ADA], [*ADA, "trips"]]
+    ended = memories("list", "users", "--limit", "1")
+    assert ended.out.splitlines() == [AS_TEXT]
+    assert "These are 1 namespace, and there are more" in ended.err
+
+
+def test_a_memory_is_shown(memories: Run, store: DynamoDBStore) -> None:
+    found: Any = store.get(ADA, "food")
+    shown = memories("get", AS_TEXT, "food", "--json").json
+    assert shown == {
+        "namespace": [*ADA],
+        "key": "food",
+        "value": {"likes": "pizza", "text": "eats"},
+        "created_at": found.created_at.isoformat(),
+        "updated_at": found.updated_at.isoformat(),
+        "revision": found.revision,
+    }
+    text = memories("get", AS_TEXT, "food").out
+    assert '"likes": "pizza"' in text
+    assert f"revision: {found.revision}" in text
+    ended = memories("get", AS_TEXT, "drink")
+    assert ended.code == Exit.NOT_FOUND
+    assert f"there is no memory 'drink' in {AS_TEXT}" in ended.err
+
+
+def test_a_look_renews_no_ttl(memories: Run, store: DynamoDBStore, own_table: str, client: Any) -> None:
+    store.put(ADA, "mood", {"is": "hungry"}, ttl=5)
+    before = all_items(client, own_table)
+    memories("get", AS_TEXT, "mood")
+    memories("search", AS_TEXT)
+    assert all_items(client, own_table) == before
+
+
+def test_memories_are_searched(memories: Run) -> None:
+    newest = memories("search", "users", "--json").json
+    assert [each["value"]["likes"] for each in newest] == ["rice", "trains", "pizza"]
+    found = memories("search", "users", "--filter", '{"likes": "trains"}').out
+    assert "japan" in found
+    assert "pizza" not in found
+    ended = memories("search", AS_TEXT, "--limit", "1")
+    assert "These are 1 memory, and there are more" in ended.err
+    assert memories("search", "--filter", "[1]").code == Exit.USAGE
+    assert "--filter is not JSON" in memories("search", "--filter", "{").err
+
+
+def test_similarity_needs_the_configured_index(
+    memories: Run, run: Run, store: DynamoDBStore, own_table: str, engine: Engine, tmp_path: Path
+) -> None:
+    del store
+    ended = memories("search", "users", "--query", "food")
+    assert ended.code == Exit.CONFIGURATION
+    assert "an index under `store:`" in ended.err
+    file = tmp_path / "agent.yaml"
+    index = "{dims: 2, embed_function: 'tests.cli.test_memories:embed', fields: [text]}"
+    where = (
+        f"table_name: {own_table}, endpoint_url: '{engine.endpoint_url}', region_name: {engine.region_name}"
+    )
+    file.write_text(f"store: {{type: dynamodb, config: {{{where}, index: {index}}}}}\n")
+    assert run("memories", "put", "users/ada", "long", '{"text": "aaaaaa"}', "--config", str(file)).code == 0
+    assert run("memories", "put", "users/ada", "short", '{"text": "a"}', "--config", str(file)).code == 0
+    found = run(
+        "memories", "search", "users/ada", "--query", "aaaaaaaa", "--json", "--config", str(file)
+    ).json
+    assert [each["key"] for each in found] == ["long", "short"]
+    assert found[0]["score"] > found[1]["score"]
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """Embed texts by their lengths, under a name that a configuration has."""
+    return [[1.0, float(len(each))] for each in texts]
+
+
+# Changing
+
+
+def test_a_memory_is_stored_and_replaced(memories: Run, store: DynamoDBStore) -> None:
+    assert memories("put", AS_TEXT, "drink", '{"likes": "tea"}', "--dry-run").out.startswith("would store")
+    assert store.get(ADA, "drink") is None
+    assert (
+        memories("put", AS_TEXT, "drink", '{"likes": "tea"}').out == f"stored: memory 'drink' of {AS_TEXT}\n"
+    )
+    assert memories("put", AS_TEXT, "drink", '{"likes": "x"}', "--dry-run").out.startswith("would replace")
+    ended = memories("put", AS_TEXT, "drink", '{"likes": "coffee"}')
+    assert ended.code == Exit.NOT_CONFIRMED
+    assert f"Replace memory 'drink' of {AS_TEXT} in table" in ended.err
+    ended = memories("put", AS_TEXT, "drink", '{"likes": "coffee"}', "--ttl-minutes", "5", "--yes", "--json")
+    found: Any = store.get(ADA, "drink")
+    assert found.value == {"likes": "coffee"}
+    assert ended.json["revision"] == found.revision
+    (record,) = [each for each in store.export_items(ADA) if each["key"] == "drink"]
+    assert record["ttl_minutes"] == 5
+
+
+@pytest.mark.parametrize("value", ["tea", "[]", "3"])
+def test_a_value_that_is_no_object_is_refused(memories: Run, value: str) -> None:
+    ended = memories("put", AS_TEXT, "drink", value)
+    assert ended.code == Exit.USAGE
+    assert "the value is not" in ended.err
+
+
+def test_a_memory_needs_a_namespace(memories: Run) -> None:
+    ended = memories("put", "", "drink", "{}")
+    assert ended.code == Exit.USAGE
+    assert "the namespace is empty" in ended.err
+
+
+def test_what_was_changed_after_the_question_is_not_replaced(
+    memories: Run, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(*_: object, **__: object) -> None:
+        store.put(ADA, "food", {"likes": "salad"})
+
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.context.CommandContext.confirm", changed)
+    ended = memories("put", AS_TEXT, "food", '{"likes": "bread"}')
+    assert ended.code == Exit.TRY_AGAIN
+    assert "was changed meanwhile" in ended.err
+    found = store.get(ADA, "food")
+    assert found is not None
+    assert found.value == {"likes": "salad"}
+
+
+def test_a_memory_is_deleted_after_a_question(memories: Run, store: DynamoDBStore) -> None:
+    assert memories("delete", AS_TEXT, "food").code == Exit.NOT_CONFIRMED
+    assert memories("delete", AS_TEXT, "food", "--dry-run").out.startswith("would delete: memory 'food'")
+    assert store.get(ADA, "food") is not None
+    with Terminal("y\n") as terminal:
+        memories_at_terminal = memories("delete", AS_TEXT, "food", "--yes")
+    assert memories_at_terminal.code == 0, terminal.shown()
+    assert store.get(ADA, "food") is None
+    assert memories("delete", AS_TEXT, "food", "--yes").code == Exit.NOT_FOUND
+
+
+def test_all_under_a_namespace_are_deleted(memories: Run, store: DynamoDBStore) -> None:
+    for number in range(120):
+        store.put((*ADA, "many"), f"{number:03}", {"number": number})
+    assert memories("delete", AS_TEXT).code == Exit.USAGE
+    assert memories("delete", AS_TEXT, "food", "--all").code == Exit.USAGE
+    assert memories("delete", "", "--all").code == Exit.USAGE
+    assert "would delete: 122 memories under" in memories("delete", AS_TEXT, "--all", "--dry-run").out
+    ended = memories("delete", AS_TEXT, "--all")
+    assert "Delete 122 memories under" in ended.err
+    assert memories("delete", AS_TEXT, "--all", "--yes", "--json").json["deleted"] == 122
+    assert [each.namespace for each in store.search(())] == [("users", "bob")]
+
+
+# Files
+
+
+def test_memories_go_to_a_file_and_back(
+    memories: Run, run: Run, make_table: Callable[[], str], store: DynamoDBStore, tmp_path: Path
+) -> None:
+    file, other = tmp_path / "ada.jsonl", make_table()
+    assert memories("export", AS_TEXT, str(file)).out == f"exported: 2 memories, to {file}\n"
+    assert memories("export", AS_TEXT, str(file)).code == Exit.NOT_CONFIRMED
+    assert memories("export", "", str(file), "--yes", "--json").json["memories"] == 3
+    assert (
+        run("memories", "import", str(file), "--table", other, "--dry-run").out == "would store: 3 memories\n"
+    )
+    assert run("memories", "list", "--table", other).out == ""
+    assert run("memories", "import", str(file), "--table", other).code == Exit.NOT_CONFIRMED
+    assert run("memories", "import", str(file), "--table", other, "--yes").out == "stored: 3 memories\n"
+    for command in (("get", AS_TEXT, "food"),):
+        mine, theirs = (
+            memories(*command, "--json").json,
+            run("memories", *command, "--table", other, "--json").json,
+        )
+        assert {**mine, "revision": ""} == {**theirs, "revision": ""}
+    run("memories", "put", "users/bob", "food", '{"likes": "fish"}', "--table", other, "--yes")
+    ended = run("memories", "import", str(file), "--table", other, "--yes")
+    assert ended.out == "stored: 0 memories; 3 left: the table has them, as new or newer\n"
+    assert '"fish"' in run("memories", "get", "users/bob", "food", "--table", other).out
+    again = run("memories", "import", str(file), "--table", other, "--yes", "--json").json
+    assert again == {"stored": 0, "left": 3}
+    assert len([*store.export_items()]) == 3
+
+
+def test_standard_output_is_the_file(memories: Run, store: DynamoDBStore) -> None:
+    ended = memories("export", AS_TEXT)
+    header, *records, end = map(json.loads, ended.out.splitlines())
+    assert header == {"format": "langgraph-memories", "version": 1}
+    assert records == [*store.export_items(ADA)]
+    assert end["end"] == 2
+    assert memories("export", AS_TEXT, "--json").code == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("change", "says", "code"),
+    [
+        (lambda lines: lines[:-1], "cut short", Exit.DAMAGED),
+        (lambda lines: [*lines[:1], *lines[2:]], "damaged", Exit.DAMAGED),
+        (lambda lines: [*lines, "{}"], "damaged", Exit.DAMAGED),
+        (lambda lines: [lines[0], "3", *lines[1:]], "no JSON object", Exit.DAMAGED),
+        (lambda lines: [lines[0], "{", *lines[1:]], "no JSON object", Exit.DAMAGED),
+        (lambda lines: ['{"format": "langgraph-thread"}', *lines[1:]], "no file of memories", Exit.DAMAGED),
+        (lambda lines: [lines[0].replace("1", "2"), *lines[1:]], "reads version 1", Exit.DAMAGED),
+        (lambda lines: [lines[0], '{"namespace": ["a"], "key": "b"}', *lines[1:]], "no value", Exit.USAGE),
+    ],
+    ids=["cut", "a line less", "a line more", "a number", "no JSON", "another format", "newer", "no value"],
+)
+def test_a_file_is_checked_to_its_end_before_anything_is_stored(
+    memories: Run, run: Run, make_table: Callable[[], str], change: Any, says: str, code: Exit
+) -> None:
+    lines = memories("export", AS_TEXT).out.splitlines()
+    other = make_table()
+    ended = run(
+        "memories",
+        "import",
+        "-",
+        "--table",
+        other,
+        "--yes",
+        stdin="".join(f"{each}\n" for each in change(lines)),
+    )
+    assert ended.code == code
+    assert says in ended.err
+    assert run("memories", "list", "--table", other).out == ""
+
+
+# From other stores
+
+
+def _sqlite(path: Path) -> str:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        store = SqliteStore(connection)
+        store.setup()
+        for number in range(3):
+            store.put(("users", "ada"), f"{number}", {"number": number})
+    return f"sqlite:{path}"
+
+
+def test_memories_are_moved(
+    run: Run, make_table: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, place = make_table(), _sqlite(tmp_path / "a.db")
+    command = ("memories", "migrate", "--table", table)
+    assert run(*command, "--from", place, "--dry-run").out == "would move: 3 memories\n"
+    assert run(*command, "--from", place).code == Exit.NOT_CONFIRMED
+    assert run("memories", "list", "--table", table).out == ""
+    monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
+    assert run(*command, "--yes").out == "memories: 3 read, 3 stored, 3 compared, 0 newer, 0 expired\n"
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE store SET prefix = ? WHERE key = '1'", ("x" * 3000,))
+    ended = run(*command, "--yes", "--json")
+    assert ended.code == Exit.PROBLEMS
+    assert (ended.json["read"], ended.json["stored"], ended.json["compared"]) == (3, 0, 2)
+    assert [each["key"] for each in ended.json["failed"]] == ["1"]
+    ended = run(*command, "--yes")
+    assert "1 memory could not be moved" in ended.err
+    assert "x 1: " in ended.out
+
+
+def test_colons_need_a_rule(
+    run: Run, make_table: Callable[[], str], client: DynamoDBClient, engine: Engine
+) -> None:
+    table, source = make_table(), make_table()
+    times = {each: {"S": "2026-01-02T03:04:05+00:00"} for each in ("created_at", "updated_at")}
+    client.put_item(
+        TableName=source, Item={"PK": {"S": "users:a:b"}, "SK": {"S": "x"}, "value": {"M": {}}, **times}
+    )
+    place = f"aws:{source}?endpoint_url={engine.endpoint_url}"
+    command = ("memories", "migrate", "--table", table, "--from", place, "--yes")
+    ended = run(*command)
+    assert ended.code == Exit.USAGE
+    assert "have colons, such as 'users:a:b'" in ended.err
+    assert run(*command, "--labels", "2").code == 0
+    assert run("memories", "list", "--table", table).out == "users/a:b\n"
+
+
+# Which store
+
+
+def test_without_a_store_in_the_configuration_the_savers_table_and_key_are_used(
+    run: Run,
+    own_table: str,
+    store: DynamoDBStore,
+    engine: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del store
+    monkeypatch.setenv("KEY_OF_TESTS", "0123456789abcdef")
+    file = tmp_path / "agent.yaml"
+    where = f"endpoint_url: '{engine.endpoint_url}', region_name: {engine.region_name}"
+    key = "encryption_key: {environment: KEY_OF_TESTS}, ttl_seconds: 60, client_config: {read_timeout: 7}"
+    file.write_text(
+        f"checkpointer: {{type: dynamodb, config: {{table_name: {own_table}, {where}, {key}}}}}\n"
+    )
+    assert run("memories", "put", "users/eve", "food", '{"likes": "figs"}', "--config", str(file)).code == 0
+    assert "figs" in run("memories", "get", "users/eve", "food", "--config", str(file)).out
+    # Without the key, the value cannot be read.
+    assert run("memories", "get", "users/eve", "food", "--table", own_table).code == Exit.CONFIGURATION
+    file.write_text("store: {type: memory}\n")
+    ended = run("memories", "list", "--config", str(file))
+    assert ended.code == Exit.CONFIGURATION
+    assert "type memory is configured for the store, which has no table" in ended.err
+
+
+def test_errors_of_the_store_have_codes() -> None:
+    for error in (SearchLimitError("too much"), InvalidNamespaceError("no label")):
+        found = explained(error, "table")
+        assert found is not None
+        assert found.code is Exit.USAGE
+
+
+# Other commands
+
+
+def test_cost_and_doctor_know_what_is_stored_beside_threads(
+    run: Run,
+    own_table: str,
+    store: DynamoDBStore,
+    client: DynamoDBClient,
+    engine: Engine,
+    sessions: dict[str, Any],
+) -> None:
+    store.put(ADA, "large", {"text": noise(120_000).hex()})
+    store.delete(("users", "bob"), "food")
+    with DynamoDBCache[str](
+        own_table, endpoint_url=engine.endpoint_url, session=sessions["session"]
+    ) as cache:
+        cache.set({(("node",), "key"): ("value", None)})
+    found = run("cost", "--table", own_table, "--json").json
+    counts = {kind: each["items"] for kind, each in found["items"].items()}
+    assert counts == {
+        "memories": 3,
+        "deleted and expired memories": 1,
+        "segments of memories": counts["segments of memories"],
+        "partition entries": 2,
+        "cached nodes": 1,
+        "cache markers": 1,
+    }
+    stored = all_items(client, own_table)
+    assert found["total"]["items"] == len(stored)
+    assert found["total"]["bytes"] == sum(map(item_bytes, stored))
+    checks = {each["check"]: each["says"] for each in run("doctor", "--table", own_table, "--json").json}
+    assert checks["memories"] == "in 2 partitions"
+    assert checks["node cache"] == "in 1 partition"

@@ -1,0 +1,309 @@
+"""A store and a node cache of each type, from a configuration: ready, for sync and async, and closed at the end."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langgraph.cache.memory import InMemoryCache
+from langgraph.cache.sqlite import SqliteCache
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import MessagesState
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
+
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb import (
+    CacheConfig,
+    CheckpointerConfig,
+    CheckpointerConfigurationError,
+    StoreConfig,
+    acreate_cache,
+    acreate_store,
+    create_cache,
+    create_checkpointer,
+    create_store,
+    open_cache,
+    open_store,
+)
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBCacheOptions, DynamoDBStoreOptions
+from langgraph.checkpoint.dynamodb.config.sources import STORE, read
+from langgraph.store.dynamodb import DynamoDBStore
+from tools.engine import Engine
+
+ADA = ("memories", "ada")
+Section = Mapping[str, Any]
+STORES: dict[str, Any] = {"memory": InMemoryStore, "sqlite": SqliteStore, "postgres": PostgresStore}
+ASYNC_STORES: dict[str, Any] = {
+    "memory": InMemoryStore,
+    "sqlite": AsyncSqliteStore,
+    "postgres": AsyncPostgresStore,
+}
+CACHES: dict[str, Any] = {"memory": InMemoryCache, "sqlite": SqliteCache}
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith("LANGGRAPH_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "dynamodb"])
+def name(request: pytest.FixtureRequest) -> str:
+    """Give the name of each type."""
+    return str(request.param)
+
+
+@pytest.fixture
+def options(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Give the options of the type of the test that say where things are stored."""
+    if name == "memory":
+        return {}
+    if name == "sqlite":
+        return {"db_file": str(tmp_path / "memories.db")}
+    if name == "postgres":
+        return {"connection_string": request.getfixturevalue("postgres_url")}
+    return {**_of(request.getfixturevalue("engine")), "table_name": request.getfixturevalue("table_name")}
+
+
+def _of(engine: Engine) -> dict[str, Any]:
+    return {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+
+
+def test_a_store_of_each_type(engine: Engine, name: str, options: dict[str, Any]) -> None:
+    with create_store({"type": name, "config": options}) as store:
+        assert store is not None
+        assert type(store) is STORES.get(name, DynamoDBStore)
+        store.put(ADA, "food", {"likes": "pizza"})
+        found = store.get(ADA, "food")
+        assert found is not None
+        assert found.value == {"likes": "pizza"}
+
+
+async def test_a_store_of_each_type_async(engine: Engine, name: str, options: dict[str, Any]) -> None:
+    async with acreate_store({"type": name, "config": options}) as store:
+        assert store is not None
+        assert type(store) is ASYNC_STORES.get(name, DynamoDBStore)
+        await store.aput(ADA, "food", {"likes": "pizza"})
+        found = await store.aget(ADA, "food")
+        assert found is not None
+        assert found.value == {"likes": "pizza"}
+
+
+def test_what_a_store_keeps_expires_as_configured(engine: Engine, name: str, options: dict[str, Any]) -> None:
+    if name == "memory":
+        with pytest.raises(CheckpointerConfigurationError, match=r"ttl: is unknown here; there are index"):
+            StoreConfig(type=name, config={"ttl": {"default_ttl": 5}})
+        return
+    with create_store({"type": name, "config": {**options, "ttl": {"default_ttl": 5.5}}}) as store:
+        assert store is not None
+        assert store.ttl_config is not None
+        assert store.ttl_config["default_ttl"] == 5.5
+        assert store.ttl_config["refresh_on_read"]
+        sweeper = getattr(store, "_ttl_sweeper_thread", None)
+    assert (sweeper is None) == (name == "dynamodb")
+    assert sweeper is None or not sweeper.is_alive()
+
+
+def test_a_cache_of_each_type(engine: Engine, name: str, options: dict[str, Any]) -> None:
+    if name == "postgres":
+        with pytest.raises(CheckpointerConfigurationError) as caught:
+            CacheConfig(type=name, config=options)
+        assert str(caught.value) == "type: is no type of cache; there are memory, sqlite, dynamodb"
+        return
+    with create_cache({"type": name, "config": options}) as cache:
+        assert cache is not None
+        assert type(cache) is CACHES.get(name, DynamoDBCache)
+        cache.set({(ADA, "key"): ("value", None)})
+        assert cache.get([(ADA, "key")]) == {(ADA, "key"): "value"}
+
+
+async def test_a_cache_of_each_type_async(engine: Engine, name: str, options: dict[str, Any]) -> None:
+    if name == "postgres":
+        return
+    async with acreate_cache({"type": name, "config": options}) as cache:
+        assert cache is not None
+        await cache.aset({(ADA, "key"): ("value", None)})
+        assert await cache.aget([(ADA, "key")]) == {(ADA, "key"): "value"}
+
+
+def test_one_file_gives_an_agent_all_three(engine: Engine, table_name: str, tmp_path: Path) -> None:
+    where = {**_of(engine), "table_name": table_name}
+    sections = [f"{each}: {{type: dynamodb, config: {where}}}" for each in ("checkpointer", "store", "cache")]
+    (tmp_path / "agent.yaml").write_text("\n".join(sections).replace("'", ""))
+    with (
+        create_checkpointer(tmp_path / "agent.yaml") as checkpointer,
+        create_store(tmp_path / "agent.yaml") as store,
+        create_cache(tmp_path / "agent.yaml") as cache,
+    ):
+        assert checkpointer is not None
+        assert store is not None
+        assert cache is not None
+        store.put(ADA, "food", {"likes": "pizza"})
+        cache.set({(ADA, "key"): ("value", None)})
+        assert list(checkpointer.list(None)) == []
+
+
+async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: Any) -> None:
+    config = {**_of(engine), "table_name": "made-for-memories", "setup": True}
+    with create_store({"type": "dynamodb", "config": config}) as store:
+        assert store is not None
+        assert store.get(ADA, "food") is None
+    async with acreate_cache({"type": "dynamodb", "config": config}) as cache:
+        assert cache is not None
+        assert await cache.aget([(ADA, "key")]) == {}
+    client.delete_table(TableName="made-for-memories")
+
+
+# Sources and mistakes
+
+
+def test_toml_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(
+        '[tool.langgraph-dynamodb-store]\ntype = "sqlite"\nconfig = { db_file = "a.db" }\n'
+        '[tool.langgraph-dynamodb-cache]\ntype = "dynamodb"\nconfig = { table_name = "a", prefix = ["acme"] }\n'
+    )
+    for variable, text in {
+        "STORE_TYPE": "sqlite",
+        "STORE_CONFIG__DB_FILE": "a.db",
+        "CACHE_TYPE": "dynamodb",
+        "CACHE_CONFIG__TABLE_NAME": "a",
+        "CACHE_CONFIG__PREFIX": "acme",
+    }.items():
+        monkeypatch.setenv(f"LANGGRAPH_{variable}", text)
+    assert (
+        StoreConfig.load(file) == StoreConfig.load() == StoreConfig(type="sqlite", config={"db_file": "a.db"})
+    )
+    assert CacheConfig.load(file) == CacheConfig.load()
+    assert CacheConfig.load().config.prefix == ("acme",)
+
+
+def _error(config: type[StoreConfig], source: Any) -> str:
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        config.load(source)
+    return str(caught.value)
+
+
+def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text("checkpointer: {type: memory}\n")
+    assert _error(StoreConfig, file) == (
+        f"{file}: there is no `store:` in it; say which type of store it is, such as `memory` or `dynamodb`"
+    )
+    file.write_text("store:\n  type: dynamodb\n  config:\n    table: a\n    index: {dims: 3}\n")
+    assert sorted(_error(StoreConfig, file).splitlines()[1:]) == [
+        f"  {file}, line 3, store.config.table_name: is missing: the name or ARN of the table.",
+        f"  {file}, line 4, store.config.table: is unknown here; did you mean table_name? there are "
+        + ", ".join(DynamoDBStoreOptions.model_fields),
+        f"  {file}, line 5, store.config.index: give exactly one of embed and embed_function (Makes the store"
+        " search by similarity: dims, embed, fields.)",
+    ]
+    assert _error(StoreConfig, CheckpointerConfig()) == (
+        "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML or TOML"
+        " file, or nothing for the environment"
+    )
+    assert _error(StoreConfig, None).startswith(
+        "no configuration was given, and LANGGRAPH_STORE_TYPE is not set in the environment; say which type of store"
+    )
+
+
+def test_a_section_may_be_left_out_where_nothing_has_to_be_configured(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text("checkpointer: {type: memory}\n")
+    assert read(tmp_path / "agent.yaml", replace(STORE, wanted=None)).content == {}
+
+
+def test_what_is_no_store_yet_says_so() -> None:
+    unopened: Any = create_store({"type": "memory"})
+    with pytest.raises(AttributeError) as caught:
+        unopened.get(ADA, "food")
+    assert str(caught.value) == (
+        "get: this is the context manager of a store, and not a store: use `with create_store(...) as store:`, or at"
+        " module level `store = open_store(...)`"
+    )
+    unopened = acreate_cache({"type": "memory"})
+    with pytest.raises(TypeError, match=r"use `async with acreate_cache\(\.\.\.\) as cache:`"):
+        StateGraph(MessagesState).add_edge(START, END).compile(checkpointer=unopened)
+
+
+def test_at_module_level() -> None:
+    assert isinstance(open_store({"type": "memory"}), InMemoryStore)
+    assert isinstance(open_cache({"type": "memory"}), InMemoryCache)
+    assert open_store({"type": "memory", "enabled": False}) is None
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("made", "model"), [(DynamoDBStore, DynamoDBStoreOptions), (DynamoDBCache, DynamoDBCacheOptions)]
+)
+def test_the_options_are_those_of_the_constructor(made: Any, model: Any) -> None:
+    parameters = inspect.signature(made).parameters
+    assert model.model_fields.keys() - parameters.keys() == {"encryption_key", "setup"}
+    assert not parameters.keys() - model.model_fields.keys()
+    for name, each in parameters.items():
+        if each.default is not each.empty:
+            assert model.model_fields[name].default == each.default
+
+
+def test_what_is_encrypted_needs_the_key(
+    engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_MEMORIES", "0123456789abcdef")
+    where = {**_of(engine), "table_name": table_name}
+    closed = {**where, "encryption_key": {"environment": "KEY_OF_MEMORIES"}}
+    with create_store({"type": "dynamodb", "config": closed}) as store:
+        assert store is not None
+        store.put(ADA, "food", {"likes": "pizza"})
+        assert store.get(ADA, "food") is not None
+    with create_store({"type": "dynamodb", "config": where}) as other:
+        assert other is not None
+        with pytest.raises(CheckpointerConfigurationError):
+            other.get(ADA, "food")
+
+
+def embed(texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts by how long they are, under a name that a configuration has."""
+    return [[1.0, float(len(each))] for each in texts]
+
+
+class Embeddings(DeterministicFakeEmbedding):
+    """Embeddings that can be made without arguments."""
+
+    size: int = 2
+
+
+@pytest.mark.parametrize(
+    "embed_function", [embed, Embeddings, Embeddings()], ids=["function", "class", "object"]
+)
+def test_a_store_embeds_by_an_object(engine: Engine, table_name: str, embed_function: Any) -> None:
+    index = {"dims": 2, "embed_function": embed_function, "fields": "text, more"}
+    where = {**_of(engine), "table_name": table_name}
+    sections: dict[str, dict[str, Any]] = {"memory": {}, "dynamodb": where}
+    for name, config in sections.items():
+        with create_store({"type": name, "config": {**config, "index": index}}) as store:
+            assert store is not None
+            store.put(ADA, "short", {"text": "a", "other": "is not embedded"})
+            store.put(ADA, "long", {"text": "a" * 50})
+            assert store.search(ADA, query="a" * 50)[0].key == "long"
+
+
+def test_a_model_is_named_as_langgraph_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = StoreConfig(type="memory", config={"index": {"dims": 2, "embed": "openai:small"}})
+    assert config.config.index_config() == {"dims": 2, "embed": "openai:small"}
+    with (
+        pytest.raises(
+            CheckpointerConfigurationError, match=r"config.index.embed_function: names a value of type str"
+        ),
+        create_store({"type": "memory", "config": {"index": {"dims": 2, "embed_function": "os:sep"}}}),
+    ):
+        pass

@@ -1,0 +1,311 @@
+"""Memories of other stores: read with their times, moved as they were, and compared."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import PostgresStore
+from langgraph.store.sqlite import SqliteStore
+from psycopg.rows import dict_row
+
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.migrate import MovedMemories, memories_of, move_memories, open_memories
+from langgraph.checkpoint.dynamodb.migrate import memories as module
+from langgraph.store.dynamodb import DynamoDBStore
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+VALUES: dict[tuple[str, ...], dict[str, Any]] = {
+    ("users", "ada"): {"food": {"likes": "pizza", "times": [1, 2], "more": {"a": None, "b": True, "c": "ü"}}},
+    ("users", "ada", "trips"): {"japan": {"days": 14}, "italy": {}},
+    ("users", "bob"): {"food": {"likes": "rice"}},
+}
+
+
+@pytest.fixture
+def target(engine: Engine, table_name: str, sessions: dict[str, Any]) -> Iterator[DynamoDBStore]:
+    """Give an empty store of ours."""
+    session = sessions["session"]
+    with DynamoDBStore(table_name, endpoint_url=engine.endpoint_url, session=session) as store:
+        yield store
+
+
+def fill(store: BaseStore, *, with_ttl: bool) -> None:
+    """Put the memories into a store of another package, one of them with a ttl."""
+    for namespace, memories in VALUES.items():
+        for name, value in memories.items():
+            store.put(namespace, name, value)
+    if with_ttl:
+        store.put(("users", "eve"), "mood", {"is": "hungry"}, ttl=90)
+
+
+def last(moved: Iterator[MovedMemories]) -> MovedMemories:
+    """Move everything, and return what became of it."""
+    *_, end = moved
+    return end
+
+
+def stored(store: DynamoDBStore) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the values of a store of ours."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for each in store.export_items():
+        found.setdefault(tuple(each["namespace"]), {})[each["key"]] = each["value"]
+    return found
+
+
+@contextmanager
+def opened(kind: str, place: str) -> Iterator[Any]:
+    """Open the store of another package that blocks."""
+    if kind == "postgres":
+        with psycopg.connect(place, autocommit=True, prepare_threshold=0, row_factory=dict_row) as connection:
+            yield PostgresStore(connection)
+    else:
+        with closing(sqlite3.connect(place.removeprefix("sqlite:"), isolation_level=None)) as connection:
+            yield SqliteStore(connection)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
+def test_memories_of_langgraphs_stores_move_with_their_times_and_ttls(
+    kind: str, request: pytest.FixtureRequest, target: DynamoDBStore, tmp_path: Path
+) -> None:
+    place = request.getfixturevalue("postgres_url") if kind == "postgres" else f"sqlite:{tmp_path / 'a.db'}"
+    with opened(kind, place) as source:
+        source.setup()
+        fill(source, with_ttl=True)
+        with open_memories(place) as records:
+            moved = last(move_memories(records, target))
+        assert (moved.read, moved.stored, moved.compared, moved.failed) == (5, 5, 5, {})
+        assert stored(target) == {**VALUES, ("users", "eve"): {"mood": {"is": "hungry"}}}
+        for namespace, memories in VALUES.items():
+            for name in memories:
+                theirs, ours = source.get(namespace, name), target.get(namespace, name)
+                assert ours is not None
+                assert (ours.created_at, ours.updated_at) == (
+                    theirs.created_at.replace(tzinfo=timezone.utc) if kind == "sqlite" else theirs.created_at,
+                    theirs.updated_at.replace(tzinfo=timezone.utc) if kind == "sqlite" else theirs.updated_at,
+                )
+        (mood,) = target.export_items(("users", "eve"))
+        assert mood["ttl_minutes"] == 90
+        assert timedelta(minutes=85) < datetime.fromisoformat(mood["expires_at"]) - datetime.now(timezone.utc)
+        # Again: nothing is stored twice, and what came since is moved.
+        source.put(("users", "bob"), "drink", {"likes": "tea"})
+        with open_memories(place) as records:
+            again = last(move_memories(records, target))
+        assert (again.read, again.stored, again.compared, again.failed) == (6, 1, 6, {})
+
+
+def test_memories_of_amazons_store_move(
+    target: DynamoDBStore, engine: Engine, amazon_table: str, sessions: dict[str, Any]
+) -> None:
+    amazon = pytest.importorskip("langgraph_checkpoint_aws.store.dynamodb")
+    store = amazon.DynamoDBStore(
+        amazon_table, endpoint_url=engine.endpoint_url, boto3_session=sessions["session"]
+    )
+    fill(store, with_ttl=True)
+    place = f"aws:{amazon_table}?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
+    with pytest.raises(CheckpointerInputError) as caught, open_memories(place):
+        pass
+    assert str(caught.value).startswith(
+        f"4 namespaces of table {amazon_table} have colons, such as 'users:ada', 'users:ada:trips', 'users:bob';"
+    )
+    with open_memories(place, labels=0) as records:
+        moved = last(move_memories(records, target))
+    assert (moved.read, moved.stored, moved.compared, moved.failed) == (5, 5, 5, {})
+    assert stored(target) == {**VALUES, ("users", "eve"): {"mood": {"is": "hungry"}}}
+    (mood,) = target.export_items(("users", "eve"))
+    # The store has no ttl, but when it ends, in whole seconds.
+    assert 90 <= mood["ttl_minutes"] < 91
+    theirs, ours = store.get(("users", "bob"), "food"), target.get(("users", "bob"), "food")
+    assert ours is not None
+    assert (ours.created_at, ours.updated_at) == (theirs.created_at, theirs.updated_at)
+
+
+def _put(client: DynamoDBClient, table: str, namespace: str, key: str, **more: Any) -> None:
+    """Write an item as langgraph-store-dynamodb 0.2.1 does."""
+    value: Any = {"M": {"score": {"N": "0.5"}, "count": {"N": "3"}, "list": {"L": [{"NULL": True}]}}}
+    times = {each: {"S": "2026-01-02T03:04:05.678901+00:00"} for each in ("created_at", "updated_at")}
+    item = {"PK": {"S": namespace}, "SK": {"S": key}, "value": value, **times, **more}
+    client.put_item(TableName=table, Item=item)
+
+
+@pytest.mark.parametrize(
+    ("labels", "old"),
+    [(0, ("a", "b", "c")), (1, ("a:b:c",)), (2, ("a", "b:c"))],
+)
+def test_memories_of_langgraph_store_dynamodb_move(
+    target: DynamoDBStore,
+    engine: Engine,
+    client: DynamoDBClient,
+    amazon_table: str,
+    labels: int,
+    old: tuple[str, ...],
+) -> None:
+    place = f"aws:{amazon_table}?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
+    # Since its version 0.2, colons in labels are clear.
+    _put(client, amazon_table, "slack:U1\x1ftrips", "one")
+    _put(client, amazon_table, "plain", "two")
+    with open_memories(place) as records:
+        assert last(move_memories(records, target)).compared == 2
+    value = {"score": 0.5, "count": 3, "list": [None]}
+    assert stored(target) == {("slack:U1", "trips"): {"one": value}, ("plain",): {"two": value}}
+    _put(client, amazon_table, "a:b:c", "three")
+    with open_memories(place, labels=labels) as records:
+        assert last(move_memories(records, target)).stored == 1
+    assert stored(target)[old] == {"three": value}
+    found = target.get(old, "three")
+    assert found is not None
+    assert found.created_at.isoformat() == "2026-01-02T03:04:05.678901+00:00"
+
+
+def test_memories_of_any_store_move(
+    target: DynamoDBStore, monkeypatch: pytest.MonkeyPatch, make_saver: Callable[..., Any]
+) -> None:
+    store = InMemoryStore()
+    fill(store, with_ttl=False)
+    monkeypatch.setattr(module, "_PAGE_MEMORIES", 2)
+    places: Any = types.ModuleType("places_of_tests")
+
+    @contextmanager
+    def managed() -> Iterator[InMemoryStore]:
+        yield store
+
+    places.plain, places.managed = (lambda: store), managed
+    places.saver, places.asynchronous = make_saver, type("AsyncStore", (InMemoryStore,), {})
+    monkeypatch.setitem(sys.modules, "places_of_tests", places)
+    with open_memories("places_of_tests:plain") as records:
+        moved = last(move_memories(records, target))
+    assert (moved.read, moved.stored, moved.compared, moved.failed) == (4, 4, 4, {})
+    assert stored(target) == VALUES
+    with open_memories("places_of_tests:managed") as records:
+        assert last(move_memories(records, target)).stored == 0
+    for name in ("saver", "asynchronous"):
+        with (
+            pytest.raises(CheckpointerConfigurationError, match="let it return a store that blocks"),
+            open_memories(f"places_of_tests:{name}"),
+        ):
+            pass
+    # Ours keeps ttls.
+    target.put(("users", "eve"), "mood", {"is": "hungry"}, ttl=90)
+    assert [each["ttl_minutes"] for each in memories_of(target)] == [None] * 4 + [90]
+
+
+def test_a_memory_that_moves_on_while_it_is_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy(InMemoryStore):
+        def search(self, *arguments: Any, offset: int = 0, **options: Any) -> Any:
+            # As in a store that lists the newest first, of which one was put after the first page.
+            return super().search(*arguments, offset=max(0, offset - 1), **options)
+
+    store = Busy()
+    fill(store, with_ttl=False)
+    monkeypatch.setattr(module, "_PAGE_MEMORIES", 3)
+    assert len([*memories_of(store)]) == 4
+
+
+# The move
+
+
+def _record(key: str, value: Any, **more: Any) -> dict[str, Any]:
+    time = "2026-01-02T03:04:05+00:00"
+    return {
+        "namespace": ["users", "ada"],
+        "key": key,
+        "value": value,
+        "created_at": time,
+        "updated_at": time,
+        "ttl_minutes": None,
+        "expires_at": None,
+        **more,
+    }
+
+
+def test_what_cannot_be_moved_keeps_nothing_else(target: DynamoDBStore) -> None:
+    records = [
+        _record("dotted", {}, namespace=["a.b"]),
+        _record("long", {}, namespace=["x" * 3000]),
+        _record("bytes", {"data": b"x"}),
+        _record("gone", {}, ttl_minutes=1, expires_at="2026-01-02T03:05:05+00:00"),
+        _record("good", {"likes": "pizza"}),
+    ]
+    moved = last(move_memories(records, target))
+    assert (moved.read, moved.stored, moved.compared, moved.expired) == (5, 1, 1, 1)
+    assert {key for _, key in moved.failed} == {"dotted", "long", "bytes"}
+    assert stored(target) == {("users", "ada"): {"good": {"likes": "pizza"}}}
+
+
+def test_what_is_newer_in_the_target_stays(target: DynamoDBStore) -> None:
+    target.put(("users", "ada"), "food", {"likes": "salad"})
+    moved = last(move_memories([_record("food", {"likes": "pizza"})], target))
+    assert (moved.stored, moved.newer, moved.compared, moved.failed) == (0, 1, 0, {})
+    assert stored(target) == {("users", "ada"): {"food": {"likes": "salad"}}}
+
+
+def test_what_differs_is_told(target: DynamoDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [_record("one", {"n": 1}), _record("two", {"n": 2}), _record("three", {"n": 3})]
+    last(move_memories(records, target))
+    # 1 and 1.0 are equal in Python, and no other than the source's.
+    changed = [_record("one", {"n": 1.0}), _record("two", {"n": 2}, created_at="2026-01-01T00:00:00+00:00")]
+    moved = last(move_memories(changed, target))
+    assert {key for _, key in moved.failed} == {"one", "two"}
+    ends = iter([False, True])
+    monkeypatch.setattr(module, "_has_expired", lambda _: next(ends))
+    monkeypatch.setattr(target, "import_items", lambda _: 0)
+    moved = last(move_memories([_record("late", {})], target))
+    assert (moved.expired, moved.failed) == (1, {})
+
+
+# What is wrong with a place
+
+
+@pytest.mark.parametrize("place", ["memories", "sqlite:", "postgresql"])
+def test_what_is_no_place_is_not_shown(place: str) -> None:
+    with pytest.raises(CheckpointerInputError) as caught, open_memories(place):
+        pass
+    assert str(caught.value).startswith("this names no store of memories; give one of\npostgresql://")
+
+
+def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str, engine: Engine) -> None:
+    (tmp_path / "empty.db").touch()
+    (tmp_path / "text.db").write_text("this is no database, however long the text may be")
+    aws = f"?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
+    for place, says in {
+        f"sqlite:{tmp_path / 'none.db'}": "there is no SQLite database",
+        f"sqlite:{tmp_path / 'empty.db'}": "has no memories of LangGraph's SqliteStore",
+        f"sqlite:{tmp_path / 'text.db'}": "has no memories of LangGraph's SqliteStore",
+        postgres_url: "has no table of LangGraph's PostgresStore",
+        "postgresql://ada:pass@word:5x@host/threads": "the connection string of Postgres cannot be read",
+        "postgresql://ada:hunter2@127.0.0.1:1/a": "the Postgres database cannot be reached",
+        f"aws:no-such-table{aws}": "table no-such-table cannot be read",
+        "no_such_module:store": "cannot be imported",
+    }.items():
+        with pytest.raises(CheckpointerConfigurationError, match=says) as caught, open_memories(place):
+            pass
+        assert "hunter2" not in str(caught.value)
+        assert "word:5x" not in str(caught.value)
+    with (
+        pytest.raises(CheckpointerInputError, match="aws: has no option 'bucket'"),
+        open_memories("aws:t?bucket=b"),
+    ):
+        pass
+
+
+def test_a_package_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with (
+        pytest.raises(CheckpointerConfigurationError, match=r'pip install "psycopg\[binary\]"'),
+        open_memories("postgresql://localhost/a"),
+    ):
+        pass
