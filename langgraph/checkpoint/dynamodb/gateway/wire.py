@@ -62,6 +62,8 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
 Seconds: TypeAlias = Number
+# Epoch seconds that have a day: up to the end of the year 9999.
+Moment: TypeAlias = Annotated[int, Field(ge=0, le=253_402_300_799), _WHOLE]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
 # DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below it.
 Group: TypeAlias = Annotated[Bytes, Field(max_length=80_001), _in_json(0, 80_001)]
@@ -107,6 +109,21 @@ class Held(Message):
     epoch: Epoch = Field(description="The epoch that its head had then.")
 
 
+# The directory
+
+
+class Entry(Message):
+    """The entry of a thread in the directory."""
+
+    owner: Id | None = Field(
+        None,
+        description="The owner's name, or what stands for it if the client encrypts; null: there is none.",
+    )
+    about: Annotated[Bytes, Field(max_length=1024), _in_json(0, 1024)] | None = Field(
+        None, description="The owner's name, title and metadata, sealed; null: there are none."
+    )
+
+
 # What is stored
 
 
@@ -134,6 +151,9 @@ class NewSegments(Namespace):
         description="The thread under whose epoch it is stored; null where that is not known, and with no segments.",
     )
     segments: list[NewSegment] = []
+    entry: Entry | None = Field(
+        None, description="What the directory gets of the thread if it is new in it; null keeps it out."
+    )
 
 
 class Stored(NewSegments):
@@ -334,6 +354,9 @@ class CopyThread(Message):
     source_thread_id: Text
     target_thread_id: Text
     progress: CopyProgress | None = None
+    entry: Entry | None = Field(
+        None, description="What the directory gets of a target that is new; null: what it has of the source."
+    )
 
 
 class Prune(Message):
@@ -342,3 +365,48 @@ class Prune(Message):
     thread_ids: list[Text]
     strategy: Literal["keep_latest", "keep_last", "delete", "delete_all"] = "keep_latest"
     keep_last: Count | None = None
+
+
+class OldEntry(Message):
+    """The attributes of a thread item that tell whether its entry has changed since."""
+
+    epoch: Epoch
+    about: Bytes | None = None
+
+
+class SetThread(Message):
+    """Enter a thread in the directory, or replace its entry."""
+
+    thread_id: Text
+    entry: Entry
+    old: OldEntry | None = Field(None, description="The entry that is replaced, as the last answer told it.")
+
+
+class ThreadPosition(Message):
+    """The place of an entry in a list. It reaches nothing by itself."""
+
+    last_active: Moment
+    at: Text = Field(description="The id of the entry's thread.")
+
+
+class Threads(Message):
+    """List entries of the directory, newest activity first."""
+
+    owner: Id | None = Field(None, description="The owner, as in an entry; null: all threads.")
+    since: Moment = Field(0, description="The last activity at which the list ends, in epoch seconds.")
+    before: ThreadPosition | None = Field(None, description="The last entry of the page before.")
+    count: Annotated[int, Field(ge=1, le=1000), _WHOLE] = Field(
+        20, description="How many entries are wanted. An answer may have more."
+    )
+
+
+class ThreadStatus(Message):
+    """Read the newest checkpoint of each of some threads, without its values."""
+
+    thread_ids: list[Text]
+
+
+class Runs(Message):
+    """List the runs of a thread."""
+
+    thread_id: Text
