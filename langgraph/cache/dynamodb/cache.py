@@ -1,4 +1,7 @@
-"""`DynamoDBCache`: LangGraph's node cache on the saver's table."""
+"""`DynamoDBCache`: LangGraph's node cache on the saver's table.
+
+`TableCache` has the methods, for the gateway's client too.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from langgraph.cache.dynamodb.entries import CacheStorage, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
+from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -25,111 +29,37 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 # Running the node is better than waiting for its cache.
-_RETRY_SECONDS = 2.0
+RETRY_SECONDS = 2.0
 
 
-class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
-    """A LangGraph node cache on one DynamoDB table, for sync and async code alike; the saver's table will do.
-
-    What cannot be read or stored is a miss with a line in the log, and never fails a run: throttling, damaged entries,
-    values over 390 KB compressed, a missing table.
-
-    Example:
-        ```python
-        from langgraph.cache.dynamodb import DynamoDBCache
-        from langgraph.types import CachePolicy
-
-        builder.add_node("slow", slow, cache_policy=CachePolicy(ttl=3600))
-        graph = builder.compile(cache=DynamoDBCache("langgraph-checkpoints"))
-        ```
-
-    Args:
-        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
-        region_name: As for `DynamoDBSaver`, as are the options up to `client_config`.
-        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
-        session: A `boto3.Session` for the blocking client.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client, which is used as it is and never closed.
-        client_config: A botocore `Config` that replaces the cache's own.
-        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
-        serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
-            encrypts values, bound to their place.
-        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss what
-            was cached a moment ago.
-        allow_unencrypted: Whether a cache with a cipher reads values that are not encrypted.
-        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
-        prefix: Labels in front of every namespace, such as the tenant that `infra/tenant.yaml` lets in. `clear()`
-            deletes only what is under it.
-
-    Raises:
-        CheckpointerInputError: An option has a value that cannot be used.
-    """
+class TableCache(TransportOwner, BaseCache[ValueT]):
+    """A LangGraph node cache whose requests reach a table: directly, or through a gateway."""
 
     def __init__(
         self,
-        table_name: str,
+        transport: Transport,
+        table: Table,
         *,
-        region_name: str | None = None,
-        endpoint_url: str | None = None,
-        session: boto3.Session | None = None,
-        async_session: AsyncSession | AioSession | None = None,
-        client: DynamoDBClient | None = None,
-        client_config: Config | None = None,
-        retry_seconds: float = _RETRY_SECONDS,
-        serde: SerializerProtocol | None = None,
-        consistent_read: bool = False,
-        allow_unencrypted: bool = False,
-        bound_to: str | None = None,
-        prefix: Sequence[str] = (),
+        serde: SerializerProtocol | None,
+        consistent_read: bool,
+        allow_unencrypted: bool,
+        bound_to: str,
+        prefix: Sequence[str],
     ) -> None:
-        """Check the options. No request is made and no client is opened before the first call."""
-        clients = connect(
-            table_name,
-            region_name=region_name,
-            endpoint_url=endpoint_url,
-            session=session,
-            async_session=async_session,
-            client=client,
-            client_config=client_config,
-            retry_seconds=retry_seconds,
-        )
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
+        """Take the transport and the table, and check what both kinds of caches are configured with."""
         check_flag("consistent_read", consistent_read)
         if isinstance(prefix, str) or not all(prefix):
             msg = f"prefix is {prefix!r}; give a tuple of labels"
             raise CheckpointerInputError(msg)
         super().__init__(serde=serde)
-        self._own(clients)
-        codec = Codec(
-            self.serde, bound_to=bound_name(table_name, bound_to), allow_unencrypted=allow_unencrypted
-        )
+        self._own(transport)
         self.storage = CacheStorage(
-            codec=codec,
-            table=Table(table_name, retry_seconds),
+            codec=Codec(self.serde, bound_to=bound_to, allow_unencrypted=allow_unencrypted),
+            table=table,
             consistent_read=consistent_read,
             prefix=tuple(prefix),
         )
         """The storage of the cache's operations; public inside the package."""
-
-    # The table
-
-    def setup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        self.runner.run(setup(self.storage.table))
-
-    async def asetup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        await self.runner.arun(setup(self.storage.table))
 
     # LangGraph's contract
 
@@ -190,3 +120,100 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
             namespaces: The namespaces, each by itself and not what is below it; `None` for all.
         """
         await self.runner.arun(clear(self.storage, namespaces))
+
+
+class DynamoDBCache(TableCache[ValueT]):
+    """A LangGraph node cache on one DynamoDB table, for sync and async code alike; the saver's table will do.
+
+    What cannot be read or stored is a miss with a line in the log, and never fails a run: throttling, damaged entries,
+    values over 390 KB compressed, a missing table.
+
+    Example:
+        ```python
+        from langgraph.cache.dynamodb import DynamoDBCache
+        from langgraph.types import CachePolicy
+
+        builder.add_node("slow", slow, cache_policy=CachePolicy(ttl=3600))
+        graph = builder.compile(cache=DynamoDBCache("langgraph-checkpoints"))
+        ```
+
+    Args:
+        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
+        region_name: As for `DynamoDBSaver`, as are the options up to `client_config`.
+        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
+        session: A `boto3.Session` for the blocking client.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
+        client: A boto3 DynamoDB client, which is used as it is and never closed.
+        client_config: A botocore `Config` that replaces the cache's own.
+        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
+        serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
+            encrypts values, bound to their place.
+        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss what
+            was cached a moment ago.
+        allow_unencrypted: Whether a cache with a cipher reads values that are not encrypted.
+        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
+        prefix: Labels in front of every namespace, such as the tenant that `infra/tenant.yaml` lets in. `clear()`
+            deletes only what is under it.
+
+    Raises:
+        CheckpointerInputError: An option has a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        region_name: str | None = None,
+        endpoint_url: str | None = None,
+        session: boto3.Session | None = None,
+        async_session: AsyncSession | AioSession | None = None,
+        client: DynamoDBClient | None = None,
+        client_config: Config | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+        serde: SerializerProtocol | None = None,
+        consistent_read: bool = False,
+        allow_unencrypted: bool = False,
+        bound_to: str | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        """Check the options. No request is made and no client is opened before the first call."""
+        clients = connect(
+            table_name,
+            region_name=region_name,
+            endpoint_url=endpoint_url,
+            session=session,
+            async_session=async_session,
+            client=client,
+            client_config=client_config,
+            retry_seconds=retry_seconds,
+        )
+        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
+        super().__init__(
+            clients,
+            Table(table_name, retry_seconds),
+            serde=serde,
+            consistent_read=consistent_read,
+            allow_unencrypted=allow_unencrypted,
+            bound_to=bound_name(table_name, bound_to),
+            prefix=prefix,
+        )
+
+    # The table
+
+    def setup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
+        """
+        self.runner.run(setup(self.storage.table))
+
+    async def asetup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
+        """
+        await self.runner.arun(setup(self.storage.table))

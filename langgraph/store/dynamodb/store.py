@@ -1,4 +1,7 @@
-"""`DynamoDBStore`: LangGraph's store on the saver's table. It checks its options and runs operations."""
+"""`DynamoDBStore`: LangGraph's store on the saver's table. It checks its options and runs operations.
+
+`TableStore` has the methods, for the gateway's client too.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
+from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_whole_number
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -50,120 +54,21 @@ if TYPE_CHECKING:
 _TTL_OPTIONS = ("default_ttl", "omit_expired", "refresh_on_read", "sweep_interval_minutes")
 
 
-class DynamoDBStore(TransportOwner, BaseStore):
-    """A LangGraph store on one DynamoDB table, for sync and async code alike; the saver's table will do.
-
-    The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
-    also closes its clients.
-
-    Example:
-        ```python
-        from langgraph.checkpoint.dynamodb import DynamoDBSaver
-        from langgraph.store.dynamodb import DynamoDBStore
-
-        store = DynamoDBStore("langgraph-checkpoints")
-        graph = builder.compile(checkpointer=DynamoDBSaver("langgraph-checkpoints"), store=store)
-        store.put(("memories", "user-1"), "food", {"likes": "pizza"})
-        ```
-
-    Args:
-        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
-        region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
-        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
-        session: A `boto3.Session` for the blocking client.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client, which is used as it is and never closed.
-        client_config: A botocore `Config` that replaces the store's own.
-        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
-        index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
-            `IndexConfig` has them. Needs numpy, from the extra `vectors`.
-        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
-            omitted, and DynamoDB removes them by itself.
-        serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
-            with any serializer. Namespaces and keys stay readable.
-        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
-        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
-        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
-        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
-            `SearchLimitError`.
-
-    Raises:
-        CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: `index` is given and numpy is not installed.
-    """
+class TableStore(TransportOwner, BaseStore):
+    """A LangGraph store whose requests reach a table: directly, or through a gateway."""
 
     supports_ttl = True
 
     def __init__(
-        self,
-        table_name: str,
-        *,
-        region_name: str | None = None,
-        endpoint_url: str | None = None,
-        session: boto3.Session | None = None,
-        async_session: AsyncSession | AioSession | None = None,
-        client: DynamoDBClient | None = None,
-        client_config: Config | None = None,
-        retry_seconds: float = RETRY_SECONDS,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        serde: SerializerProtocol | None = None,
-        consistent_read: bool = True,
-        allow_unencrypted: bool = False,
-        bound_to: str | None = None,
-        search_bytes_max: int = SEARCH_BYTES_MAX,
+        self, transport: Transport, storage: StoreStorage, index: IndexConfig | None, ttl: TTLConfig | None
     ) -> None:
-        """Check the options. No request is made and no client is opened before the first call."""
+        """Take the transport and the storage, and check what both kinds of stores are configured with."""
         super().__init__()
-        clients = connect(
-            table_name,
-            region_name=region_name,
-            endpoint_url=endpoint_url,
-            session=session,
-            async_session=async_session,
-            client=client,
-            client_config=client_config,
-            retry_seconds=retry_seconds,
-        )
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-        check_flag("consistent_read", consistent_read)
-        wanted = "give a whole number of bytes above 0"
-        check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-        self._own(clients)
+        self._own(transport)
         self.ttl_config = _checked_ttl(ttl)
         self._index = None if index is None else Index(index)
-        codec = Codec(
-            JsonPlusSerializer() if serde is None else serde,
-            bound_to=bound_name(table_name, bound_to),
-            allow_unencrypted=allow_unencrypted,
-        )
-        self.storage = StoreStorage(
-            codec=codec,
-            table=Table(table_name, retry_seconds),
-            consistent_read=consistent_read,
-            search_bytes_max=search_bytes_max,
-        )
+        self.storage = storage
         """The storage of the store's operations; public inside the package."""
-
-    # The table
-
-    def setup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        self.runner.run(setup(self.storage.table))
-
-    async def asetup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        await self.runner.arun(setup(self.storage.table))
 
     # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
 
@@ -524,6 +429,121 @@ class DynamoDBStore(TransportOwner, BaseStore):
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl
+
+
+class DynamoDBStore(TableStore):
+    """A LangGraph store on one DynamoDB table, for sync and async code alike; the saver's table will do.
+
+    The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
+    also closes its clients.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import DynamoDBSaver
+        from langgraph.store.dynamodb import DynamoDBStore
+
+        store = DynamoDBStore("langgraph-checkpoints")
+        graph = builder.compile(checkpointer=DynamoDBSaver("langgraph-checkpoints"), store=store)
+        store.put(("memories", "user-1"), "food", {"likes": "pizza"})
+        ```
+
+    Args:
+        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
+        region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
+        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
+        session: A `boto3.Session` for the blocking client.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
+        client: A boto3 DynamoDB client, which is used as it is and never closed.
+        client_config: A botocore `Config` that replaces the store's own.
+        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
+        index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
+            `IndexConfig` has them. Needs numpy, from the extra `vectors`.
+        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
+            omitted, and DynamoDB removes them by itself.
+        serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
+            with any serializer. Namespaces and keys stay readable.
+        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
+        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
+        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
+        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
+            `SearchLimitError`.
+
+    Raises:
+        CheckpointerInputError: An option has a value that cannot be used.
+        CheckpointerConfigurationError: `index` is given and numpy is not installed.
+    """
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        region_name: str | None = None,
+        endpoint_url: str | None = None,
+        session: boto3.Session | None = None,
+        async_session: AsyncSession | AioSession | None = None,
+        client: DynamoDBClient | None = None,
+        client_config: Config | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        serde: SerializerProtocol | None = None,
+        consistent_read: bool = True,
+        allow_unencrypted: bool = False,
+        bound_to: str | None = None,
+        search_bytes_max: int = SEARCH_BYTES_MAX,
+    ) -> None:
+        """Check the options. No request is made and no client is opened before the first call."""
+        clients = connect(
+            table_name,
+            region_name=region_name,
+            endpoint_url=endpoint_url,
+            session=session,
+            async_session=async_session,
+            client=client,
+            client_config=client_config,
+            retry_seconds=retry_seconds,
+        )
+        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
+        check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
+        codec = Codec(
+            JsonPlusSerializer() if serde is None else serde,
+            bound_to=bound_name(table_name, bound_to),
+            allow_unencrypted=allow_unencrypted,
+        )
+        storage = StoreStorage(
+            codec=codec,
+            table=Table(table_name, retry_seconds),
+            consistent_read=consistent_read,
+            search_bytes_max=search_bytes_max,
+        )
+        super().__init__(clients, storage, index, ttl)
+
+    # The table
+
+    def setup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
+        """
+        self.runner.run(setup(self.storage.table))
+
+    async def asetup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
+        """
+        await self.runner.arun(setup(self.storage.table))
+
+
+def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:
+    """Raise if an option of how a store reads cannot be used."""
+    check_flag("consistent_read", consistent_read)
+    wanted = "give a whole number of bytes above 0"
+    check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
 
 
 def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:

@@ -313,6 +313,37 @@ class RunsAnswer(Message):
     runs: list[Run]
 
 
+class TableResponse(Message):
+    """The fields of DynamoDB's response."""
+
+    Item: dict[str, Attribute] | None = None
+    Items: list[dict[str, Attribute]] | None = None
+    LastEvaluatedKey: dict[str, Attribute] | None = None
+    Attributes: dict[str, Attribute] | None = None
+
+
+class TableAnswer(Message):
+    """The response of DynamoDB to one request."""
+
+    response: TableResponse
+    conflict: dict[str, Attribute] | None = Field(
+        description="The item on which the condition failed, empty if there is none; null: it held."
+    )
+
+
+class BatchGetItemAnswer(Message):
+    """Items, and the keys of those that did not fit or that DynamoDB did not read."""
+
+    items: list[dict[str, Attribute]]
+    left: list[dict[str, Attribute]]
+
+
+class BatchWriteItemAnswer(Message):
+    """The writes that DynamoDB did not make."""
+
+    left: list[dict[str, Any]]
+
+
 class About(Message):
     """The service's version, table and limits."""
 

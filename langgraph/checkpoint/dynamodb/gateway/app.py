@@ -39,6 +39,7 @@ from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_ri
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
+from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.version import __version__
 
@@ -212,6 +213,7 @@ class _Service:
             async with self._places.place(principal):
                 message = await self._decoder.message(body, endpoint.model, held)
                 check_threads(principal, endpoint, message)
+                check_labels(principal, message)
                 if principal.owner_name is not None:
                     admission = admitted(self._saver.storage, principal.owner_name, endpoint, message)
                     known = await self._saver.runner.arun(admission, "check_owner")
@@ -229,6 +231,9 @@ class _Service:
                     # A deletion that waits for another one must not begin after its client has given up and asked
                     # again.
                     document = await asyncio.wait_for(running, seconds)
+                    if isinstance(message, wire.Query) and message.IndexName is not None:
+                        listed = document["response"]["Items"]
+                        document["response"]["Items"] = visible_to(principal, listed)
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:

@@ -118,5 +118,12 @@ ENDPOINTS = (
         _threads,
         absent={"threads": []},
     ),
+    Endpoint("get-item", wire.GetItem, answers.TableAnswer, "read", _none),
+    Endpoint("batch-get-item", wire.BatchGetItem, answers.BatchGetItemAnswer, "read", _none),
+    Endpoint("query", wire.Query, answers.TableAnswer, "read", _none),
+    Endpoint("put-item", wire.PutItem, answers.TableAnswer, "write", _none),
+    Endpoint("update-item", wire.UpdateItem, answers.TableAnswer, "write", _none),
+    Endpoint("delete-item", wire.DeleteItem, answers.TableAnswer, "write", _none),
+    Endpoint("batch-write-item", wire.BatchWriteItem, answers.BatchWriteItemAnswer, "write", _none),
     Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", _thread, absent={"runs": []}),
 )

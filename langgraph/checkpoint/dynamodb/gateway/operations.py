@@ -74,6 +74,7 @@ from langgraph.checkpoint.dynamodb.gateway.stored import (
     segment_refs_of,
     stored_segment_document,
 )
+from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.gateway.thread_hints import cache_of, hint_of, thread_of
 from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -388,6 +389,40 @@ class Operations:
                 map(asdict, await self._run("list_runs", list_runs(self._storage, request.thread_id)))
             )
         }
+
+    # Memories and cached nodes
+
+    async def get_item(self, request: wire.GetItem) -> Document:
+        """Read an item."""
+        return await self._carry_out("get_item", request)
+
+    async def batch_get_item(self, request: wire.BatchGetItem) -> Document:
+        """Read items, as many as fit."""
+        return await self._carry_out("batch_get_item", request)
+
+    async def query(self, request: wire.Query) -> Document:
+        """Read a page of a partition, or what an index lists."""
+        return await self._carry_out("query", request)
+
+    async def put_item(self, request: wire.PutItem) -> Document:
+        """Store an item."""
+        return await self._carry_out("put_item", request)
+
+    async def update_item(self, request: wire.UpdateItem) -> Document:
+        """Change an item."""
+        return await self._carry_out("update_item", request)
+
+    async def delete_item(self, request: wire.DeleteItem) -> Document:
+        """Delete an item."""
+        return await self._carry_out("delete_item", request)
+
+    async def batch_write_item(self, request: wire.BatchWriteItem) -> Document:
+        """Store and delete items."""
+        return await self._carry_out("batch_write_item", request)
+
+    async def _carry_out(self, method: str, request: wire.TableRequest) -> Document:
+        table = self._storage.table
+        return await self._run(method, carried_out(table, method, request, self._segments_bytes_max))
 
     # Running
 
