@@ -137,6 +137,7 @@ async def test_without_a_verified_identity_there_is_none(event: Any) -> None:
             Principal("me", "acme", owner="../ada"),
         ),
         ({"owner_claim": "user"}, {"sub": "me"}, None),
+        ({"owner_claim": "user"}, {"sub": "me", "user": "acme/ada"}, None),
         ({"owner_claim": "user"}, {"sub": "me", "user": ["ada"]}, None),
         ({"owner_claim": "user"}, {"sub": "me", "user": ""}, None),
         ({"owner_claim": "user", "tenant": "acme"}, {"sub": "me", "user": "a" * 3000}, None),

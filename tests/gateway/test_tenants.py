@@ -141,6 +141,12 @@ def test_what_is_no_owner_binds_nobody(owner: str) -> None:
         Principal("one", "acme", owner=owner)
 
 
+def test_an_owner_of_no_tenant_cannot_name_one() -> None:
+    with pytest.raises(CheckpointerInputError, match="owner has a slash"):
+        Principal("one", owner="acme/ada")
+    assert Principal("one", "acme", owner="other/ada").owner_name == "acme/other/ada"
+
+
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
 def test_a_thread_is_told_apart_from_all_threads(endpoint: Endpoint) -> None:
     request = endpoint.model.model_validate(example(endpoint.model, MINE))

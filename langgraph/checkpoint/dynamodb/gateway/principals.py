@@ -51,6 +51,9 @@ class Principal:
         if self.owner_name is not None:
             checked_id(self.owner, "owner")
             items.owner_key(self.owner_name)
+            if self.tenant is None and "/" in self.owner_name:
+                msg = "owner has a slash, before which a tenant stands; give the tenant, and the owner without it"
+                raise CheckpointerInputError(msg)
 
     @property
     def owner_name(self) -> str | None:

@@ -34,19 +34,7 @@ _PARTITION = re.compile(r"(?:(?:[^\0-%/]|%(?:[01][0-9A-F]|2[0-5F]))*/)*%[MNK]#")
 # Who could set these could show an item in another one's list.
 _INDEXED = frozenset((OWNER, LAST_ACTIVE, ACTIVE_DAY))
 # Words of expressions. Names of attributes are only reached by placeholders, whose names are checked.
-_WORDS = frozenset(
-    [
-        "SET",
-        "REMOVE",
-        "AND",
-        "OR",
-        "NOT",
-        "attribute_exists",
-        "attribute_not_exists",
-        "if_not_exists",
-        "begins_with",
-    ]
-)
+_WORDS = {"SET", "REMOVE", "AND", "OR", "attribute_exists", "attribute_not_exists", "if_not_exists"}
 _WORD = re.compile(r"(?<![\w#:])[A-Za-z_]\w*")
 
 
@@ -56,29 +44,48 @@ def check_labels(principal: Principal, request: wire.Message) -> None:
     Raises:
         ProblemError: It does.
     """
-    labels = [each for each in (principal.tenant, principal.owner) if each is not None]
-    path = label_path(labels)
     keys = [(each.PK.S, each.SK.S) for each in wire.keys_in(request)]
-    if isinstance(request, wire.Query) and request.IndexName is None:
-        keys.append((request.ExpressionAttributeValues.get(":pk", _NOTHING).S, ""))
-    # The register of a tenant's partitions has an entry for each second label.
+    # A query that names nothing is no query, which is found later.
+    if isinstance(request, wire.Query) and _queried(request):
+        keys.append((_queried(request), ""))
+    if not keys:
+        return
+    labels = _labels_of(principal)
+    path = label_path(labels)
+    # The register of a tenant's partitions has an entry for each second label. What an index lists is filtered.
     entry = (f"{label_path(labels[:1])}{REGISTER_MARK}", f"P#{label_path(labels[1:])}")
-    if not all(pk.startswith(path) or (pk, sk) == entry for pk, sk in keys):
+    is_index = isinstance(request, wire.Query) and request.IndexName is not None
+    if not is_index and not all(pk.startswith(path) or (pk, sk) == entry for pk, sk in keys):
         raise forbidden(
             "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
-            f" {tuple(labels)!r}"
+            f" {labels!r}"
         )
 
 
-_NOTHING = wire.KeyText(S="#")
+def _labels_of(principal: Principal) -> tuple[str, ...]:
+    """Return the labels with which a principal's namespaces begin.
+
+    Raises:
+        ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
+    """
+    if principal.owner is not None and principal.tenant is None:
+        raise forbidden(
+            "memories and cached nodes of an owner are those of a tenant; give these credentials a tenant"
+        )
+    return tuple(each for each in (principal.tenant, principal.owner) if each is not None)
 
 
 def visible_to(principal: Principal, items: list[Item]) -> list[Item]:
     """Return those of the items that an index lists which are of a principal's labels."""
-    path = label_path([each for each in (principal.tenant, principal.owner) if each is not None])
-    return [
-        each for each in items if _is_partition(partition_key(each)) and partition_key(each).startswith(path)
-    ]
+    path = label_path(_labels_of(principal))
+    keys = [partition_key(each) for each in items]
+    return [each for each, pk in zip(items, keys, strict=True) if _is_partition(pk) and pk.startswith(path)]
+
+
+def _queried(request: wire.Query) -> str:
+    """Return the hash key that a query names; empty if it names none."""
+    named = request.ExpressionAttributeValues.get(":pk")
+    return "" if named is None else named.S
 
 
 def _is_partition(pk: str) -> bool:
@@ -160,7 +167,7 @@ def _fitting(items: list[Item], bytes_max: int) -> tuple[list[Item], list[Item]]
 
 def _check_query(request: wire.Query) -> None:
     """Refuse a query of anything but a partition of memories or cached nodes, or of what an index lists of them."""
-    names, pk = request.ExpressionAttributeNames, request.ExpressionAttributeValues.get(":pk", _NOTHING).S
+    names, pk = request.ExpressionAttributeNames, _queried(request)
     if request.IndexName is not None:
         is_right = names.get("#pk") == RUN_ID and pk.startswith((REGISTER_MARK, CACHE_MARK))
         is_right = is_right and request.ExclusiveStartKey is None and not request.ConsistentRead
