@@ -43,7 +43,7 @@ BY_NAME = {each.name: each for each in ENDPOINTS}
 PRINCIPALS = {
     name: Principal(name, "acme", RIGHTS, owner)
     for name, owner in (("ada", "ada"), ("bob", "bob"), ("acme", None))
-}
+} | {"operator": Principal("operator", rights=RIGHTS)}
 Connect = Callable[..., HttpCheckpointSaver]
 
 
@@ -230,6 +230,8 @@ async def test_every_endpoint_refuses_another_s_thread(gateway: httpx.ASGITransp
             request["entry"] = {"owner": owner}
         if endpoint == "threads":
             request["owner"] = "acme/ada"
+        if endpoint == "query":
+            request["ExpressionAttributeValues"] = {":pk": {"S": "acme/ada/%M#"}}
         if endpoint == "copy-thread":
             request["source_thread_id"] = "acme/2"
         answer = await send(gateway, "bob", endpoint, _in_msgpack(request))
@@ -254,6 +256,13 @@ async def test_a_new_thread_has_to_name_its_owner(
     assert answer.status_code == 403
     assert "owner" in answer.json()["detail"]
     assert all_items(own_client, table_name) == []
+
+
+async def test_a_thread_has_no_owner_of_another_tenant(gateway: httpx.ASGITransport) -> None:
+    document = {"thread_id": "other/1", "entry": ENTRY, "segments": []}
+    answer = await send(gateway, "operator", "put-segments", document)
+    assert answer.status_code == 400
+    assert "of another tenant than the thread" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
