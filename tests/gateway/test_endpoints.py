@@ -35,6 +35,7 @@ async def test_about_tells_the_version_the_table_and_the_limits(make_client: Mak
         "wire_version": wire.VERSION,
         "table_name": "threads",
         "limits": limits.model_dump(),
+        "owner": None,
     }
 
 

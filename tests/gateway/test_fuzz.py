@@ -116,7 +116,7 @@ async def test_very_many_mutated_requests_are_their_senders_fault(
 async def test_small_requests_that_decompress_to_large_ones_cost_little(make_client: MakeClient) -> None:
     # The operations do nothing here: what they cost is a matter of what a request asks for, not of its bytes.
     async with make_client(authenticate=always(EVERYBODY), limits=LIMITS) as client:
-        counts = await _fuzz(client, seed=1, cases=60, make=_bulky)
+        counts = await _fuzz(client, seed=2, cases=60, make=_bulky)
     assert counts[200]
     assert counts[400]
     assert counts[413]

@@ -15,7 +15,7 @@ import ormsgpack
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._format.schema import OWNER, OWNER_INDEX, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
@@ -57,8 +57,12 @@ class Recorded(httpx.ASGITransport):
 def partitions(request: Request) -> set[str]:
     """The partition keys that a request to DynamoDB names; nothing else in it reaches an item."""
     assert request.operation != "Scan"
+    if request.operation == "Query" and "IndexName" in request.params:
+        # Where it begins is a position in what the key names, and reaches nothing itself.
+        assert request.params["IndexName"] == OWNER_INDEX
+        assert request.params["ExpressionAttributeNames"]["#hash"] == OWNER
+        return {request.params["ExpressionAttributeValues"][":hash"]["S"]}
     if request.operation == "Query":
-        assert "IndexName" not in request.params
         assert request.params["KeyConditionExpression"].startswith("#pk = :pk")
         assert request.params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
         return {request.params["ExpressionAttributeValues"][":pk"]["S"]}
@@ -111,6 +115,10 @@ async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
     assert [each async for each in agent.alist({"configurable": {"thread_id": "acme/1"}})]
     # What remembers nothing reads segments.
     assert await make_agent().aget_tuple(talk.config) is not None
+    await agent.aset_thread("acme/1", owner="acme/ada", title="Trains")
+    await agent.aset_thread("acme/1", title="Planes")
+    assert len((await agent.athreads(owner="acme/ada", with_status=True)).threads) == 1
+    assert await agent.aruns("acme/1") == []
     await agent.aprune(["acme/1"])
     await agent.acopy_thread("acme/1", "acme/2")
     await agent.adelete_thread("acme/2")
@@ -132,7 +140,18 @@ async def test_a_request_reaches_its_tenants_partitions_only(
     make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, traffic: Traffic
 ) -> None:
     await converse(make_agent)
-    assert recorded.documents.keys() >= {"put", "put-writes", "get-tuple", "list", "prune", "delete-thread"}
+    assert recorded.documents.keys() >= {
+        "put",
+        "put-writes",
+        "get-tuple",
+        "list",
+        "prune",
+        "delete-thread",
+        "set-thread",
+        "threads",
+        "thread-status",
+        "runs",
+    }
     # Our own client has no use for plain JSON.
     recorded.documents["get-plain"] = [
         {"thread_id": "acme/1", "checkpoint_ns": "child:1", "channels": ["log"]}

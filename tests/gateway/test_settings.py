@@ -25,7 +25,7 @@ checkpointer:
 gateway:
   principals:
     bearer:
-      acme-agents: {{tenant: acme, sha256: [{HASH}]}}
+      acme-agents: {{tenant: acme, owner: ada, sha256: [{HASH}]}}
     iam:
       operators: {{rights: [read, administer], arns: ["arn:aws:iam::123456789012:role/operators"]}}
     jwt:
@@ -80,7 +80,7 @@ async def test_a_file_has_everything(everything: Path) -> None:
     assert options.plain_json
     assert "0123456789abcdef" not in repr(options)
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
-    assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")))
+    assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")), "ada")
     arn = "arn:aws:sts::123456789012:assumed-role/operators/me"
     operator = await principal_of(options, connection(event=signed_by(arn)))
     assert operator == Principal("operators", None, frozenset(("read", "administer")))

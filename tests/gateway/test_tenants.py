@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
@@ -17,6 +18,7 @@ from tests.gateway.requests import example, paths_of_texts, replaced
 
 MINE, OTHERS = "acme/1", ("other/1", "acme2/1", "acme", "Acme/1", "/acme/1")
 ACME = Principal("acme-agents", "acme", RIGHTS)
+TABLE_ANSWERS = ("TableAnswer", "BatchGetItemAnswer", "BatchWriteItemAnswer")
 BY_NAME = {each.name: each for each in ENDPOINTS}
 
 
@@ -51,15 +53,105 @@ async def test_every_field_that_names_a_thread_is_checked(
     assert script.asked == []
 
 
-def test_there_are_fields_that_name_threads_in_all_endpoints_but_one() -> None:
+# Requests to the table for memories and cached nodes: test_table_requests.py.
+OF_TABLE = {each.name for each in ENDPOINTS if each.answer.__name__ in TABLE_ANSWERS}
+
+
+def test_there_are_fields_that_name_threads_in_all_endpoints_of_threads_but_two() -> None:
     named = {endpoint.name for endpoint, _ in FIELDS}
-    assert BY_NAME.keys() - named == {"delete-for-runs"}
+    assert BY_NAME.keys() - named - OF_TABLE == {"delete-for-runs", "threads"}
+
+
+OWNERS = [
+    (endpoint, path)
+    for endpoint in ENDPOINTS
+    for path in paths_of_texts(example(endpoint.model))
+    if path[-1] == "owner"
+]
+
+
+@pytest.mark.parametrize(("endpoint", "path"), OWNERS, ids=[each.name for each, _ in OWNERS])
+async def test_every_field_that_names_an_owner_is_checked(
+    endpoint: Endpoint, path: tuple[str | int, ...], make_client: MakeClient, script: Script
+) -> None:
+    client = make_client(principal=ACME)
+    for other in (*OTHERS, "ada"):
+        answer = await client.post(
+            f"/checkpoints/{endpoint.name}", json=replaced(example(endpoint.model, MINE), path, other)
+        )
+        assert answer.status_code == 403, other
+        assert answer.json()["detail"].startswith("this names an owner that is not of the tenant")
+        assert "thread_prefix='acme/'" in answer.json()["detail"]
+    assert script.asked == []
+
+
+def test_there_are_fields_that_name_owners_where_threads_are_created_and_listed() -> None:
+    creating = {"put", "put-writes", "put-segments", "copy-thread", "set-thread"}
+    assert {endpoint.name for endpoint, _ in OWNERS} == {*creating, "threads"}
+
+
+@pytest.mark.parametrize(
+    ("principal", "status"),
+    [
+        (Principal("one"), 403),
+        (Principal("one", rights=frozenset({"administer"})), 403),
+        (Principal("one", rights=RIGHTS), 200),
+        (ACME, 403),
+        (Principal("one", rights=RIGHTS, owner="ada"), 403),
+    ],
+)
+async def test_the_list_of_all_threads_is_for_administrators_of_all(
+    principal: Principal, status: int, make_client: MakeClient, script: Script
+) -> None:
+    answer = await make_client(principal=principal).post("/checkpoints/threads", json={})
+    assert (answer.status_code, len(script.asked)) == (status, int(status == 200))
+
+
+async def test_an_owner_is_bound_to_threads_by_name_only(make_client: MakeClient, script: Script) -> None:
+    client = make_client(principal=Principal("one", "acme", RIGHTS, "ada"))
+    requests: list[tuple[str, Any]] = [
+        ("list", {"filter": {"run_id": "r"}}),
+        ("delete-for-runs", {"run_ids": ["r"]}),
+    ]
+    for name, request in requests:
+        answer = await client.post(f"/checkpoints/{name}", json=request)
+        assert answer.status_code == 403
+        assert "of one tenant or owner" in answer.json()["detail"]
+    assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    ("principal", "owner"),
+    [
+        (Principal("one"), None),
+        (ACME, None),
+        (Principal("one", owner="ada"), "ada"),
+        (Principal("one", "acme", owner="ada"), "acme/ada"),
+    ],
+)
+async def test_the_description_names_the_owner_that_credentials_are_bound_to(
+    principal: Principal, owner: str | None, make_client: MakeClient
+) -> None:
+    assert (await make_client(principal=principal).get("/about")).json()["owner"] == owner
+
+
+@pytest.mark.parametrize("owner", ["", "x\ud800", "a" * 3000])
+def test_what_is_no_owner_binds_nobody(owner: str) -> None:
+    with pytest.raises(CheckpointerInputError):
+        Principal("one", "acme", owner=owner)
+
+
+def test_an_owner_of_no_tenant_cannot_name_one() -> None:
+    with pytest.raises(CheckpointerInputError, match="owner has a slash"):
+        Principal("one", owner="acme/ada")
+    assert Principal("one", "acme", owner="other/ada").owner_name == "acme/other/ada"
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
 def test_a_thread_is_told_apart_from_all_threads(endpoint: Endpoint) -> None:
     request = endpoint.model.model_validate(example(endpoint.model, MINE))
-    expected = {None} if endpoint.name == "delete-for-runs" else {MINE}
+    expected: set[str | None] = {None} if endpoint.name == "delete-for-runs" else {MINE}
+    expected = set() if endpoint.name in {"threads", *OF_TABLE} else expected
     assert set(endpoint.threads(request)) == expected
 
 
@@ -119,6 +211,7 @@ async def test_metrics_are_for_administrators_of_all(make_client: MakeClient) ->
     for principal, status in (
         (ACME, 403),
         (Principal("agents"), 403),
+        (Principal("ada", rights=RIGHTS, owner="ada"), 403),
         (Principal("operators", rights=frozenset({"administer"})), 200),
     ):
         assert (await make_client(principal=principal).get("/metrics")).status_code == status

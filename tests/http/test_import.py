@@ -44,3 +44,9 @@ def test_a_request_loads_nothing_of_aws(gateway: StandIn, send: str) -> None:
     loaded = _loaded_by(MADE.format(url=gateway.address) + f"import asyncio; {send}")
     assert "httpx" in loaded
     assert not loaded & OF_AWS
+
+
+@pytest.mark.parametrize("name", ["HttpStore", "HttpCache"])
+def test_the_store_and_the_cache_load_nothing_of_aws(name: str) -> None:
+    program = f"from langgraph.checkpoint.dynamodb.http import {name}; {name}('https://gateway.example')"
+    assert not _loaded_by(program) & OF_AWS

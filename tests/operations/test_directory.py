@@ -15,17 +15,18 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadPage,
-    list_runs,
     list_threads,
     set_thread,
 )
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import ENCRYPTED, Harness, changes_thread, confirms
@@ -73,7 +74,7 @@ class Users:
 
     def describe(self, thread: str, owner: Any = None, title: Any = None, metadata: Any = None) -> None:
         """Say something of a thread."""
-        self.harness.run(set_thread(self.process(), thread, owner, title, metadata))
+        self.harness.run(set_thread(LocalBackend(self.process()), thread, owner, title, metadata))
 
     def page(self, owner: Any = "ada", storage: LocalStorage | None = None, **asked: Any) -> ThreadPage:
         """A page of a list, as a process that remembers nothing reads it."""
@@ -85,7 +86,9 @@ class Users:
             "with_status": False,
             "since": None,
         }
-        return self.harness.run(list_threads(storage or self.process(), owner, **{**defaults, **asked}))
+        return self.harness.run(
+            list_threads(LocalBackend(storage or self.process()), owner, **{**defaults, **asked})
+        )
 
     def threads(self, owner: Any = "ada", **asked: Any) -> list[str]:
         """The ids of the threads of a page."""
@@ -271,7 +274,7 @@ def test_saying_the_same_again_writes_nothing() -> None:
 def test_two_descriptions_side_by_side_keep_both() -> None:
     users = Users()
     users.store("one")
-    first = users.harness.begin(set_thread(users.process(), "one", None, "Trains", None))
+    first = users.harness.begin(set_thread(LocalBackend(users.process()), "one", None, "Trains", None))
     first.until(changes_thread("about"))
     users.describe("one", metadata={"pinned": True})
     first.finish()
@@ -281,7 +284,7 @@ def test_two_descriptions_side_by_side_keep_both() -> None:
 
 def test_a_description_gives_up_where_deletions_keep_interfering() -> None:
     users = Users()
-    operation = users.harness.begin(set_thread(users.process(), "one", "ada", None, None))
+    operation = users.harness.begin(set_thread(LocalBackend(users.process()), "one", "ada", None, None))
 
     def interfere() -> None:
         while not operation.done:
@@ -447,7 +450,7 @@ def test_a_page_is_one_query() -> None:
     for number in range(30):
         users.store(f"thread {number}")
     calls = users.harness.begin(
-        list_threads(users.process(), "ada", None, None, 20, None, False, None)
+        list_threads(LocalBackend(users.process()), "ada", None, None, 20, None, False, None)
     ).trace()
     assert [(call.method, call.params["Limit"]) for call in calls] == [("query", 20)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,3 +80,13 @@ async def test_both_sides_enter_and_list(make_saver: Callable[..., DynamoDBSaver
     assert await saver.aruns("one") == saver.runs("one")
     await saver.adelete_thread("one")
     assert [each.thread_id for each in saver.threads(owner="ada").threads] == ["two"]
+
+
+def test_a_page_that_would_begin_behind_the_end_is_empty(saver: DynamoDBSaver) -> None:
+    for name in ("one", "two"):
+        saver.set_thread(name, owner="ada")
+    cursor = saver.threads(owner="ada", limit=1).cursor
+    later = datetime.now(timezone.utc) + timedelta(hours=1)
+    for owner in ("ada", None):
+        page = saver.threads(owner=owner, before=cursor, since=later)
+        assert (page.threads, page.cursor) == ([], None)

@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import _format, _operations
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
@@ -526,7 +527,9 @@ class World:
         found: list[ThreadSummary] = []
         cursor: str | None = None
         while True:
-            page = yield from list_threads(process.storage, owner, None, None, 1, cursor, False, None)
+            page = yield from list_threads(
+                LocalBackend(process.storage), owner, None, None, 1, cursor, False, None
+            )
             found += page.threads
             cursor = page.cursor
             if cursor is None:
@@ -542,7 +545,7 @@ class World:
         titles = self.directory.titles.setdefault(thread, [])
         titles.append(f"title {len(titles)}")
         record = Record()
-        operation = partial(set_thread, process.storage, thread, None, titles[-1], None)
+        operation = partial(set_thread, LocalBackend(process.storage), thread, None, titles[-1], None)
         yield from self.repeated(record, operation, tries)
         self.directory.told.add(thread)
 

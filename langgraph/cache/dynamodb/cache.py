@@ -1,4 +1,7 @@
-"""`DynamoDBCache`: LangGraph's node cache on the saver's table."""
+"""`DynamoDBCache`: LangGraph's node cache on the saver's table.
+
+`TableCache` has the methods, for the gateway's client too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
+from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_on_event
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -30,7 +34,98 @@ if TYPE_CHECKING:
 CACHE_RETRY_SECONDS = 2.0
 
 
-class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
+class TableCache(TransportOwner, BaseCache[ValueT]):
+    """A LangGraph node cache whose requests reach a table: directly, or through a gateway."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        table: Table,
+        *,
+        serde: SerializerProtocol | None,
+        consistent_read: bool,
+        allow_unencrypted: bool,
+        bound_to: str,
+        prefix: Sequence[str],
+        observer: Observer | None = None,
+    ) -> None:
+        """Take the transport and the table, and check what both kinds of caches are configured with."""
+        check_flag("consistent_read", consistent_read)
+        if isinstance(prefix, str) or not all(prefix):
+            msg = f"prefix is {prefix!r}; give a tuple of labels"
+            raise CheckpointerInputError(msg)
+        super().__init__(serde=serde)
+        self._own(transport, observer)
+        self.storage = CacheStorage(
+            codec=Codec(self.serde, bound_to=bound_to, allow_unencrypted=allow_unencrypted),
+            table=table,
+            consistent_read=consistent_read,
+            prefix=tuple(prefix),
+        )
+        """The storage of the cache's operations; public inside the package."""
+
+    # LangGraph's contract
+
+    def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
+        """Read the values that are cached and have not expired.
+
+        Args:
+            keys: Namespaces with keys.
+
+        Returns:
+            The values that were found, by namespace and key.
+        """
+        return self.runner.run(get(self.storage, keys))
+
+    async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
+        """Read the values that are cached and have not expired.
+
+        Args:
+            keys: Namespaces with keys.
+
+        Returns:
+            The values that were found, by namespace and key.
+        """
+        return await self.runner.arun(get(self.storage, keys))
+
+    def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
+        """Cache values.
+
+        Args:
+            pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
+        """
+        self.runner.run(put(self.storage, dict(pairs)), "set")
+
+    async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
+        """Cache values.
+
+        Args:
+            pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
+        """
+        await self.runner.arun(put(self.storage, dict(pairs)), "set")
+
+    def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
+        """Delete the values of some namespaces, or of all under the cache's prefix.
+
+        Unlike the other methods it raises the errors of its requests.
+
+        Args:
+            namespaces: The namespaces, each by itself and not what is below it; `None` for all.
+        """
+        self.runner.run(clear(self.storage, namespaces))
+
+    async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
+        """Delete the values of some namespaces, or of all under the cache's prefix.
+
+        Unlike the other methods it raises the errors of its requests.
+
+        Args:
+            namespaces: The namespaces, each by itself and not what is below it; `None` for all.
+        """
+        await self.runner.arun(clear(self.storage, namespaces))
+
+
+class DynamoDBCache(TableCache[ValueT]):
     """A LangGraph node cache on one DynamoDB table, for sync and async code alike; the saver's table will do.
 
     What cannot be read or stored is a miss with a line in the log, and never fails a run: throttling, damaged entries,
@@ -99,24 +194,18 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
             retry_seconds=retry_seconds,
         )
         check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-        check_flag("consistent_read", consistent_read)
-        if isinstance(prefix, str) or not all(prefix):
-            msg = f"prefix is {prefix!r}; give a tuple of labels"
-            raise CheckpointerInputError(msg)
         check_on_event(on_event)
-        super().__init__(serde=serde)
-        # Without a prefix the first label is LangGraph's own.
-        self._own(clients, table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)))
-        codec = Codec(
-            self.serde, bound_to=bound_name(table_name, bound_to), allow_unencrypted=allow_unencrypted
-        )
-        self.storage = CacheStorage(
-            codec=codec,
-            table=Table(table_name, retry_seconds),
+        super().__init__(
+            clients,
+            Table(table_name, retry_seconds),
+            serde=serde,
             consistent_read=consistent_read,
-            prefix=tuple(prefix),
+            allow_unencrypted=allow_unencrypted,
+            bound_to=bound_name(table_name, bound_to),
+            prefix=prefix,
+            # Without a prefix the first label is LangGraph's own.
+            observer=table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)),
         )
-        """The storage of the cache's operations; public inside the package."""
 
     # The table
 
@@ -137,63 +226,3 @@ class DynamoDBCache(TransportOwner, BaseCache[ValueT]):
                 credentials or no region.
         """
         await self.runner.arun(setup(self.storage.table))
-
-    # LangGraph's contract
-
-    def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
-        """Read the values that are cached and have not expired.
-
-        Args:
-            keys: Namespaces with keys.
-
-        Returns:
-            The values that were found, by namespace and key.
-        """
-        return self.runner.run(get(self.storage, keys))
-
-    async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
-        """Read the values that are cached and have not expired.
-
-        Args:
-            keys: Namespaces with keys.
-
-        Returns:
-            The values that were found, by namespace and key.
-        """
-        return await self.runner.arun(get(self.storage, keys))
-
-    def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
-        """Cache values.
-
-        Args:
-            pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
-        """
-        self.runner.run(put(self.storage, dict(pairs)), "set")
-
-    async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
-        """Cache values.
-
-        Args:
-            pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
-        """
-        await self.runner.arun(put(self.storage, dict(pairs)), "set")
-
-    def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
-        """Delete the values of some namespaces, or of all under the cache's prefix.
-
-        Unlike the other methods it raises the errors of its requests.
-
-        Args:
-            namespaces: The namespaces, each by itself and not what is below it; `None` for all.
-        """
-        self.runner.run(clear(self.storage, namespaces))
-
-    async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
-        """Delete the values of some namespaces, or of all under the cache's prefix.
-
-        Unlike the other methods it raises the errors of its requests.
-
-        Args:
-            namespaces: The namespaces, each by itself and not what is below it; `None` for all.
-        """
-        await self.runner.arun(clear(self.storage, namespaces))

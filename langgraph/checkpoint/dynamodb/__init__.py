@@ -19,7 +19,8 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.version import __version__
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb._operations.directory import RunSummary, ThreadPage, ThreadSummary
+    from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadSummary
+    from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
     from langgraph.checkpoint.dynamodb.config import (
         CacheConfig,
         CheckpointerConfig,
@@ -78,7 +79,7 @@ _LATER = {
     "CacheConfig": "config",
     "CheckpointerConfig": "config",
     "DynamoDBSaver": "saver",
-    "RunSummary": "_operations.directory",
+    "RunSummary": "_operations.runs",
     "ThreadPage": "_operations.directory",
     "ThreadSummary": "_operations.directory",
     "acreate_checkpointer": "config",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -18,8 +19,10 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
 from langgraph.checkpoint.dynamodb._operations.operations import Operations
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -507,6 +510,166 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
         await self.runner.arun(self.operations.prune(thread_ids, strategy, keep_last))
+
+    # The directory of threads
+
+    def set_thread(
+        self,
+        thread_id: str,
+        *,
+        owner: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Say whose thread it is and what it is about, and enter it in the directory if it is not there.
+
+        The thread need not have a checkpoint yet. What is `None` stays as it was.
+
+        Args:
+            thread_id: The thread.
+            owner: Whose thread it is. If it begins with a tenant and a slash, the thread's id does too.
+            title: A title; empty text removes it.
+            metadata: JSON that lists show and filter by. It replaces what was there; owner, title and metadata
+                together have at most 768 bytes.
+
+        Raises:
+            CheckpointerConfigurationError: The saver encrypts and has no `owner_key`.
+            CheckpointerInputError: An argument cannot be used; nothing was stored.
+            ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
+        """
+        self.runner.run(self.operations.set_thread(thread_id, owner, title, metadata))
+
+    async def aset_thread(
+        self,
+        thread_id: str,
+        *,
+        owner: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Say whose thread it is and what it is about, and enter it in the directory if it is not there.
+
+        The thread need not have a checkpoint yet. What is `None` stays as it was.
+
+        Args:
+            thread_id: The thread.
+            owner: Whose thread it is. If it begins with a tenant and a slash, the thread's id does too.
+            title: A title; empty text removes it.
+            metadata: JSON that lists show and filter by. It replaces what was there; owner, title and metadata
+                together have at most 768 bytes.
+
+        Raises:
+            CheckpointerConfigurationError: The saver encrypts and has no `owner_key`.
+            CheckpointerInputError: An argument cannot be used; nothing was stored.
+            ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
+        """
+        await self.runner.arun(self.operations.set_thread(thread_id, owner, title, metadata))
+
+    def threads(
+        self,
+        *,
+        owner: str | None = None,
+        status: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 20,
+        before: str | None = None,
+        with_status: bool = False,
+        since: datetime | None = None,
+    ) -> ThreadPage:
+        """List the threads of an owner, newest activity first, by one query for a page.
+
+        Args:
+            owner: Whose threads to list. `None` lists all threads, day by day, for operators.
+            status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`.
+            metadata: Keys and values that a thread's metadata must have. With it or `status` the list reads on until
+                the page is full.
+            limit: The maximum number of threads of the page, up to 1,000.
+            before: The cursor of the page before this one. It may go through a browser: whoever changes it gets
+                another position in the same list.
+            with_status: Whether to look up the status and step of each thread, by a query each, side by side.
+            since: Where the list ends; by default at the end for an owner, and 30 days ago for all threads.
+
+        Returns:
+            The threads that have not expired, and the cursor of the next page. The indexes lag by up to a few seconds.
+
+        Raises:
+            CheckpointerConfigurationError: The saver encrypts and has no `owner_key`, or the table lacks the index.
+            CheckpointerInputError: An argument cannot be used.
+            CheckpointCorruptionError: An entry is damaged.
+        """
+        return self.runner.run(
+            self.operations.list_threads(owner, status, metadata, limit, before, with_status, since)
+        )
+
+    async def athreads(
+        self,
+        *,
+        owner: str | None = None,
+        status: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 20,
+        before: str | None = None,
+        with_status: bool = False,
+        since: datetime | None = None,
+    ) -> ThreadPage:
+        """List the threads of an owner, newest activity first, by one query for a page.
+
+        Args:
+            owner: Whose threads to list. `None` lists all threads, day by day, for operators.
+            status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`.
+            metadata: Keys and values that a thread's metadata must have. With it or `status` the list reads on until
+                the page is full.
+            limit: The maximum number of threads of the page, up to 1,000.
+            before: The cursor of the page before this one. It may go through a browser: whoever changes it gets
+                another position in the same list.
+            with_status: Whether to look up the status and step of each thread, by a query each, side by side.
+            since: Where the list ends; by default at the end for an owner, and 30 days ago for all threads.
+
+        Returns:
+            The threads that have not expired, and the cursor of the next page. The indexes lag by up to a few seconds.
+
+        Raises:
+            CheckpointerConfigurationError: The saver encrypts and has no `owner_key`, or the table lacks the index.
+            CheckpointerInputError: An argument cannot be used.
+            CheckpointCorruptionError: An entry is damaged.
+        """
+        return await self.runner.arun(
+            self.operations.list_threads(owner, status, metadata, limit, before, with_status, since)
+        )
+
+    def runs(self, thread_id: str) -> Sequence[RunSummary]:
+        """List the runs of a thread whose checkpoints have a run id, the newest first.
+
+        It reads the heads of the thread's root namespace, so it costs as much as to list them.
+
+        Args:
+            thread_id: The thread.
+
+        Returns:
+            The first and the last checkpoint of each run, how many there are, and the status as of the last one.
+
+        Raises:
+            CheckpointerInputError: DynamoDB cannot store the id.
+            CheckpointCorruptionError: A checkpoint is damaged.
+        """
+        return self.runner.run(self.operations.list_runs(thread_id))
+
+    async def aruns(self, thread_id: str) -> Sequence[RunSummary]:
+        """List the runs of a thread whose checkpoints have a run id, the newest first.
+
+        It reads the heads of the thread's root namespace, so it costs as much as to list them.
+
+        Args:
+            thread_id: The thread.
+
+        Returns:
+            The first and the last checkpoint of each run, how many there are, and the status as of the last one.
+
+        Raises:
+            CheckpointerInputError: DynamoDB cannot store the id.
+            CheckpointCorruptionError: A checkpoint is damaged.
+        """
+        return await self.runner.arun(self.operations.list_runs(thread_id))
 
     # Versions
 

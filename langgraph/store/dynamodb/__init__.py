@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from langgraph.store.dynamodb.engine import Vector, VectorEngine
 from langgraph.store.dynamodb.errors import SearchLimitError
+from langgraph.store.dynamodb.index import StoreIndexConfig
 from langgraph.store.dynamodb.store import DynamoDBStore
 
-__all__ = ["DynamoDBStore", "SearchLimitError", "Vector", "VectorEngine"]
+__all__ = ["DynamoDBStore", "SearchLimitError", "StoreIndexConfig", "Vector", "VectorEngine"]

@@ -24,10 +24,19 @@ _WHOLE = "$"
 _OPTIONS = ("dims", "embed", "fields", "distance_type", "search")
 
 
+class StoreIndexConfig(IndexConfig, total=False):
+    """LangGraph's `IndexConfig`, with the options that this store has beyond it."""
+
+    distance_type: Distance
+    """How vectors are compared; `"cosine"` by default."""
+    search: Literal["exact", "dynamodb"] | VectorEngine
+    """Who compares them; `"exact"`, this process, by default."""
+
+
 class Index:
     """Embeds texts of values, and queries."""
 
-    def __init__(self, config: IndexConfig, *, is_encrypted: bool) -> None:
+    def __init__(self, config: StoreIndexConfig, *, is_encrypted: bool) -> None:
         """Check the configuration.
 
         Args:
@@ -59,7 +68,7 @@ class Index:
             raise CheckpointerInputError(msg)
         search = config.get("search", "exact")
         self.engine: VectorEngine | None = search if isinstance(search, VectorEngine) else None
-        self.vectors = self._vectors(search, cast("Distance", distance))
+        self.vectors = self._vectors(search, distance)
         if is_encrypted and search != "exact":
             msg = (
                 f"index has search={search!r}, which keeps embeddings that are not encrypted, and serde encrypts; leave"

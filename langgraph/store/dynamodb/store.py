@@ -1,4 +1,7 @@
-"""`DynamoDBStore`: LangGraph's store on the saver's table. It checks its options and runs operations."""
+"""`DynamoDBStore`: LangGraph's store on the saver's table. It checks its options and runs operations.
+
+`TableStore` has the methods, for the gateway's client too.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -13,7 +17,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import (
     NOT_PROVIDED,
     BaseStore,
-    IndexConfig,
     Item,
     NotProvided,
     Op,
@@ -31,7 +34,8 @@ from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect, tenant_sessions
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
+from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_codec_options,
     check_flag,
@@ -43,7 +47,7 @@ from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwne
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory, put_all, texts_of, ttl_seconds
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
-from langgraph.store.dynamodb.index import Index
+from langgraph.store.dynamodb.index import Index, StoreIndexConfig
 from langgraph.store.dynamodb.items import Expected
 from langgraph.store.dynamodb.search import Order
 from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
@@ -61,142 +65,33 @@ if TYPE_CHECKING:
 _TTL_OPTIONS = ("default_ttl", "omit_expired", "refresh_on_read", "sweep_interval_minutes")
 
 
-class DynamoDBStore(TransportOwner, BaseStore):
-    """A LangGraph store on one DynamoDB table, for sync and async code alike; the saver's table will do.
-
-    The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
-    also closes its clients.
-
-    Example:
-        ```python
-        from langgraph.checkpoint.dynamodb import DynamoDBSaver
-        from langgraph.store.dynamodb import DynamoDBStore
-
-        store = DynamoDBStore("langgraph-checkpoints")
-        graph = builder.compile(checkpointer=DynamoDBSaver("langgraph-checkpoints"), store=store)
-        store.put(("memories", "user-1"), "food", {"likes": "pizza"})
-        ```
-
-    Args:
-        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
-        region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
-        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
-        session: A `boto3.Session` for the blocking client.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client, which is used as it is and never closed.
-        client_config: A botocore `Config` that replaces the store's own.
-        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
-        index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
-            `IndexConfig` has them, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` says who
-            compares: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the table's vector
-            index, in beta; or a `VectorEngine`.
-        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
-            omitted, and DynamoDB removes them by itself.
-        serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
-            with any serializer. Namespaces and keys stay readable.
-        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
-        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
-        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
-        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
-            `SearchLimitError`.
-        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
-            first label of the namespace.
-
-    Raises:
-        CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: What `index` needs is not installed, or `index` has a `search` that cannot keep
-            encrypted embeddings, or tenants apart.
-    """
+class TableStore(TransportOwner, BaseStore):
+    """A LangGraph store whose requests reach a table: directly, or through a gateway."""
 
     supports_ttl = True
-    transport: Clients
 
     def __init__(
         self,
-        table_name: str,
-        *,
-        region_name: str | None = None,
-        endpoint_url: str | None = None,
-        session: boto3.Session | None = None,
-        async_session: AsyncSession | AioSession | None = None,
-        client: DynamoDBClient | None = None,
-        client_config: Config | None = None,
-        retry_seconds: float = RETRY_SECONDS,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        serde: SerializerProtocol | None = None,
-        consistent_read: bool = True,
-        allow_unencrypted: bool = False,
-        bound_to: str | None = None,
-        search_bytes_max: int = SEARCH_BYTES_MAX,
-        on_event: OnEvent | Events | None = None,
+        transport: Transport,
+        storage: StoreStorage,
+        index: StoreIndexConfig | None,
+        ttl: TTLConfig | None,
+        observer: Observer | None = None,
     ) -> None:
-        """Check the options. No request is made and no client is opened before the first call."""
+        """Take the transport and the storage, and check what both kinds of stores are configured with."""
         super().__init__()
-        clients = connect(
-            table_name,
-            region_name=region_name,
-            endpoint_url=endpoint_url,
-            session=session,
-            async_session=async_session,
-            client=client,
-            client_config=client_config,
-            retry_seconds=retry_seconds,
-        )
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-        check_flag("consistent_read", consistent_read)
-        wanted = "give a whole number of bytes above 0"
-        check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-        check_on_event(on_event)
         self.ttl_config = _checked_ttl(ttl)
-        codec = Codec(
-            JsonPlusSerializer() if serde is None else serde,
-            bound_to=bound_name(table_name, bound_to),
-            allow_unencrypted=allow_unencrypted,
-        )
-        self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
-        if self._index is not None and isinstance(self._index.vectors, IndexVectors):
-            _refuse_tenants(session, async_session)
-        self._own(clients, table_observer(on_event, table_name, "store."))
+        self._index = None if index is None else Index(index, is_encrypted=storage.codec.encrypts)
+        self._own(transport, observer)
         self.index_config = index
         """The `index` that the store was given."""
-        self.storage = StoreStorage(
-            codec=codec,
-            table=Table(table_name, retry_seconds),
-            consistent_read=consistent_read,
-            search_bytes_max=search_bytes_max,
-            engine=None if self._index is None else self._index.engine,
-        )
+        self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)
         """The storage of the store's operations; public inside the package."""
 
     @property
     def embeddings(self) -> Embeddings | None:
         """The embeddings that `index` names; `None` if the store has no index."""
         return None if self._index is None else self._index.embeddings
-
-    # The table
-
-    def setup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
-                credentials or no region, or `index` needs a vector index that the table does not have.
-        """
-        self.runner.run(setup(self.storage.table))
-        if self._index is not None and isinstance(self._index.vectors, IndexVectors):
-            self.runner.run(check_index(self.storage.table, self._index.vectors))
-
-    async def asetup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
-                credentials or no region, or `index` needs a vector index that the table does not have.
-        """
-        await self.runner.arun(setup(self.storage.table))
-        if self._index is not None and isinstance(self._index.vectors, IndexVectors):
-            await self.runner.arun(check_index(self.storage.table, self._index.vectors))
 
     # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
 
@@ -585,6 +480,141 @@ class DynamoDBStore(TransportOwner, BaseStore):
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl
+
+
+class DynamoDBStore(TableStore):
+    """A LangGraph store on one DynamoDB table, for sync and async code alike; the saver's table will do.
+
+    The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
+    also closes its clients.
+
+    Example:
+        ```python
+        from langgraph.checkpoint.dynamodb import DynamoDBSaver
+        from langgraph.store.dynamodb import DynamoDBStore
+
+        store = DynamoDBStore("langgraph-checkpoints")
+        graph = builder.compile(checkpointer=DynamoDBSaver("langgraph-checkpoints"), store=store)
+        store.put(("memories", "user-1"), "food", {"likes": "pizza"})
+        ```
+
+    Args:
+        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
+        region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
+        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
+        session: A `boto3.Session` for the blocking client.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
+        client: A boto3 DynamoDB client, which is used as it is and never closed.
+        client_config: A botocore `Config` that replaces the store's own.
+        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
+        index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
+            `IndexConfig` has them, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` says who
+            compares: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the table's vector
+            index, in beta; or a `VectorEngine`.
+        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
+            omitted, and DynamoDB removes them by itself.
+        serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
+            with any serializer. Namespaces and keys stay readable.
+        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
+        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
+        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
+        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
+            `SearchLimitError`.
+        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
+            first label of the namespace.
+
+    Raises:
+        CheckpointerInputError: An option has a value that cannot be used.
+        CheckpointerConfigurationError: What `index` needs is not installed, or `index` has a `search` that cannot keep
+            encrypted embeddings, or tenants apart.
+    """
+
+    transport: Clients
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        region_name: str | None = None,
+        endpoint_url: str | None = None,
+        session: boto3.Session | None = None,
+        async_session: AsyncSession | AioSession | None = None,
+        client: DynamoDBClient | None = None,
+        client_config: Config | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+        index: StoreIndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        serde: SerializerProtocol | None = None,
+        consistent_read: bool = True,
+        allow_unencrypted: bool = False,
+        bound_to: str | None = None,
+        search_bytes_max: int = SEARCH_BYTES_MAX,
+        on_event: OnEvent | Events | None = None,
+    ) -> None:
+        """Check the options. No request is made and no client is opened before the first call."""
+        clients = connect(
+            table_name,
+            region_name=region_name,
+            endpoint_url=endpoint_url,
+            session=session,
+            async_session=async_session,
+            client=client,
+            client_config=client_config,
+            retry_seconds=retry_seconds,
+        )
+        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
+        check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
+        check_on_event(on_event)
+        codec = Codec(
+            JsonPlusSerializer() if serde is None else serde,
+            bound_to=bound_name(table_name, bound_to),
+            allow_unencrypted=allow_unencrypted,
+        )
+        storage = StoreStorage(
+            codec=codec,
+            table=Table(table_name, retry_seconds),
+            consistent_read=consistent_read,
+            search_bytes_max=search_bytes_max,
+        )
+        super().__init__(clients, storage, index, ttl, table_observer(on_event, table_name, "store."))
+        if self._vector_index is not None:
+            _refuse_tenants(session, async_session)
+
+    # The table
+
+    def setup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
+                credentials or no region, or `index` needs a vector index that the table does not have.
+        """
+        self.runner.run(setup(self.storage.table))
+        if self._vector_index is not None:
+            self.runner.run(check_index(self.storage.table, self._vector_index))
+
+    async def asetup(self) -> None:
+        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
+                credentials or no region, or `index` needs a vector index that the table does not have.
+        """
+        await self.runner.arun(setup(self.storage.table))
+        if self._vector_index is not None:
+            await self.runner.arun(check_index(self.storage.table, self._vector_index))
+
+    @property
+    def _vector_index(self) -> IndexVectors | None:
+        vectors = None if self._index is None else self._index.vectors
+        return vectors if isinstance(vectors, IndexVectors) else None
+
+
+def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:
+    """Raise if an option of how a store reads cannot be used."""
+    check_flag("consistent_read", consistent_read)
+    wanted = "give a whole number of bytes above 0"
+    check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
 
 
 def _refuse_tenants(*sessions: object) -> None:

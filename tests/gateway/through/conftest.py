@@ -21,15 +21,23 @@ NO_CERTIFICATES = ssl.create_default_context()
 
 
 @pytest.fixture
-def serve(engine: Engine, table_name: str, sessions: dict[str, Any]) -> Iterator[Callable[..., str]]:
-    """Give a function that runs a gateway for the table, with a saver of its own, and returns its address."""
+def serve_saver() -> Iterator[Callable[[DynamoDBSaver], str]]:
+    """Give a function that runs a gateway on a saver, and returns its address."""
     with contextlib.ExitStack() as stack:
+        yield lambda saver: stack.enter_context(gateway_service(saver))
 
-        def serve(**options: Any) -> str:
-            connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-            return stack.enter_context(gateway_service(DynamoDBSaver(table_name, **connection, **options)))
 
-        yield serve
+@pytest.fixture
+def serve(
+    engine: Engine, table_name: str, sessions: dict[str, Any], serve_saver: Callable[[DynamoDBSaver], str]
+) -> Callable[..., str]:
+    """Give a function that runs a gateway for the table, with a saver of its own, and returns its address."""
+
+    def serve(**options: Any) -> str:
+        connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+        return serve_saver(DynamoDBSaver(**{"table_name": table_name, **connection, **options}))
+
+    return serve
 
 
 @pytest.fixture

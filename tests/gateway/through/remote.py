@@ -47,6 +47,7 @@ ABOUT = {
     "wire_version": VERSION,
     "table_name": TABLE,
     "limits": {"body_bytes_max": 189_000, "items_max": 4},
+    "owner": None,
 }
 SEGMENTS_BYTES_MAX = 1000
 # So that copies and prunes go on with the next request as soon as they can.

@@ -6,19 +6,27 @@ the gateway the two run in different processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head, commit
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Outcome, TaskWrites, commit_writes
+from langgraph.checkpoint.dynamodb._operations.directory_table import (
+    EntryPage,
+    Newest,
+    ThreadPosition,
+    describe,
+    look_up,
+    read_entries,
+)
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
 
 
@@ -49,6 +57,17 @@ class Backend(Protocol):
 
     def commit_writes(self, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
         """Store parts of a task's writes and the segments that they name, as the function `commit_writes` does."""
+
+    def describe(self, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+        """Enter a thread in the directory, or replace its entry, as the function `describe` does."""
+
+    def entries(
+        self, owner: str | None, since: int, before: ThreadPosition | None, count: int
+    ) -> Op[EntryPage]:
+        """Read entries of the directory, as the function `read_entries` does."""
+
+    def newest(self, thread_ids: Sequence[str]) -> Op[list[Newest]]:
+        """Read the status and step of the newest checkpoint of each thread."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +109,17 @@ class LocalBackend:
     def commit_writes(self, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
         """Store parts of a task's writes and the segments that they name in the table."""
         return (yield from commit_writes(self.storage, writes, thread))
+
+    def describe(self, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+        """Enter a thread in the table's directory, or replace its entry."""
+        return (yield from describe(self.storage, root, entry, old))
+
+    def entries(
+        self, owner: str | None, since: int, before: ThreadPosition | None, count: int
+    ) -> Op[EntryPage]:
+        """Read entries from the table's indexes."""
+        return (yield from read_entries(self.storage, owner, since, before, count))
+
+    def newest(self, thread_ids: Sequence[str]) -> Op[list[Newest]]:
+        """Read the newest checkpoint of each thread from the table, side by side."""
+        return (yield from gather([look_up(self.storage, each) for each in thread_ids]))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 
@@ -23,10 +23,12 @@ from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text, target
 from langgraph.checkpoint.dynamodb._runtime.events import tenant_before_slash
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
 _DIGEST_BYTES = 16
+
+S = TypeVar("S", bound=Storage)
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,13 @@ class About:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def with_entry(storage: LocalStorage, config: RunnableConfig) -> LocalStorage:
+def with_entry(storage: S, config: RunnableConfig, prefix: str = "") -> S:
     """Return a storage that enters a new thread in the directory with the owner that a config names.
+
+    Args:
+        storage: The storage.
+        config: The config of a put, with the thread's id as the table has it.
+        prefix: The prefix of the owner in the table, which the name in the config does not have.
 
     Raises:
         CheckpointerConfigurationError: See `owner_key`.
@@ -51,7 +58,9 @@ def with_entry(storage: LocalStorage, config: RunnableConfig) -> LocalStorage:
     places = (config.get("configurable"), config.get("metadata"))
     values = (place.get(storage.owner_from) for place in places if isinstance(place, Mapping))
     owner = next((each for each in values if each is not None), None)
-    about = About(None if owner is None else checked_owner(owner, root))
+    about = About(
+        storage.owner if owner is None else checked_owner(prefix + checked_id(owner, "owner"), root)
+    )
     # What cannot be stored is refused now. It is sealed where the thread is entered, which few puts do.
     _text_of(root, about)
     if about.owner is not None:
@@ -66,22 +75,22 @@ def checked_owner(owner: Any, root: Partition) -> str:
         CheckpointerInputError: It is not a name, or it is of another tenant than the thread.
     """
     name = checked_id(owner, "owner")
-    if not root.thread_id.startswith(_tenant_of(name)):
+    if not root.thread_id.startswith(tenant_prefix(name)):
         msg = (
-            f"owner {name!r} begins with {_tenant_of(name)!r} and thread {root.thread_id!r} does not; a name before a"
-            " slash is a tenant, so give an owner of the thread's tenant, or a name without a slash"
+            f"owner {name!r} begins with {tenant_prefix(name)!r} and thread {root.thread_id!r} does not; a name before"
+            " a slash is a tenant, so give an owner of the thread's tenant, or a name without a slash"
         )
         raise CheckpointerInputError(msg)
     return name
 
 
-def _tenant_of(name: str) -> str:
+def tenant_prefix(name: str) -> str:
     """Return the beginning of a name up to its first slash; empty if there is none."""
     tenant = tenant_before_slash(name)
     return "" if tenant is None else f"{tenant}/"
 
 
-def owner_key(storage: LocalStorage, owner: str) -> str:
+def owner_key(storage: Storage, owner: str) -> str:
     """Return the key under which the index has an owner's threads.
 
     Raises:
@@ -97,11 +106,21 @@ def owner_key(storage: LocalStorage, owner: str) -> str:
             " owner_key= with 16 to 64 secret bytes, the same in every process"
         )
         raise CheckpointerConfigurationError(msg)
-    digest = blake2b(owner.encode(), key=storage.owner_key, digest_size=_DIGEST_BYTES).hexdigest()
-    return items.owner_key(_tenant_of(owner) + digest)
+    return _digested(owner, storage.owner_key)
 
 
-def entry_of(storage: LocalStorage, root: Partition, about: About) -> Item:
+def owner_keys(storage: Storage, owner: str) -> set[str]:
+    """Return every key that the index may have for an owner, whether or not those who entered the threads encrypt."""
+    whole = {items.owner_key(owner)}
+    return whole if storage.owner_key is None else whole | {_digested(owner, storage.owner_key)}
+
+
+def _digested(owner: str, key: bytes) -> str:
+    digest = blake2b(owner.encode(), key=key, digest_size=_DIGEST_BYTES).hexdigest()
+    return items.owner_key(tenant_prefix(owner) + digest)
+
+
+def entry_of(storage: Storage, root: Partition, about: About) -> Item:
     """Return the attributes that enter a thread in the directory.
 
     Raises:
@@ -112,7 +131,7 @@ def entry_of(storage: LocalStorage, root: Partition, about: About) -> Item:
     return {**owner, **sealed_about(storage, root, about)}
 
 
-def sealed_about(storage: LocalStorage, root: Partition, about: About) -> Item:
+def sealed_about(storage: Storage, root: Partition, about: About) -> Item:
     """Return the attribute that tells what a thread is about, without the key of the index."""
     if about == About():
         return {}
@@ -144,7 +163,7 @@ def read_about(codec: Codec, item: Item) -> About:
 
 def is_of_tenant(root: Partition, about: About) -> bool:
     """Tell whether a thread may have its owner. Whoever writes to the table could enter it under any name."""
-    return about.owner is None or root.thread_id.startswith(_tenant_of(about.owner))
+    return about.owner is None or root.thread_id.startswith(tenant_prefix(about.owner))
 
 
 def described(about: About, root: Partition, owner: Any, title: Any, metadata: Any) -> About:

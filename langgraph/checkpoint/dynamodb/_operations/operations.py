@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,14 +16,17 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites, put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 
@@ -83,6 +87,26 @@ class Operations(Protocol):
     def prune(self, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
         """Remove old checkpoints."""
 
+    def set_thread(
+        self, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
+    ) -> Op[None]:
+        """Describe a thread."""
+
+    def list_threads(
+        self,
+        owner: Any,
+        status: str | None,
+        metadata: Mapping[str, Any] | None,
+        limit: Any,
+        before: str | None,
+        with_status: bool,
+        since: datetime | None,
+    ) -> Op[ThreadPage]:
+        """List threads."""
+
+    def list_runs(self, thread_id: str) -> Op[Sequence[RunSummary]]:
+        """List the runs of a thread."""
+
 
 class LocalOperations:
     """The operations of a saver with access to the table."""
@@ -99,3 +123,6 @@ class LocalOperations:
         self.delete_for_runs = partial(delete_for_runs, storage)
         self.copy_thread = partial(copy_thread, storage)
         self.prune = partial(prune, storage)
+        self.set_thread = partial(set_thread, LocalBackend(storage))
+        self.list_threads = partial(list_threads, LocalBackend(storage))
+        self.list_runs = partial(list_runs, storage)

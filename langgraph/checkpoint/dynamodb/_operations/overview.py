@@ -17,7 +17,12 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, 
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, hides_namespace
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    LoadedSegments,
+    NamespaceReader,
+    StoredCheckpoint,
+    hides_namespace,
+)
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
@@ -241,3 +246,10 @@ def has_failed(writes: Item) -> bool:
 def is_waiting(writes: Item) -> bool:
     """Tell whether a task has interrupted for a human's answer and has not continued since."""
     return _INTERRUPTED in writes and items.WRITES not in writes
+
+
+def status_of(checkpoint: StoredCheckpoint) -> str:
+    """Return the status of a thread as of a checkpoint: `idle`, `waiting` for a human or `failed`."""
+    if any(map(has_failed, checkpoint.writes)):
+        return "failed"
+    return "waiting" if any(map(is_waiting, checkpoint.writes)) else "idle"

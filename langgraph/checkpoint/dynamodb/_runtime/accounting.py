@@ -21,31 +21,39 @@ _SET = re.compile(r"(#\w+) (?:= )?(?:if_not_exists\(#\w+, )?(:\w+)")
 
 
 def table_observer(
-    on_event: Events | OnEvent | None, table_name: str, prefix: str = "", *, labels_are_tenants: bool = True
+    on_event: Events | OnEvent | None,
+    table_name: str | None,
+    prefix: str = "",
+    *,
+    labels_are_tenants: bool = True,
+    asks_units: bool = True,
 ) -> Observer | None:
     """Return the observer of an object with a table; `None` where nothing is measured.
 
     Args:
         on_event: The object's option.
-        table_name: The name or ARN of the table.
+        table_name: The name or ARN of the table, if it is known.
         prefix: The beginning of its operations' names.
         labels_are_tenants: Whether the first label of a namespace names a tenant.
+        asks_units: Whether to ask for the units that requests consume. A gateway does not tell.
     """
     if on_event is None:
         return None
-    return Observer(on_event, TableAccounting(labels_are_tenants=labels_are_tenants), table_name, prefix)
+    accounting = TableAccounting(labels_are_tenants=labels_are_tenants, asks_units=asks_units)
+    return Observer(on_event, accounting, table_name, prefix)
 
 
 class TableAccounting:
     """Knows the requests of `Table`, and what DynamoDB says of them."""
 
-    def __init__(self, *, labels_are_tenants: bool = True) -> None:
-        """Take whether the first label of a namespace names a tenant."""
+    def __init__(self, *, labels_are_tenants: bool = True, asks_units: bool = True) -> None:
+        """Take whether the first label of a namespace names a tenant, and whether to ask for units."""
         self._labels_are_tenants = labels_are_tenants
+        self._asks_units = asks_units
 
     def prepared(self, call: Call) -> Call:
         """Return a request that also asks for the units it consumes."""
-        if call.method not in _READS | _WRITES:
+        if not self._asks_units or call.method not in _READS | _WRITES:
             return call
         return Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
 

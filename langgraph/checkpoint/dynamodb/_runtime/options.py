@@ -104,15 +104,13 @@ def check_codec_options(*, serde: Any, allow_unencrypted: Any, bound_to: Any) ->
         check_table_name(bound_to, "bound_to")
 
 
-def check_directory(*, owner_from: Any, owner_key: Any, activity_seconds: Any) -> None:
-    """Raise if an option of the directory of threads cannot be used."""
+def check_owner_options(*, owner_from: Any, owner_key: Any) -> None:
+    """Raise if an option that names threads' owners cannot be used."""
     if owner_from is not None and (not isinstance(owner_from, str) or not owner_from):
         _refuse("owner_from", owner_from, 'give the name of a key, such as "user_id", or None')
     if owner_key is not None and (not isinstance(owner_key, bytes) or not 16 <= len(owner_key) <= 64):
         msg = "owner_key is not what it must be; give 16 to 64 secret bytes, or None"
         raise CheckpointerInputError(msg)
-    wanted = "give a whole number of seconds, 0 or more"
-    check_whole_number("activity_seconds", activity_seconds, at_least=0, wanted=wanted)
 
 
 def check_serde(value: Any) -> None:

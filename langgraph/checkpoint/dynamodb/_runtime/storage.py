@@ -28,6 +28,14 @@ class Storage:
     """Returns the time, in epoch seconds."""
     rng: random.Random = field(default_factory=random.SystemRandom)
     """The source of epochs, tokens and segment ids."""
+    owner_from: str | None = None
+    """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
+    owner_key: bytes | None = None
+    """The key of the digests that stand for owners, if the codec encrypts."""
+    owner: str | None = None
+    """The owner of new threads whose config names none, and whose threads a list shows that is not told."""
+    entry: Callable[[], Item] | None = None
+    """Makes what the directory holds of a thread that is new in it: its owner. `None` keeps the thread out of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +47,5 @@ class LocalStorage(Storage):
     """The ttl that a new thread gets; `None` for none."""
     consistent_read: bool = True
     """Whether heads and writes are read strongly consistent."""
-    owner_from: str | None = None
-    """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
-    owner_key: bytes | None = None
-    """The key of the digests that stand for owners, if the codec encrypts."""
     activity_seconds: int = ACTIVITY_SECONDS
     """How old a thread's last activity may be in the directory before a put renews it."""
-    entry: Callable[[], Item] | None = None
-    """Makes what the directory holds of a thread that is new in it: its owner. `None` keeps the thread out of it."""

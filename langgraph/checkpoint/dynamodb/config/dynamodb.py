@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     made_object,
     split,
 )
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
+from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import CodecOptions, StorageOptions
 from langgraph.checkpoint.dynamodb.config.stores import StoreOptions
@@ -148,15 +148,6 @@ class DynamoDBOptions(TableOptions, StorageOptions):
     detect_other_savers: bool = Field(
         default=True,
         description="Whether to look for another saver's table once; a runner's and a tenant's policy deny a part.",
-    )
-    owner_from: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The key of a config that names a thread's owner, such as user_id; otherwise no list has it.",
-    )
-    owner_key: EncryptionKey | None = Field(
-        default=None,
-        description="Where the key is with which owners' names are digested, if the saver encrypts.",
     )
     activity_seconds: NotNegative = Field(
         default=ACTIVITY_SECONDS,

@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     SecondsOrZero,
     made_function,
 )
+from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
@@ -100,7 +101,7 @@ class HttpOptions(StorageOptions):
 
 
 # The constructor takes these in another form.
-_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "on_event")
+_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "owner_key", "on_event")
 
 
 def _made(options: HttpOptions) -> HttpCheckpointSaver:
@@ -112,6 +113,8 @@ def _made(options: HttpOptions) -> HttpCheckpointSaver:
     given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
     given["serde"] = made_serde(options.serde, options.encryption_key, is_strict=True)
     given["on_event"] = made_function("on_event", options.on_event)
+    if options.owner_key is not None:
+        given["owner_key"] = read_key(options.owner_key, None, "owner_key")
     try:
         return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:

@@ -60,3 +60,12 @@ class StorageOptions(CodecOptions):
         description="A function that receives an event for each operation, or a class of such an object, as"
         " module:name.",
     )
+    owner_from: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The key of a config that names a thread's owner, such as user_id; otherwise no list has it.",
+    )
+    owner_key: EncryptionKey | None = Field(
+        default=None,
+        description="Where the key is with which owners' names are digested, if the saver encrypts.",
+    )

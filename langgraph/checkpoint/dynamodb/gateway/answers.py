@@ -255,12 +255,102 @@ class PruneAnswer(Message):
     left: list[str]
 
 
+class ThreadItem(Message):
+    """The attributes of a thread item that the directory shows."""
+
+    epoch: Attribute | None = None
+    about: Attribute | None = None
+    last_active: Attribute | None = None
+
+
+class SetThreadAnswer(Message):
+    """The entry that was found instead of the one to be replaced; null: it is done."""
+
+    found: ThreadItem | None
+
+
+class ListedThread(Message):
+    """An entry of the directory."""
+
+    thread_id: str
+    item: dict[str, Attribute]
+
+
+class ThreadsAnswer(Message):
+    """Entries of the directory, those that a list leaves out included."""
+
+    entries: list[ListedThread]
+    is_last: bool
+
+
+class NewestCheckpoint(Message):
+    """The newest checkpoint of a thread."""
+
+    thread_id: str
+    status: Literal["idle", "waiting", "failed"]
+    head: dict[str, Attribute] = Field(description="Its head without the body.")
+
+
+class ThreadStatusAnswer(Message):
+    """The newest checkpoints of the threads that have one."""
+
+    threads: list[NewestCheckpoint]
+
+
+class Run(Message):
+    """A run of a thread."""
+
+    run_id: str
+    first_checkpoint_id: str
+    last_checkpoint_id: str
+    checkpoints: int
+    status: Literal["idle", "waiting", "failed"]
+
+
+class RunsAnswer(Message):
+    """The runs of a thread, the newest first."""
+
+    runs: list[Run]
+
+
+class TableResponse(Message):
+    """The fields of DynamoDB's response."""
+
+    Item: dict[str, Attribute] | None = None
+    Items: list[dict[str, Attribute]] | None = None
+    LastEvaluatedKey: dict[str, Attribute] | None = None
+    Attributes: dict[str, Attribute] | None = None
+
+
+class TableAnswer(Message):
+    """The response of DynamoDB to one request."""
+
+    response: TableResponse
+    conflict: dict[str, Attribute] | None = Field(
+        description="The item on which the condition failed, empty if there is none; null: it held."
+    )
+
+
+class BatchGetItemAnswer(Message):
+    """Items, and the keys of those that did not fit or that DynamoDB did not read."""
+
+    items: list[dict[str, Attribute]]
+    left: list[dict[str, Attribute]]
+
+
+class BatchWriteItemAnswer(Message):
+    """The writes that DynamoDB did not make."""
+
+    left: list[dict[str, Any]]
+
+
 class About(Message):
     """The service's version, table and limits."""
 
     wire_version: int
     table_name: str
     limits: Limits
+    owner: str | None = Field(description="The owner that these credentials are bound to.")
 
 
 class Health(Message):

@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.gateway import answers, bodies, deadlines, lists, media, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
@@ -34,10 +34,12 @@ from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.holding import Holding
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
+from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
+from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.version import __version__
 
@@ -211,6 +213,13 @@ class _Service:
             async with self._places.place(principal):
                 message = await self._decoder.message(body, endpoint.model, held)
                 check_threads(principal, endpoint, message)
+                check_labels(principal, message)
+                if principal.owner_name is not None:
+                    admission = admitted(self._saver.storage, principal.owner_name, endpoint, message)
+                    known = await self._saver.runner.arun(admission, "check_owner")
+                    if known is None:
+                        return await _absent(endpoint, request)
+                    message = known
                 seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
                 run = getattr(self._operations, endpoint.attribute)
                 if not isinstance(message, wire.List):
@@ -222,6 +231,9 @@ class _Service:
                     # A deletion that waits for another one must not begin after its client has given up and asked
                     # again.
                     document = await asyncio.wait_for(running, seconds)
+                    if isinstance(message, wire.Query) and message.IndexName is not None:
+                        listed = document["response"]["Items"]
+                        document["response"]["Items"] = visible_to(principal, listed)
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
@@ -240,12 +252,13 @@ class _Service:
                 return
             yield document
 
-    async def _about(self, _request: Request) -> Response:
+    async def _about(self, request: Request) -> Response:
         return _json(
             {
                 "wire_version": wire.VERSION,
                 "table_name": self._saver.storage.table.name,
                 "limits": self._limits.model_dump(),
+                "owner": principal_of(request).owner_name,
             }
         )
 
@@ -260,8 +273,10 @@ class _Service:
         if not self._open_metrics:
             principal = principal_of(request)
             check_right(principal, "administer")
-            if principal.tenant is not None:
-                raise forbidden("metrics are of all tenants, and these credentials are for one")
+            if (principal.tenant, principal.owner) != (None, None):
+                raise forbidden(
+                    "metrics are of all tenants, and these credentials are for one, or for an owner"
+                )
         return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
 
 
@@ -276,6 +291,24 @@ def _add(app: FastAPI, path: str, handler: _Handler, method: str, extra: dict[st
         responses=problem_responses(),
         openapi_extra=extra,
     )
+
+
+async def _absent(endpoint: Endpoint, request: Request) -> Response:
+    """Answer a request for a thread that does not exist.
+
+    Raises:
+        CheckpointNotFoundError: The endpoint needs the thread.
+    """
+    if endpoint.absent is None:
+        raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
+    if endpoint.model is not wire.List:
+        return await bodies.answer(request, endpoint.absent, media.JSON if endpoint.is_plain else None)
+    document = endpoint.absent
+
+    async def documents() -> AsyncIterator[Any]:
+        yield document
+
+    return bodies.stream(request, documents())
 
 
 def _json(document: dict[str, Any]) -> Response:

@@ -33,6 +33,12 @@ class ClaimOptions(Options):
         default=None,
         description="The tenant of all tokens, where no claim names it; without either, all threads.",
     )
+    owner_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The claim that names the owner whose threads these are, such as sub; a token without it is"
+        " refused.",
+    )
     rights_claim: str | None = Field(
         default=None,
         min_length=1,
@@ -47,16 +53,17 @@ class ClaimOptions(Options):
     )
 
     def principal(self, claims: Mapping[str, Any]) -> Principal | None:
-        """Return the principal of a token's claims, or None if they name no principal or no tenant."""
+        """Return the principal of a token's claims, or None if they name no principal, tenant or owner."""
         name, tenant = claims.get(self.name_claim), self.tenant
         if self.tenant_claim is not None:
             tenant = claims.get(self.tenant_claim)
             if not isinstance(tenant, str):
                 return None
-        if not isinstance(name, str):
+        owner = None if self.owner_claim is None else claims.get(self.owner_claim)
+        if not isinstance(name, str) or (self.owner_claim is not None and not isinstance(owner, str)):
             return None
         try:
-            return Principal(name, tenant, self._rights(claims))
+            return Principal(name, tenant, self._rights(claims), owner)
         except CheckpointerInputError:
             return None
 

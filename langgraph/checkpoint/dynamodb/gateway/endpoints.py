@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +24,8 @@ class Endpoint:
     right: Right
     threads: Callable[[Any], Iterable[str | None]]
     """Returns every thread that a request names. None stands for all threads."""
+    absent: Mapping[str, Any] | None = None
+    """The answer of an endpoint that creates no thread, where its thread does not exist. None: an error."""
     is_plain: bool = False
     """Whether it opens stored values. Such an endpoint exists only if the service is configured with `plain_json`."""
 
@@ -49,20 +51,79 @@ def _all(_request: Any) -> Iterable[str | None]:
     return (None,)
 
 
+def _threads(request: Any) -> Iterable[str | None]:
+    thread_ids: Iterable[str | None] = request.thread_ids
+    return thread_ids
+
+
+def _none(_request: Any) -> Iterable[str | None]:
+    return ()
+
+
+_NO_CHECKPOINT = {"checkpoint": None}
+_NO_PAGE: dict[str, Any] = {"checkpoints": [], "cursor": None}
+
 ENDPOINTS = (
-    Endpoint("get-tuple", wire.GetTuple, answers.GetTupleAnswer, "read", _thread),
-    Endpoint("get-segments", wire.GetSegments, answers.GetSegmentsAnswer, "read", _thread),
-    Endpoint("list", wire.List, answers.ListDocument, "read", _listed),
     Endpoint(
-        "delta-channel-history", wire.DeltaChannelHistory, answers.DeltaChannelHistoryAnswer, "read", _thread
+        "get-tuple",
+        wire.GetTuple,
+        answers.GetTupleAnswer,
+        "read",
+        _thread,
+        absent={"checkpoint": None, "thread": None},
     ),
-    Endpoint("get-plain", wire.GetPlain, answers.GetPlainAnswer, "read", _thread, is_plain=True),
-    Endpoint("list-plain", wire.ListPlain, answers.ListPlainAnswer, "read", _thread, is_plain=True),
+    Endpoint(
+        "get-segments",
+        wire.GetSegments,
+        answers.GetSegmentsAnswer,
+        "read",
+        _thread,
+        absent={"segments": [], "left": []},
+    ),
+    Endpoint("list", wire.List, answers.ListDocument, "read", _listed, absent={"cursor": None}),
+    Endpoint(
+        "delta-channel-history",
+        wire.DeltaChannelHistory,
+        answers.DeltaChannelHistoryAnswer,
+        "read",
+        _thread,
+        absent={"checkpoints": [], "ended": True},
+    ),
+    Endpoint(
+        "get-plain",
+        wire.GetPlain,
+        answers.GetPlainAnswer,
+        "read",
+        _thread,
+        absent=_NO_CHECKPOINT,
+        is_plain=True,
+    ),
+    Endpoint(
+        "list-plain", wire.ListPlain, answers.ListPlainAnswer, "read", _thread, absent=_NO_PAGE, is_plain=True
+    ),
     Endpoint("put", wire.Put, answers.PutAnswer, "write", _thread),
     Endpoint("put-writes", wire.PutWrites, answers.PutWritesAnswer, "write", _thread),
     Endpoint("put-segments", wire.PutSegments, answers.PutSegmentsAnswer, "write", _thread),
-    Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", _thread),
+    Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", _thread, absent={}),
     Endpoint("delete-for-runs", wire.DeleteForRuns, answers.Done, "administer", _all),
     Endpoint("copy-thread", wire.CopyThread, answers.CopyThreadAnswer, "administer", _source_and_target),
-    Endpoint("prune", wire.Prune, answers.PruneAnswer, "administer", lambda request: request.thread_ids),
+    Endpoint("prune", wire.Prune, answers.PruneAnswer, "administer", _threads, absent={"left": []}),
+    Endpoint("set-thread", wire.SetThread, answers.SetThreadAnswer, "write", _thread),
+    Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
+    Endpoint(
+        "thread-status",
+        wire.ThreadStatus,
+        answers.ThreadStatusAnswer,
+        "read",
+        _threads,
+        absent={"threads": []},
+    ),
+    Endpoint("get-item", wire.GetItem, answers.TableAnswer, "read", _none),
+    Endpoint("batch-get-item", wire.BatchGetItem, answers.BatchGetItemAnswer, "read", _none),
+    Endpoint("query", wire.Query, answers.TableAnswer, "read", _none),
+    Endpoint("put-item", wire.PutItem, answers.TableAnswer, "write", _none),
+    Endpoint("update-item", wire.UpdateItem, answers.TableAnswer, "write", _none),
+    Endpoint("delete-item", wire.DeleteItem, answers.TableAnswer, "write", _none),
+    Endpoint("batch-write-item", wire.BatchWriteItem, answers.BatchWriteItemAnswer, "write", _none),
+    Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", _thread, absent={"runs": []}),
 )

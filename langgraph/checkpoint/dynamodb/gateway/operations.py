@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
     SEGMENT_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import RUN_ID, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_ids
 from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
@@ -31,6 +31,12 @@ from langgraph.checkpoint.dynamodb._operations.commit_writes import (
 from langgraph.checkpoint.dynamodb._operations.copy import Progress, copy_part
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
+from langgraph.checkpoint.dynamodb._operations.directory_table import (
+    ThreadPosition,
+    describe,
+    read_entries,
+    read_newest,
+)
 from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._operations.get import read_checkpoint
 from langgraph.checkpoint.dynamodb._operations.item_builder import (
@@ -39,6 +45,7 @@ from langgraph.checkpoint.dynamodb._operations.item_builder import (
     store_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.list import select
+from langgraph.checkpoint.dynamodb._operations.overview import status_of
 from langgraph.checkpoint.dynamodb._operations.reads import (
     LoadedSegments,
     StoredCheckpoint,
@@ -46,9 +53,10 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     load,
     segment_items,
 )
+from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, read_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Lifetime
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -59,18 +67,22 @@ from langgraph.checkpoint.dynamodb.gateway.plain import PlainCheckpoint, Room
 from langgraph.checkpoint.dynamodb.gateway.stored import (
     check_metadata,
     checkpoint_document,
+    entry_item,
     item_document,
     parts_of,
     sealed,
     segment_refs_of,
     stored_segment_document,
 )
+from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.gateway.thread_hints import cache_of, hint_of, thread_of
 from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
+# How far back a list of all threads may go: each day is a query.
+_DAYS_MAX = 366
 Load: TypeAlias = Callable[[LocalStorage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
 
 
@@ -246,13 +258,13 @@ class Operations:
     async def put(self, request: wire.Put) -> Document:
         """Store a checkpoint."""
         partition = _namespace(request)
-        storage = self._storage_of(partition, request.thread)
+        storage = self._storing(partition, request)
         return await self._run("put", _listing_expiries(_put(storage, partition, request)))
 
     async def put_writes(self, request: wire.PutWrites) -> Document:
         """Store parts of a task's writes."""
         partition = _namespace(request)
-        storage = self._storage_of(partition, request.thread)
+        storage = self._storing(partition, request)
         return await self._run("put_writes", _listing_expiries(self._put_writes(storage, partition, request)))
 
     def _put_writes(
@@ -268,7 +280,7 @@ class Operations:
     async def put_segments(self, request: wire.PutSegments) -> Document:
         """Store segments before the item that will name them."""
         partition = _namespace(request)
-        storage = self._storage_of(partition, request.thread)
+        storage = self._storing(partition, request)
         return await self._run("put_segments", _put_segments(storage, partition, request))
 
     # Deleting and copying
@@ -318,11 +330,113 @@ class Operations:
             if not left or self._storage.clock() >= until:
                 return left
 
+    # The directory
+
+    async def set_thread(self, request: wire.SetThread) -> Document:
+        """Enter a thread in the directory, or replace its entry."""
+        root = items.partition_of(request.thread_id)
+        storage = self._storage_of(root, None)
+        operation = describe(storage, root, entry_item(root, request.entry), _old_entry(request.old))
+        found = await self._run("set_thread", operation)
+        if found is not None:
+            known = (items.EPOCH, items.ABOUT, LAST_ACTIVE)
+            found = {name: found[name] for name in known if name in found}
+        return {"found": found}
+
+    async def threads(self, request: wire.Threads) -> Document:
+        """Read entries of the directory."""
+        before, owner = None, None
+        if request.before is not None:
+            before = ThreadPosition(
+                request.before.last_active, items.partition_of(request.before.at).thread_id
+            )
+        if request.owner is not None:
+            owner = items.owner_key(request.owner)
+        elif request.since < self._storage.clock() - _DAYS_MAX * 24 * 3600:
+            msg = f"since is more than {_DAYS_MAX} days ago; each day is a query, so give a later time, or an owner"
+            raise CheckpointerInputError(msg)
+        read = read_entries(self._storage, owner, request.since, before, request.count)
+        page = await self._run("list_threads", read)
+        entries = [
+            {"thread_id": ThreadPosition.of(each).thread_id, "item": item_document(each)}
+            for each in page.entries
+        ]
+        return {"entries": entries, "is_last": page.is_last}
+
+    async def thread_status(self, request: wire.ThreadStatus) -> Document:
+        """Read the newest checkpoint of each thread."""
+        wanted = checked_ids(request.thread_ids, "thread_ids")
+        return {"threads": await self._run("thread_status", self._newest(wanted))}
+
+    def _newest(self, thread_ids: Sequence[str]) -> Op[Sequence[Document]]:
+        read = yield from gather([read_newest(self._storage, each) for each in thread_ids])
+        return [
+            {
+                "thread_id": thread_id,
+                "status": status_of(found),
+                "head": {
+                    name: value for name, value in item_document(found.head).items() if name != items.BODY
+                },
+            }
+            for thread_id, found in zip(thread_ids, read, strict=True)
+            if found is not None
+        ]
+
+    async def runs(self, request: wire.Runs) -> Document:
+        """List the runs of a thread."""
+        return {
+            "runs": list(
+                map(asdict, await self._run("list_runs", list_runs(self._storage, request.thread_id)))
+            )
+        }
+
+    # Memories and cached nodes
+
+    async def get_item(self, request: wire.GetItem) -> Document:
+        """Read an item."""
+        return await self._carry_out("get_item", request)
+
+    async def batch_get_item(self, request: wire.BatchGetItem) -> Document:
+        """Read items, as many as fit."""
+        return await self._carry_out("batch_get_item", request)
+
+    async def query(self, request: wire.Query) -> Document:
+        """Read a page of a partition, or what an index lists."""
+        return await self._carry_out("query", request)
+
+    async def put_item(self, request: wire.PutItem) -> Document:
+        """Store an item."""
+        return await self._carry_out("put_item", request)
+
+    async def update_item(self, request: wire.UpdateItem) -> Document:
+        """Change an item."""
+        return await self._carry_out("update_item", request)
+
+    async def delete_item(self, request: wire.DeleteItem) -> Document:
+        """Delete an item."""
+        return await self._carry_out("delete_item", request)
+
+    async def batch_write_item(self, request: wire.BatchWriteItem) -> Document:
+        """Store and delete items."""
+        return await self._carry_out("batch_write_item", request)
+
+    async def _carry_out(self, method: str, request: wire.TableRequest) -> Document:
+        table = self._storage.table
+        return await self._run(method, carried_out(table, method, request, self._segments_bytes_max))
+
     # Running
 
     def _storage_of(self, partition: Partition, hint: wire.ThreadHint | None) -> LocalStorage:
         """Return the storage with the client's thread hint in its cache."""
         return replace(self._sealed, cache=cache_of(self._storage.cache, partition, hint))
+
+    def _storing(self, partition: Partition, request: wire.NewSegments) -> LocalStorage:
+        """Return the storage for a request that may create its thread."""
+        storage = self._storage_of(partition, request.thread)
+        if request.entry is None:
+            return storage
+        entry = entry_item(items.partition_of(partition.thread_id), request.entry)
+        return replace(storage, entry=lambda: entry)
 
     async def _run(self, name: str, operation: Op[T]) -> T:
         """Run an operation. Its events have the name of the saver's method, or of the endpoint."""
@@ -386,6 +500,14 @@ def _position(request: wire.List) -> tuple[tuple[str, str] | None, int]:
 
 def _cursor(config: RunnableConfig | None, last: tuple[str, str] | None, count: int) -> str:
     return str(count) if config is None else json.dumps(last)
+
+
+def _old_entry(old: wire.OldEntry | None) -> Item | None:
+    """Return the attributes of a thread item whose entry is replaced, in the table's form."""
+    if old is None:
+        return None
+    about: Item = {} if old.about is None else {items.ABOUT: {"B": old.about}}
+    return {items.EPOCH: {"B": old.epoch}, **about}
 
 
 def _progress(request: wire.CopyThread, now: float) -> Progress | None:

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, Right
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
-from langgraph.checkpoint.dynamodb.gateway.wire import List, Message
+from langgraph.checkpoint.dynamodb.gateway.wire import List, Message, Threads
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
@@ -23,15 +25,17 @@ class Principal:
     Args:
         name: The name in the log. Requests with the same name are counted together.
         tenant: The tenant that owns the threads whose ids begin with its name and a slash. None: all threads.
+        owner: The owner that the threads are of, without the tenant's name. None: all threads of the tenant.
         rights: Any of `read`, `write` and `administer` (delete, prune, copy, list all); none contains another.
 
     Raises:
-        CheckpointerInputError: The tenant is not a valid tenant name, or a right is unknown.
+        CheckpointerInputError: The tenant is not a valid tenant name, the owner not a name, or a right is unknown.
     """
 
     name: str
     tenant: str | None = None
     rights: frozenset[Right] = frozenset(("read", "write"))
+    owner: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a tenant that would be another one's prefix, or match all threads."""
@@ -44,9 +48,22 @@ class Principal:
         if unknown:
             msg = f"rights are {', '.join(sorted(RIGHTS))}; {len(unknown)} of those given are none"
             raise CheckpointerInputError(msg)
+        if self.owner_name is not None:
+            checked_id(self.owner, "owner")
+            items.owner_key(self.owner_name)
+            if self.tenant is None and "/" in self.owner_name:
+                msg = "owner has a slash, before which a tenant stands; give the tenant, and the owner without it"
+                raise CheckpointerInputError(msg)
+
+    @property
+    def owner_name(self) -> str | None:
+        """The owner's name as the table has it."""
+        if self.owner is None or self.tenant is None:
+            return self.owner
+        return f"{self.tenant}/{self.owner}"
 
     def owns(self, thread_id: str) -> bool:
-        """Tell whether a thread is theirs."""
+        """Tell whether a thread, or an owner, is of their tenant."""
         return self.tenant is None or thread_id.startswith(f"{self.tenant}/")
 
 
@@ -67,10 +84,21 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
         ProblemError: It does.
     """
     named = list(endpoint.threads(request))
-    if isinstance(request, List) and request.thread_id is None:
+    if isinstance(request, List) and request.thread_id is None and principal.owner is None:
         _check_list_without_thread(principal, request)
         named.remove(None)
     _check_named(principal, named)
+    entry = getattr(request, "entry", None)
+    owner = request.owner if isinstance(request, Threads) else entry and entry.owner
+    if isinstance(request, Threads) and owner is None:
+        check_right(principal, "administer")
+        _check_named(principal, [None])
+    if owner is not None and not principal.owns(owner):
+        prefix = f"{principal.tenant}/"
+        raise forbidden(
+            f"this names an owner that is not of the tenant of these credentials, whose owners begin with {prefix!r};"
+            f" give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the names with it"
+        )
 
 
 def names_runs_only(request: List) -> bool:
@@ -88,8 +116,10 @@ def _check_list_without_thread(principal: Principal, request: List) -> None:
 
 def _check_named(principal: Principal, named: Iterable[str | None]) -> None:
     for thread_id in named:
-        if thread_id is None and principal.tenant is not None:
-            raise forbidden("this reaches all threads, and these credentials are for those of one tenant")
+        if thread_id is None and (principal.tenant, principal.owner) != (None, None):
+            raise forbidden(
+                "this reaches all threads, and these credentials are for those of one tenant or owner"
+            )
         if thread_id is not None and not principal.owns(thread_id):
             prefix = f"{principal.tenant}/"
             raise forbidden(

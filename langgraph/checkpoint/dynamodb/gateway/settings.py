@@ -58,13 +58,18 @@ class _NamedOptions(Options):
     tenant: Tenant | None = Field(
         default=None, description="The tenant whose threads these are; without one, all threads."
     )
+    owner: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The owner whose threads these are, without the tenant's name; without one, all of the tenant.",
+    )
     rights: Rights = Field(
         default=["read", "write"], description="Any of read, write and administer; none contains another."
     )
 
     def principal(self, name: str) -> Principal:
         """Return the principal of that name."""
-        return Principal(name, self.tenant, frozenset(self.rights))
+        return Principal(name, self.tenant, frozenset(self.rights), self.owner)
 
 
 class BearerOptions(_NamedOptions):

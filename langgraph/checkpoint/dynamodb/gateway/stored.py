@@ -9,8 +9,9 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import check_sealed, parse_metadata, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
+from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, is_index, reach
+from langgraph.checkpoint.dynamodb._operations.entries import tenant_prefix
 from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb.errors import (
@@ -119,6 +120,25 @@ def parts_of(key: Item, given: Mapping[str, bytes | None]) -> dict[str, Part]:
     """
     with _as_sent():
         return dict(_parsed(key, given))
+
+
+def entry_item(partition: Partition, entry: wire.Entry) -> Item:
+    """Return what the directory gets of a thread, as attributes of its thread item.
+
+    Raises:
+        CheckpointerInputError: It is not what its client sealed, or the owner is of another tenant than the thread.
+    """
+    item: Item = {}
+    if entry.owner is not None:
+        if not partition.thread_id.startswith(tenant_prefix(entry.owner)):
+            msg = "entry.owner is of another tenant than the thread; a name before a slash is a tenant"
+            raise CheckpointerInputError(msg)
+        item[OWNER] = {"S": items.owner_key(entry.owner)}
+    if entry.about is not None:
+        with _as_sent():
+            check_sealed(entry.about, items.thread_key(partition))
+        item[items.ABOUT] = {"B": entry.about}
+    return item
 
 
 def check_metadata(key: Item, text: str) -> None:

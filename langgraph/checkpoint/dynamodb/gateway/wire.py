@@ -62,6 +62,8 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
 Seconds: TypeAlias = Number
+# Epoch seconds that have a day: up to the end of the year 9999.
+Moment: TypeAlias = Annotated[int, Field(ge=0, le=253_402_300_799), _WHOLE]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
 # DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below it.
 Group: TypeAlias = Annotated[Bytes, Field(max_length=80_001), _in_json(0, 80_001)]
@@ -107,6 +109,21 @@ class Held(Message):
     epoch: Epoch = Field(description="The epoch that its head had then.")
 
 
+# The directory
+
+
+class Entry(Message):
+    """The entry of a thread in the directory."""
+
+    owner: Id | None = Field(
+        None,
+        description="The owner's name, or what stands for it if the client encrypts; null: there is none.",
+    )
+    about: Annotated[Bytes, Field(max_length=1024), _in_json(0, 1024)] | None = Field(
+        None, description="The owner's name, title and metadata, sealed; null: there are none."
+    )
+
+
 # What is stored
 
 
@@ -134,6 +151,9 @@ class NewSegments(Namespace):
         description="The thread under whose epoch it is stored; null where that is not known, and with no segments.",
     )
     segments: list[NewSegment] = []
+    entry: Entry | None = Field(
+        None, description="What the directory gets of the thread if it is new in it; null keeps it out."
+    )
 
 
 class Stored(NewSegments):
@@ -334,6 +354,9 @@ class CopyThread(Message):
     source_thread_id: Text
     target_thread_id: Text
     progress: CopyProgress | None = None
+    entry: Entry | None = Field(
+        None, description="What the directory gets of a target that is new; null: what it has of the source."
+    )
 
 
 class Prune(Message):
@@ -342,3 +365,173 @@ class Prune(Message):
     thread_ids: list[Text]
     strategy: Literal["keep_latest", "keep_last", "delete", "delete_all"] = "keep_latest"
     keep_last: Count | None = None
+
+
+class OldEntry(Message):
+    """The attributes of a thread item that tell whether its entry has changed since."""
+
+    epoch: Epoch
+    about: Bytes | None = None
+
+
+class SetThread(Message):
+    """Enter a thread in the directory, or replace its entry."""
+
+    thread_id: Text
+    entry: Entry
+    old: OldEntry | None = Field(None, description="The entry that is replaced, as the last answer told it.")
+
+
+class ThreadPosition(Message):
+    """The place of an entry in a list. It reaches nothing by itself."""
+
+    last_active: Moment
+    at: Text = Field(description="The id of the entry's thread.")
+
+
+class Threads(Message):
+    """List entries of the directory, newest activity first."""
+
+    owner: Id | None = Field(None, description="The owner, as in an entry; null: all threads.")
+    since: Moment = Field(0, description="The last activity at which the list ends, in epoch seconds.")
+    before: ThreadPosition | None = Field(None, description="The last entry of the page before.")
+    count: Annotated[int, Field(ge=1, le=1000), _WHOLE] = Field(
+        20, description="How many entries are wanted. An answer may have more."
+    )
+
+
+class ThreadStatus(Message):
+    """Read the newest checkpoint of each of some threads, without its values."""
+
+    thread_ids: list[Text]
+
+
+class Runs(Message):
+    """List the runs of a thread."""
+
+    thread_id: Text
+
+
+# Requests to the table, for memories and cached nodes: DynamoDB's own, without the table's name
+
+
+class KeyText(Message):
+    """A text of a key."""
+
+    S: Annotated[str, Field(min_length=1, max_length=2048)]
+
+
+class TableKey(Message):
+    """The key of an item."""
+
+    PK: KeyText
+    SK: KeyText
+
+
+class AttributeValue(Message):
+    """An attribute in DynamoDB's own form: one of the three types."""
+
+    S: str | None = None
+    N: str | None = None
+    B: Bytes | None = None
+
+
+class TableItem(TableKey):
+    """An item: its key, and any other attributes."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    __pydantic_extra__: dict[str, AttributeValue]
+
+
+class GetItem(Message):
+    """Read an item."""
+
+    Key: TableKey
+    ConsistentRead: bool = False
+
+
+class BatchGetItem(Message):
+    """Read items. An answer has as many as fit."""
+
+    Keys: Annotated[list[TableKey], Field(min_length=1, max_length=100)]
+    ConsistentRead: bool = False
+
+
+class Query(Message):
+    """Read a page of a partition; or all keys that an index lists, as far as the credentials reach them."""
+
+    KeyConditionExpression: Literal[
+        "#pk = :pk", "#pk = :pk AND begins_with(#sk, :a)", "#pk = :pk AND #sk BETWEEN :a AND :b"
+    ]
+    ExpressionAttributeNames: dict[str, str]
+    ExpressionAttributeValues: dict[str, KeyText]
+    ProjectionExpression: str | None = None
+    ConsistentRead: bool = False
+    ScanIndexForward: bool = True
+    Limit: Count | None = None
+    ExclusiveStartKey: TableKey | None = None
+    IndexName: Literal["run_id-index"] | None = None
+
+
+class PutItem(Message):
+    """Store an item."""
+
+    Item: TableItem
+
+
+class DeleteItem(Message):
+    """Delete an item under a condition."""
+
+    Key: TableKey
+    ConditionExpression: str
+    ExpressionAttributeNames: dict[str, str]
+    ExpressionAttributeValues: dict[str, AttributeValue]
+    ReturnValuesOnConditionCheckFailure: Literal["ALL_OLD"]
+
+
+class UpdateItem(DeleteItem):
+    """Change an item under a condition."""
+
+    UpdateExpression: str
+    ReturnValues: Literal["ALL_OLD"] | None = None
+
+
+class ItemToPut(Message):
+    """An item to store."""
+
+    Item: TableItem
+
+
+class ItemToDelete(Message):
+    """The key of an item to delete."""
+
+    Key: TableKey
+
+
+class WriteRequest(Message):
+    """One write of a batch: one of the two."""
+
+    PutRequest: ItemToPut | None = None
+    DeleteRequest: ItemToDelete | None = None
+
+
+class BatchWriteItem(Message):
+    """Store and delete items."""
+
+    requests: Annotated[list[WriteRequest], Field(min_length=1, max_length=25)]
+
+
+TableRequest: TypeAlias = GetItem | BatchGetItem | Query | PutItem | DeleteItem | UpdateItem | BatchWriteItem
+
+
+def keys_in(request: Message) -> list[TableKey]:
+    """Return the keys of items that a request to the table names."""
+    if isinstance(request, BatchGetItem):
+        return request.Keys
+    if isinstance(request, BatchWriteItem):
+        puts: list[TableKey] = [each.PutRequest.Item for each in request.requests if each.PutRequest]
+        return puts + [each.DeleteRequest.Key for each in request.requests if each.DeleteRequest]
+    if isinstance(request, PutItem):
+        return [request.Item]
+    return [request.Key] if isinstance(request, (GetItem, DeleteItem)) else []

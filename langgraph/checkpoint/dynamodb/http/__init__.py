@@ -1,9 +1,28 @@
-"""The checkpointer for agents without AWS access: it speaks HTTP to the gateway, which owns the table.
+"""Checkpointer, store and node cache for agents without AWS access: they speak HTTP to the gateway.
 
 A layer above the saver. It loads neither boto3 nor any other AWS library, and httpx only with the first request.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from langgraph.checkpoint.dynamodb.http.saver import HttpCheckpointSaver
 from langgraph.checkpoint.dynamodb.http.signing import SigV4
 
-__all__ = ["HttpCheckpointSaver", "SigV4"]
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.http.cache import HttpCache
+    from langgraph.checkpoint.dynamodb.http.store import HttpStore
+
+__all__ = ["HttpCache", "HttpCheckpointSaver", "HttpStore", "SigV4"]
+
+# An agent that uses neither does not load them.
+_LATER = {"HttpCache": "cache", "HttpStore": "store"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -14,13 +14,16 @@ from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import read_body
+from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, piece
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outcome, TaskWrites
+from langgraph.checkpoint.dynamodb._operations.directory_table import EntryPage, Newest, ThreadPosition
+from langgraph.checkpoint.dynamodb._operations.entries import About as AboutThread
+from langgraph.checkpoint.dynamodb._operations.entries import entry_of as new_entry_of
 from langgraph.checkpoint.dynamodb._operations.get import entry_of
 from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, open_segment
@@ -32,7 +35,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -54,6 +57,8 @@ class About:
     table_name: str
     body_bytes_max: int
     items_max: int
+    owner: str | None = None
+    """The owner whose threads the credentials are for."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +206,6 @@ class RemoteBackend:
         if items.SEALED_METADATA in item:
             named["sealed_metadata"] = items.binary(item, items.SEALED_METADATA)
         document = {
-            **place_of(partition),
             **sent,
             "checkpoint_id": items.checkpoint_id_of(item),
             "head": named,
@@ -226,7 +230,6 @@ class RemoteBackend:
         """Let the service store parts of a task's writes and the segments that they name."""
         partition, key = writes.partition, writes.key
         document = {
-            **place_of(partition),
             **(yield from self._send_ahead(partition, writes.refs, self.storage.clock(), thread)),
             "checkpoint_id": items.checkpoint_id_of(key),
             "task_id": items.task_id_of(key),
@@ -257,28 +260,29 @@ class RemoteBackend:
     def _send_ahead(
         self, partition: Partition, refs: SegmentRefs, started_at: float, thread: CachedThread | None
     ) -> Op[dict[str, Any]]:
-        """Send segments ahead if they do not fit into one request; return the request's segments and thread hint.
+        """Send segments ahead if they do not fit into one request; return what that says of its segments and thread.
 
         An item is stored under the epoch that the thread had before the first of its segments was sent. Otherwise a
         request that takes effect twice, with a deletion in between, would name segments under the new epoch that the
         deletion is about to remove.
         """
+        place = {**place_of(partition), "entry": self.entry_of(partition)}
         if thread is None and refs.segments:
-            answer = yield from ask("put-segments", {**place_of(partition), "thread": None, "segments": []})
+            answer = yield from ask("put-segments", {**place, "thread": None, "segments": []})
             self._learn(partition, answer["thread"])
             thread = _thread_in(answer["thread"])
         new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in refs.segments.items()]
         room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
         groups = list(_grouped(new, room, self.about.items_max))
         if len(groups) == 1:
-            return {"segments": new, "thread": self._hint(partition, thread)}
+            return {**place, "segments": new, "thread": self._hint(partition, thread)}
         for group in groups:
-            document = {**place_of(partition), "thread": self._hint(partition, thread), "segments": group}
+            document = {**place, "thread": self._hint(partition, thread), "segments": group}
             answer = yield from ask("put-segments", document)
             self._learn(partition, answer["thread"])
             _take_expiries(refs, answer["segments"])
         uploading_seconds = max(0.0, self.storage.clock() - started_at)
-        return {"uploading_seconds": uploading_seconds, "thread": self._hint(partition, thread)}
+        return {**place, "uploading_seconds": uploading_seconds, "thread": self._hint(partition, thread)}
 
     def _store(
         self, endpoint: str, partition: Partition, document: Document, refs: SegmentRefs, lifetimes: float
@@ -303,6 +307,64 @@ class RemoteBackend:
         self._learn(partition, answer["thread"])
         _take_expiries(refs, answer["segments"])
         return answer
+
+    # The directory
+
+    def entry_of(self, partition: Partition) -> Document | None:
+        """Return what the directory gets of a thread that is new in it; `None` to keep it out."""
+        root = items.partition_of(partition.thread_id)
+        if self.storage.entry is not None:
+            return _entry_document(self.storage.entry())
+        if self.storage.owner is not None:
+            return _entry_document(new_entry_of(self.storage, root, AboutThread(self.storage.owner)))
+        return None
+
+    def describe(self, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+        """Let the service enter a thread in the directory, or replace its entry."""
+        known = None
+        if old is not None:
+            known = {"epoch": items.binary(old, items.EPOCH), "about": _entry_document(old)["about"]}
+        document = {"thread_id": root.thread_id, "entry": _entry_document(entry), "old": known}
+        found = (yield from ask("set-thread", document))["found"]
+        return None if found is None else {**items.thread_key(root), **found}
+
+    def entries(
+        self, owner: str | None, since: int, before: ThreadPosition | None, count: int
+    ) -> Op[EntryPage]:
+        """Let the service read entries of the directory."""
+        position = None if before is None else {"last_active": before.last_active, "at": before.thread_id}
+        named = None if owner is None else items.unescape(owner)
+        document = {"owner": named, "since": since, "before": position, "count": count}
+        answer = yield from ask("threads", document)
+        entries = [
+            {**items.thread_key(items.partition_of(each["thread_id"])), **each["item"]}
+            for each in answer["entries"]
+        ]
+        return EntryPage(entries, answer["is_last"])
+
+    def newest(self, thread_ids: Sequence[str]) -> Op[list[Newest]]:
+        """Let the service read the newest checkpoint of each thread, and open its metadata."""
+        found: dict[str, Newest] = {}
+        left = list(thread_ids)
+        while left:
+            some, left = left[: self.about.items_max], left[self.about.items_max :]
+            answer = yield from ask("thread-status", {"thread_ids": some})
+            for each in answer["threads"]:
+                found[each["thread_id"]] = yield from self._newest(each)
+        return [found.get(each) or Newest("idle") for each in thread_ids]
+
+    def _newest(self, document: Document) -> Op[Newest]:
+        partition = items.partition_of(document["thread_id"])
+        head = {**document["head"], PARTITION_KEY: {"S": partition.pk}}
+        loaded, part = LoadedSegments(partition.pk), items.parse_part(head, items.SEALED_METADATA)
+        try:
+            if part is not None:
+                yield from self.fill(partition, loaded, part.own)
+            metadata = read_metadata(self.storage.codec, head, loaded.contents)
+        except CheckpointerConfigurationError:
+            # They are encrypted with another key.
+            return Newest(document["status"])
+        return Newest(document["status"], metadata.get("step"))
 
     # Thread hints
 
@@ -342,6 +404,15 @@ def checkpoint_of(partition: Partition, document: Document) -> StoredCheckpoint:
 def place_of(partition: Partition) -> Document:
     """Return the fields by which a request names a namespace."""
     return {"thread_id": partition.thread_id, "checkpoint_ns": partition.namespace}
+
+
+def _entry_document(entry: Item) -> dict[str, Any]:
+    """Return an entry of the directory as it travels."""
+    about, owner = entry.get(items.ABOUT), items.text(entry, OWNER)
+    return {
+        "owner": None if owner is None else items.unescape(owner),
+        "about": None if about is None else about["B"],
+    }
 
 
 def _old(item: Item) -> Document | None:

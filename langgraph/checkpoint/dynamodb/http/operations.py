@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,11 +34,14 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
 )
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
 from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.entries import with_entry
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
 from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -89,7 +93,8 @@ class Gateway:
         """Return the storage for operations. Encrypted data is bound to the table, once its name is known."""
         table_name = self.bound_to or ("" if self.about is None else self.about.table_name)
         codec = Codec(serde, bound_to=table_name, **self.codec_options)
-        return Storage(codec=codec, cache=self.cache, **self.storage_options)
+        owner = None if self.about is None else self.about.owner
+        return Storage(codec=codec, cache=self.cache, owner=owner, **self.storage_options)
 
     def backend(self, serde: SerializerProtocol) -> Op[RemoteBackend]:
         """Return the backend for one call. The first call of a process asks the service for its description."""
@@ -103,7 +108,10 @@ class Gateway:
                 raise CheckpointerConfigurationError(msg)
             limits = answer["limits"]
             self.about = About(
-                answer["table_name"].rpartition("/")[2], limits["body_bytes_max"], limits["items_max"]
+                answer["table_name"].rpartition("/")[2],
+                limits["body_bytes_max"],
+                limits["items_max"],
+                answer["owner"],
             )
         return RemoteBackend(self.storage(serde), self.about)
 
@@ -222,8 +230,13 @@ class RemoteOperations:
         if self.gateway.about is None:
             # Serialize before the first request: LangGraph may change a value while we wait.
             yield from work(partial(request.dumps_all, storage.codec), rough_bytes(request.values))
-        backend = yield from self.gateway.backend(self.serde)
+        backend = yield from self._backend_for(config)
         return (yield from put.store(backend, request))
+
+    def _backend_for(self, config: RunnableConfig) -> Op[RemoteBackend]:
+        """Return the backend for a put, which enters a new thread in the directory as its config says."""
+        backend = yield from self.gateway.backend(self.serde)
+        return replace(backend, storage=with_entry(backend.storage, config, self.gateway.prefix.text))
 
     def put_writes(
         self,
@@ -258,7 +271,7 @@ class RemoteOperations:
         taken = yield from put_with_writes.snapshot_arguments(
             self.gateway.storage(self.serde), inside(config), checkpoint, metadata, new_versions, held
         )
-        backend = yield from self.gateway.backend(self.serde)
+        backend = yield from self._backend_for(inside(config))
         return self.gateway.prefix.outside((yield from put_with_writes.store(backend, *taken)))
 
     def delete_thread(self, thread_id: str) -> Op[None]:
@@ -286,6 +299,48 @@ class RemoteOperations:
             ):
                 self.gateway.cache.forget_all(root)
 
+    def set_thread(
+        self, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
+    ) -> Op[None]:
+        """Say whose thread it is and what it is about."""
+        inside = self.gateway.prefix.added(thread_id, "thread_id")
+        named = None if owner is None else self.gateway.prefix.added(owner, "owner")
+        backend = yield from self.gateway.backend(self.serde)
+        yield from set_thread(backend, inside, named, title, metadata)
+
+    def list_threads(
+        self,
+        owner: Any,
+        status: str | None,
+        metadata: Mapping[str, Any] | None,
+        limit: Any,
+        before: str | None,
+        with_status: bool,
+        since: datetime | None,
+    ) -> Op[ThreadPage]:
+        """List the threads of an owner, or all threads with the prefix, newest activity first."""
+        prefix = self.gateway.prefix
+        named = None if owner is None else prefix.added(owner, "owner")
+        backend = yield from self.gateway.backend(self.serde)
+        page = yield from list_threads(backend, named, status, metadata, limit, before, with_status, since)
+        shown = [
+            replace(
+                each,
+                thread_id=prefix.removed(each.thread_id),
+                owner=None if each.owner is None else prefix.removed(each.owner),
+            )
+            for each in page.threads
+            if prefix.has(each.thread_id)
+        ]
+        return replace(page, threads=shown)
+
+    def list_runs(self, thread_id: str) -> Op[Sequence[RunSummary]]:
+        """List the runs of a thread."""
+        inside = self.gateway.prefix.added(thread_id, "thread_id")
+        items.partition_of(inside)
+        answer = yield from ask("runs", {"thread_id": inside})
+        return [RunSummary(**each) for each in answer["runs"]]
+
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Op[None]:
         """Copy a thread: by the service if nothing is encrypted, otherwise by reading and storing it."""
         source = self.gateway.prefix.added(source_thread_id, "source_thread_id")
@@ -294,7 +349,9 @@ class RemoteOperations:
             msg = f"source and target are both thread {source!r}; give another id for the copy"
             raise CheckpointerInputError(msg)
         if not self.gateway.storage(self.serde).codec.encrypts:
-            yield from _copy_parts({"source_thread_id": source, "target_thread_id": to})
+            backend = yield from self.gateway.backend(self.serde)
+            entry = backend.entry_of(items.partition_of(to))
+            yield from _copy_parts({"source_thread_id": source, "target_thread_id": to, "entry": entry})
             return
         listing = self._listed({"thread_id": source}, None, _decode_with_writes)
         found = yield from collected(listing)
@@ -345,7 +402,7 @@ def _matching(
             continue
         outcomes = None
         metadata: Mapping[str, Any] = step.value.metadata
-        if prefix.has(step.value) and all(
+        if prefix.has(step.value.config["configurable"]["thread_id"]) and all(
             metadata.get(name) == value for name, value in metadata_filter.items()
         ):
             left = None if left is None else left - 1

@@ -1,4 +1,4 @@
-"""The prefix of thread ids in the table, which the ids that the agent uses do not have.
+"""The prefix of thread ids and owners in the table, which the ids that the agent uses do not have.
 
 A tenant of the gateway owns the threads whose ids begin with its name and a slash. With the prefix set, a program that
 knows nothing of tenants runs unchanged.
@@ -19,7 +19,7 @@ _THREAD_ID = "thread_id"
 
 
 class ThreadPrefix:
-    """Adds a prefix to thread ids in requests to the gateway, and removes it from those in responses."""
+    """Adds a prefix to thread ids and owners in requests to the gateway, and removes it from those in responses."""
 
     def __init__(self, prefix: Any = "") -> None:
         """Take the prefix, slash included. An empty one leaves ids as they are.
@@ -37,8 +37,17 @@ class ThreadPrefix:
         return bool(self._prefix)
 
     def added(self, thread_id: Any, name: str) -> str:
-        """Return a thread's id with the prefix, as the table has it."""
+        """Return a thread's id, or an owner's name, with the prefix, as the table has it."""
         return self._prefix + checked_id(thread_id, name)
+
+    @property
+    def text(self) -> str:
+        """The prefix itself."""
+        return self._prefix
+
+    def removed(self, name: str) -> str:
+        """Return a thread's id, or an owner's name, without the prefix, as the agent knows it."""
+        return name.removeprefix(self._prefix)
 
     def inside(self, config: Any) -> Any:
         """Return a config with the prefix, as the table has it. The operation refuses a config without a thread."""
@@ -51,12 +60,11 @@ class ThreadPrefix:
     def outside(self, config: RunnableConfig) -> RunnableConfig:
         """Return a config without the prefix, as the agent knows it."""
         configurable = config["configurable"]
-        thread_id = configurable[_THREAD_ID].removeprefix(self._prefix)
+        thread_id = self.removed(configurable[_THREAD_ID])
         return {**config, "configurable": {**configurable, _THREAD_ID: thread_id}}
 
-    def has(self, found: CheckpointTuple) -> bool:
-        """Tell whether a checkpoint's thread id has the prefix."""
-        thread_id: str = found.config["configurable"][_THREAD_ID]
+    def has(self, thread_id: str) -> bool:
+        """Tell whether a thread's id has the prefix."""
         return thread_id.startswith(self._prefix)
 
     def shown(self, found: CheckpointTuple) -> CheckpointTuple:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import check_storage_options
+from langgraph.checkpoint.dynamodb._runtime.options import check_owner_options, check_storage_options
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, BackendSaver
 from langgraph.checkpoint.dynamodb.http.accounting import GatewayAccounting
 from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
@@ -42,8 +42,8 @@ class HttpCheckpointSaver(BackendSaver):
             again; 0 sends each once.
         allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
-        thread_prefix: The prefix of every thread id in the table, such as `acme/` with a token of the tenant `acme`.
-            Ids that the agent passes and receives do not have it.
+        thread_prefix: The prefix of every thread id and owner in the table, such as `acme/` with a token of the tenant
+            `acme`. Ids and names that the agent passes and receives do not have it.
         serde: The serializer. By default LangGraph's `JsonPlusSerializer` in strict mode: it makes only harmless types
             and those that `with_allowlist` adds, since anybody who may write to the thread may have written the bytes.
             LangGraph adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name
@@ -56,6 +56,9 @@ class HttpCheckpointSaver(BackendSaver):
         cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. Here the cache
             also saves transfer: segments that are not cached are sent again.
         on_event: As for `DynamoDBSaver`. The service knows the units, so events here have none.
+        owner_from: As for `DynamoDBSaver`. Names do not have the `thread_prefix`. Credentials that the gateway binds to
+            an owner need no option: new threads get that owner.
+        owner_key: As for `DynamoDBSaver`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -79,6 +82,8 @@ class HttpCheckpointSaver(BackendSaver):
         checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
         cache_bytes: int = CACHE_BYTES,
         on_event: OnEvent | Events | None = None,
+        owner_from: str | None = None,
+        owner_key: bytes | None = None,
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
         check_storage_options(
@@ -91,6 +96,7 @@ class HttpCheckpointSaver(BackendSaver):
             cache_bytes=cache_bytes,
             on_event=on_event,
         )
+        check_owner_options(owner_from=owner_from, owner_key=owner_key)
         transport = Transport(
             url,
             auth=auth,
@@ -107,7 +113,12 @@ class HttpCheckpointSaver(BackendSaver):
         self._gateway = Gateway(
             Cache(cache_bytes),
             codec_options={"allow_unencrypted": allow_unencrypted, "bytes_max": checkpoint_bytes_max},
-            storage_options={"encrypt_metadata": encrypt_metadata, "share_equal_pieces": share_equal_pieces},
+            storage_options={
+                "encrypt_metadata": encrypt_metadata,
+                "share_equal_pieces": share_equal_pieces,
+                "owner_from": owner_from,
+                "owner_key": owner_key,
+            },
             bound_to=bound_to,
             prefix=ThreadPrefix(thread_prefix),
         )

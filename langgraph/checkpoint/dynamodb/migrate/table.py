@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._operations import put_writes
 from langgraph.checkpoint.dynamodb._operations.arguments import config_of
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.directory import carry_entry
+from langgraph.checkpoint.dynamodb._operations.directory_table import carry_entry
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread, overview, scan_threads
 from langgraph.checkpoint.dynamodb._operations.put import put

@@ -1,0 +1,220 @@
+"""The directory in the table: entries as they are stored, in the order in which lists show them.
+
+The entry of a thread is its thread item, which two sparse indexes show: by owner, and by the day of its last activity
+(docs/decisions/0021). Puts enter a thread and note that it is active (`threads.py`). No list scans the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ACTIVE_DAY,
+    DAY_INDEX,
+    LAST_ACTIVE,
+    OWNER,
+    OWNER_INDEX,
+    PARTITION_KEY,
+    SORT_KEY,
+)
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.entries import (
+    About,
+    described,
+    entry_of,
+    is_of_tenant,
+    read_about,
+    sealed_about,
+)
+from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata, status_of
+from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, find_epoch
+from langgraph.checkpoint.dynamodb._runtime.requests import Pages
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+
+
+@dataclass(frozen=True)
+class ThreadPosition:
+    """The place of a thread in a list."""
+
+    last_active: int
+    thread_id: str
+
+    @classmethod
+    def of(cls, entry: Item) -> ThreadPosition:
+        """Return the place of an entry."""
+        thread_id = items.parse_partition(items.partition_key(entry)).thread_id
+        return cls(items.number(entry, LAST_ACTIVE) or 0, thread_id)
+
+
+@dataclass(frozen=True)
+class EntryPage:
+    """Entries of an index, newest activity first, as they are stored."""
+
+    entries: Sequence[Item]
+    is_last: bool
+
+
+def read_entries(
+    storage: LocalStorage, owner: str | None, since: int, before: ThreadPosition | None, count: int
+) -> Op[EntryPage]:
+    """Read entries until there are as many as wanted, or to the end of the list.
+
+    Args:
+        storage: The storage.
+        owner: The owner's key in the index; `None` for all threads, by one query for each day.
+        since: The last activity at which the list ends, in epoch seconds.
+        before: The entry behind which to begin; `None` for the newest.
+        count: How many entries are wanted. There may be more, by up to a page.
+    """
+    if before is not None and before.last_active < since:
+        # DynamoDB refuses a query that would begin behind its end.
+        return EntryPage([], is_last=True)
+    found: list[Item] = []
+    start = before
+    for index, hash_name, hash_key in _partitions(storage, owner, since, before):
+        pages = _pages((index, hash_name, hash_key), since, start, count)
+        start = None
+        while not pages.done:
+            response = yield from storage.table.send("query", **pages.params())
+            pages.advance(response)
+            found += response["Items"]
+            if len(found) >= count:
+                # All threads may have older days.
+                is_last = owner is not None and "LastEvaluatedKey" not in response
+                return EntryPage(found, is_last)
+    return EntryPage(found, is_last=True)
+
+
+def _partitions(
+    storage: LocalStorage, owner: str | None, since: int, before: ThreadPosition | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the index, hash attribute and hash key of each query: one for an owner, one a day for all threads."""
+    if owner is not None:
+        yield OWNER_INDEX, OWNER, owner
+        return
+    # A position may come from anywhere. No thread was active a day after now.
+    latest = storage.clock() + 24 * 3600
+    at = storage.clock() if before is None else min(before.last_active, latest)
+    day = datetime.fromtimestamp(at, timezone.utc).date()
+    while day.isoformat() >= protocol.day_of(since):
+        yield DAY_INDEX, ACTIVE_DAY, day.isoformat()
+        day -= timedelta(days=1)
+
+
+def _pages(partition: tuple[str, str, str], since: int, start: ThreadPosition | None, count: int) -> Pages:
+    index, hash_name, hash_key = partition
+    params: dict[str, Any] = {
+        "IndexName": index,
+        "KeyConditionExpression": "#hash = :hash AND #active >= :since",
+        "ExpressionAttributeNames": {"#hash": hash_name, "#active": LAST_ACTIVE},
+        "ExpressionAttributeValues": {":hash": {"S": hash_key}, ":since": {"N": str(since)}},
+        "ScanIndexForward": False,
+    }
+    if start is not None:
+        params["ExclusiveStartKey"] = {
+            hash_name: {"S": hash_key},
+            LAST_ACTIVE: {"N": str(start.last_active)},
+            PARTITION_KEY: {"S": items.partition_of(start.thread_id).pk},
+            SORT_KEY: {"S": items.THREAD},
+        }
+    return Pages(params, count)
+
+
+def describe(storage: LocalStorage, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+    """Enter a thread in the directory, or replace the entry that it has.
+
+    Args:
+        storage: The storage.
+        root: The thread.
+        entry: The new entry.
+        old: The thread item whose entry is replaced; `None` enters a thread that is not in the directory.
+
+    Returns:
+        `None` if it was done. Otherwise the thread item, empty if there is none: it has another entry than `old`.
+
+    Raises:
+        ThreadBusyError: The thread was deleted at every attempt.
+    """
+    if old is None:
+        thread = yield from ensure_epoch(replace(storage, entry=lambda: entry), root)
+        found = yield from storage.table.get(root.pk, items.THREAD)
+        if found is None or LAST_ACTIVE in found:
+            return found or {}
+        change = protocol.list_thread(thread.epoch, entry, storage.clock(), storage.clock())
+    else:
+        change = protocol.describe_thread(items.binary(old, items.EPOCH), entry, old)
+    return (yield from storage.table.try_update(items.thread_key(root), change))
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest checkpoint of a thread."""
+
+    status: str
+    """`idle`, `waiting` for a human or `failed`."""
+    step: int | None = None
+
+
+def look_up(storage: LocalStorage, thread_id: str) -> Op[Newest]:
+    """Read the status and step of a thread's newest checkpoint."""
+    found = yield from read_newest(storage, thread_id)
+    if found is None:
+        return Newest("idle")
+    metadata = yield from readable_metadata(storage, found.head)
+    return Newest(status_of(found), (metadata or {}).get("step"))
+
+
+def read_newest(storage: LocalStorage, thread_id: str) -> Op[StoredCheckpoint | None]:
+    """Read the newest checkpoint of a thread, by one eventually consistent query."""
+    found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
+    return found[0] if found else None
+
+
+def carry_entry(
+    read: LocalStorage, storage: LocalStorage, source: Partition, target: Partition, epoch: bytes
+) -> Op[None]:
+    """Enter a copy of a thread in the directory as its original is, unless the copy is another tenant's."""
+    item = yield from read.table.get(source.root, items.THREAD)
+    last_active = None if item is None else items.number(item, LAST_ACTIVE)
+    if item is None or last_active is None:
+        return
+    about = read_about(read.codec, item)
+    if not is_of_tenant(target, about):
+        return
+    # An owner's key is the same for every thread, so this needs no key for digests.
+    owner = {OWNER: item[OWNER]} if OWNER in item else {}
+    entry = {**owner, **sealed_about(storage, target, about)}
+    created_at = items.number(item, items.CREATED_AT) or last_active
+    change = protocol.list_thread(epoch, entry, last_active, created_at)
+    yield from storage.table.try_update(items.thread_key(target), change)
+
+
+def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[None]:
+    """Enter a thread that has checkpoints in the directory, as a put with that option would have, unless it is there.
+
+    Raises:
+        CheckpointNotFoundError: The thread has no checkpoint in its root namespace, or has expired.
+        CheckpointerInputError: The owner in its metadata cannot be used.
+    """
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    found = yield from NamespaceReader(storage, root).page()
+    if not found:
+        msg = f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
+        raise CheckpointNotFoundError(msg)
+    metadata: Mapping[str, Any] = (yield from readable_metadata(storage, found[0].head)) or {}
+    entry = entry_of(storage, root, described(About(), root, metadata.get(owner_from), None, None))
+    now = datetime.fromtimestamp(storage.clock(), timezone.utc)
+    last_active = min(stored_at(found[0].checkpoint_id) or now, now).timestamp()
+    thread = yield from find_epoch(storage, root)
+    change = protocol.list_thread(thread.epoch, entry, last_active, last_active)
+    yield from storage.table.try_update(items.thread_key(root), change)

@@ -1,0 +1,110 @@
+"""Requests to a table through the gateway, for the store and the node cache.
+
+Their operations make the requests that they would make to DynamoDB, and each is one document of the same name. The
+gateway carries it out if its keys are those of memories and cached nodes that the credentials reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.http.transport import Transport
+
+# What a request may hold behind a load balancer that passes 1 MB to a function. A single item always fits.
+_REQUEST_BYTES_MAX = 700_000
+_REQUEST_ITEMS = "RequestItems"
+
+
+class ConditionFailedError(Exception):
+    """The condition of a request did not hold. It has the form of DynamoDB's own error."""
+
+    def __init__(self, item: Mapping[str, Any]) -> None:
+        """Take the item that the condition failed on, empty if there is none."""
+        super().__init__("The conditional request failed")
+        self.response = {"Error": {"Code": CONDITION_FAILED}, "Item": item}
+
+
+class TableTransport(Transport):
+    """Sends requests to a table through a gateway."""
+
+    def send(self, call: Call) -> Any:
+        """Make a request to the table and wait for its response."""
+        exchange = _exchange(call)
+        answer = None
+        while True:
+            try:
+                asked = exchange.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            answer = super().send(asked)
+
+    async def asend(self, call: Call) -> Any:
+        """Make a request to the table on the running event loop and wait for its response."""
+        exchange = _exchange(call)
+        answer = None
+        while True:
+            try:
+                asked = exchange.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            answer = await super().asend(asked)
+
+
+def _exchange(call: Call) -> Generator[Call, Any, Any]:
+    """Yield the gateway's requests for one to the table; return the table's response.
+
+    Raises:
+        ConditionFailedError: The request's condition did not hold.
+    """
+    params = {name: value for name, value in call.params.items() if name not in ("TableName", _REQUEST_ITEMS)}
+    endpoint = call.method.replace("_", "-")
+    if _REQUEST_ITEMS not in call.params:
+        answer = yield Call(endpoint, params)
+        if answer["conflict"] is not None:
+            raise ConditionFailedError(answer["conflict"])
+        return {name: value for name, value in answer["response"].items() if value is not None}
+    [(table_name, wanted)] = call.params[_REQUEST_ITEMS].items()
+    if call.method == "batch_get_item":
+        answer = yield Call(endpoint, wanted)
+        left = answer["left"]
+        return {
+            "Responses": {table_name: answer["items"]},
+            "UnprocessedKeys": {table_name: {"Keys": left}} if left else {},
+        }
+    unprocessed: list[Any] = []
+    for group in _grouped(wanted):
+        answer = yield Call(endpoint, {"requests": group})
+        unprocessed += answer["left"]
+    return {"UnprocessedItems": {table_name: unprocessed} if unprocessed else {}}
+
+
+def _grouped(requests: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Divide the writes of a batch into groups that fit into one request each."""
+    group: list[Mapping[str, Any]] = []
+    size = 0
+    for each in requests:
+        added = item_bytes(each["PutRequest"]["Item"]) if "PutRequest" in each else 0
+        if group and size + added > _REQUEST_BYTES_MAX:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += added
+    yield group
+
+
+def check_binding(serde: object, bound_to: str | None) -> None:
+    """Raise if a serializer encrypts and the table's name is missing, to which encrypted values are bound.
+
+    Raises:
+        CheckpointerInputError: The name is missing.
+    """
+    if isinstance(serde, EncryptedSerializer) and bound_to is None:
+        msg = "bound_to is missing; with a serializer that encrypts, give the name of the gateway's table"
+        raise CheckpointerInputError(msg)

@@ -1,0 +1,351 @@
+"""Principals that are bound to an owner: whatever they send, they reach that owner's threads and no others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import ormsgpack
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from starlette.requests import HTTPConnection
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfigurationError,
+    CheckpointNotFoundError,
+    DynamoDBSaver,
+)
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
+from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
+from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.requests import example
+from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
+from tests.support.gateway_service import gateway_service
+from tests.support.harness import Harness, Run
+from tests.support.operations import Side, ask, both_sides, operations_on
+from tests.support.traffic import Traffic
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+KEY = b"0123456789abcdef"
+SECRET = b"sixteen bytes or more"
+BY_NAME = {each.name: each for each in ENDPOINTS}
+# Without an owner, a principal has the threads of its tenant.
+PRINCIPALS = {
+    name: Principal(name, "acme", RIGHTS, owner)
+    for name, owner in (("ada", "ada"), ("bob", "bob"), ("acme", None))
+} | {"operator": Principal("operator", rights=RIGHTS)}
+Connect = Callable[..., HttpCheckpointSaver]
+
+
+async def by_token(request: HTTPConnection) -> Principal | None:
+    """Authenticate by a token that is the principal's name."""
+    return PRINCIPALS.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+
+
+@pytest.fixture
+def connect(saver: DynamoDBSaver) -> Iterator[Connect]:
+    """Give a function that makes the client of a principal. The requests to DynamoDB are recorded."""
+    saver.storage.cache.facts.is_shared = False
+    with contextlib.ExitStack() as stack:
+        urls: dict[Any, str] = {}
+
+        def make(name: str, **options: Any) -> HttpCheckpointSaver:
+            key = options.get("owner_key") if options.pop("tells_the_gateway", True) else None
+            if key not in urls:
+                served = saver.with_storage(owner_key=key)
+                service = gateway_service(served, authenticate=by_token, plain_json=True)
+                urls[key] = stack.enter_context(service)
+            client = HttpCheckpointSaver(urls[key], auth=name, thread_prefix="acme/", **options)
+            return stack.enter_context(client)
+
+        yield make
+
+
+def put(saver: HttpCheckpointSaver, thread: str, step: int = 1) -> Any:
+    """Store a checkpoint."""
+    return saver.put(thread_config(thread), checkpoint_of(str(step), {"x": step}), METADATA, {"x": step})
+
+
+# What they may do
+
+
+@both_sides
+@pytest.mark.parametrize("encrypts", [False, True])
+def test_new_threads_get_the_owner_and_lists_are_theirs(
+    connect: Connect, side: Side, *, encrypts: bool
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY) if encrypts else None
+    options: dict[str, Any] = {"serde": serde, "owner_key": SECRET if encrypts else None}
+    ada, bob = connect("ada", **options), connect("bob", **options)
+    config = put(ada, "one")
+    ask(side, ada, "put_writes", config, [("x", noise(100_000))], "task")
+    put(bob, "two")
+    ask(side, ada, "put_writes", thread_config("writes first", "", "9"), [("x", 1)], "task")
+    ask(side, ada, "copy_thread", "one", "copy")
+    ask(side, ada, "set_thread", "described", title="New chat")
+    for each in (ada.threads(), ask(side, ada, "threads", owner="ada", with_status=True)):
+        assert {thread.thread_id for thread in each.threads} == {"one", "writes first", "copy", "described"}
+        assert {thread.owner for thread in each.threads} == {"ada"}
+    assert [each.thread_id for each in bob.threads().threads] == ["two"]
+    assert len(connect("acme", **options).threads(owner="bob").threads) == 1
+    for arguments in operations_on("one", "copy").items():
+        if arguments[0] != "delete_for_runs":
+            ask(side, ada, arguments[0], **arguments[1])
+    assert ada.get_tuple(thread_config("one")) is None
+    # The id is free: what is new in it is its creator's.
+    put(bob, "one")
+    assert {each.thread_id for each in bob.threads().threads} == {"one", "two"}
+
+
+def test_a_prune_passes_over_what_does_not_exist(connect: Connect) -> None:
+    ada = connect("ada")
+    for step in (1, 2):
+        put(ada, "one", step)
+    ada.prune(["no such thread"])
+    ada.prune(["no such thread", "one"])
+    assert len(list(ada.list(thread_config("one")))) == 1
+
+
+# What they may not
+
+
+def _calls(thread: str, mine: str) -> dict[str, dict[str, Any]]:
+    """Every method that names a thread, on one of somebody else's."""
+    calls = operations_on(thread, "new") | {
+        "set_thread": {"thread_id": thread, "title": "mine"},
+        "runs": {"thread_id": thread},
+    }
+    del calls["delete_for_runs"]
+    return calls
+
+
+@both_sides
+def test_threads_of_another_owner_and_of_nobody_are_refused(
+    connect: Connect, side: Side, own_client: Any, table_name: str
+) -> None:
+    put(connect("ada"), "one")
+    put(connect("acme"), "nobody's")
+    bob = connect("bob")
+    put(bob, "mine")
+    before = all_items(own_client, table_name)
+    for thread in ("one", "nobody's"):
+        for method, arguments in _calls(thread, "mine").items():
+            with pytest.raises(CheckpointerConfigurationError, match="another owner"):
+                ask(side, bob, method, **arguments)
+        with pytest.raises(CheckpointerConfigurationError, match="another owner"):
+            ask(side, bob, "copy_thread", "mine", thread)
+    for method, arguments in (
+        ("threads", {"owner": "ada"}),
+        ("set_thread", {"thread_id": "mine", "owner": "ada"}),
+        ("set_thread", {"thread_id": "new", "owner": "ada"}),
+    ):
+        with pytest.raises(CheckpointerConfigurationError, match="another owner"):
+            ask(side, bob, method, **arguments)
+    for method, arguments in (
+        ("delete_for_runs", {"run_ids": ["run"]}),
+        ("list", {"config": None, "filter": {"run_id": "r"}}),
+    ):
+        with pytest.raises(CheckpointerConfigurationError, match="one tenant or owner"):
+            ask(side, bob, method, **arguments)
+    assert all_items(own_client, table_name) == before
+
+
+def test_what_does_not_exist_is_answered_without_a_trace(
+    connect: Connect, own_client: Any, table_name: str
+) -> None:
+    ada = connect("ada")
+    assert ada.get_tuple(thread_config("one")) is None
+    assert list(ada.list(thread_config("one"))) == []
+    assert ada.runs("one") == []
+    ada.delete_thread("one")
+    with pytest.raises(CheckpointNotFoundError):
+        ada.copy_thread("one", "two")
+    assert all_items(own_client, table_name) == []
+
+
+def test_a_config_that_names_another_owner_is_refused(connect: Connect) -> None:
+    ada = connect("ada", owner_from="user_id")
+    config = thread_config("one")
+    config["configurable"]["user_id"] = "bob"
+    with pytest.raises(CheckpointerConfigurationError, match="another owner"):
+        ada.put(config, checkpoint_of("1", {}), METADATA, {})
+
+
+def test_the_gateway_needs_the_key_of_encrypted_owners(connect: Connect) -> None:
+    options: dict[str, Any] = {
+        "serde": EncryptedSerializer.from_pycryptodome_aes(key=KEY),
+        "owner_key": SECRET,
+        "tells_the_gateway": False,
+    }
+    with pytest.raises(CheckpointerConfigurationError, match="the same owner_key"):
+        put(connect("ada", **options), "one")
+
+
+def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    put(ada, "one")
+    connect("acme").set_thread("one", owner="bob")
+    assert bob.get_tuple(thread_config("one")) is not None
+    # Neither what the client remembers nor what the gateway has answered before counts.
+    with pytest.raises(CheckpointerConfigurationError, match="another owner"):
+        put(ada, "one", 2)
+
+
+# Requests by hand
+
+
+@pytest.fixture
+def gateway(make_saver: Callable[..., DynamoDBSaver]) -> httpx.ASGITransport:
+    """Give a gateway without a network."""
+    return httpx.ASGITransport(create_gateway(make_saver(), authenticate=by_token, plain_json=True))
+
+
+async def send(gateway: httpx.ASGITransport, who: str, name: str, document: Any) -> httpx.Response:
+    """Send a request as somebody."""
+    headers = {"authorization": f"Bearer {who}", "content-type": MSGPACK.name}
+    async with httpx.AsyncClient(transport=gateway, base_url="http://localhost") as client:
+        return await client.post(f"/checkpoints/{name}", content=ormsgpack.packb(document), headers=headers)
+
+
+ENTRY = {"owner": "acme/ada", "about": None}
+
+
+@pytest.mark.parametrize("endpoint", [each.name for each in ENDPOINTS])
+async def test_every_endpoint_refuses_another_s_thread(gateway: httpx.ASGITransport, endpoint: str) -> None:
+    created = {"thread_id": "acme/1", "entry": ENTRY, "segments": []}
+    assert (await send(gateway, "ada", "put-segments", created)).status_code == 200
+    request = example(BY_NAME[endpoint].model, "acme/1")
+    for owner in ("acme/ada", "acme/bob"):
+        if "entry" in request:
+            request["entry"] = {"owner": owner}
+        if endpoint == "threads":
+            request["owner"] = "acme/ada"
+        if endpoint == "query":
+            request["ExpressionAttributeValues"] = {":pk": {"S": "acme/ada/%M#"}}
+        if endpoint == "copy-thread":
+            request["source_thread_id"] = "acme/2"
+        answer = await send(gateway, "bob", endpoint, _in_msgpack(request))
+        assert answer.status_code == 403, answer.text
+
+
+def _in_msgpack(document: Any) -> Any:
+    """An example, whose bytes are base64 text."""
+    if isinstance(document, dict):
+        return {name: _in_msgpack(value) for name, value in document.items()}
+    if isinstance(document, list):
+        return list(map(_in_msgpack, document))
+    return bytes(8) if document == "AAAAAAAAAAA=" else document
+
+
+@pytest.mark.parametrize("entry", [None, {"owner": None}, {"owner": "acme/bob"}, {"owner": "acme/"}])
+async def test_a_new_thread_has_to_name_its_owner(
+    gateway: httpx.ASGITransport, entry: Any, own_client: Any, table_name: str
+) -> None:
+    document = {"thread_id": "acme/1", "entry": entry, "segments": []}
+    answer = await send(gateway, "ada", "put-segments", document)
+    assert answer.status_code == 403
+    assert "owner" in answer.json()["detail"]
+    assert all_items(own_client, table_name) == []
+
+
+async def test_a_thread_has_no_owner_of_another_tenant(gateway: httpx.ASGITransport) -> None:
+    document = {"thread_id": "other/1", "entry": ENTRY, "segments": []}
+    answer = await send(gateway, "operator", "put-segments", document)
+    assert answer.status_code == 400
+    assert "of another tenant than the thread" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
+async def test_what_does_not_exist_has_an_empty_answer(gateway: httpx.ASGITransport, name: str) -> None:
+    endpoint = BY_NAME[name]
+    answer = await send(gateway, "ada", name, _in_msgpack(example(endpoint.model, "acme/1")))
+    assert answer.status_code == 200, answer.text
+    if name != "list":
+        document = answer.json() if endpoint.is_plain else ormsgpack.unpackb(answer.content)
+        endpoint.answer.model_validate(document)
+        assert document == endpoint.absent
+
+
+# What happens meanwhile
+
+
+class Others:
+    """A table, and a request of ada's that is stepped through while others do something."""
+
+    def __init__(self) -> None:
+        """Start with an empty table."""
+        self.harness = Harness()
+
+    def storage(self) -> Any:
+        """The storage of a process that remembers nothing."""
+        return self.harness.process().storage
+
+    def owned(self, thread: str, owner: str | None) -> None:
+        """Let somebody create a thread."""
+        self.harness.run(set_thread(LocalBackend(self.storage()), thread, owner, None, None))
+
+    def begin(self, **request: Any) -> Run[Any]:
+        """Begin to check a request that creates a thread."""
+        document = {"thread_id": "1", "entry": {"owner": "ada"}, **request}
+        message = wire.PutSegments.model_validate(document)
+        return self.harness.begin(admitted(self.storage(), "ada", BY_NAME["put-segments"], message))
+
+
+@pytest.mark.parametrize("owner", ["bob", None])
+def test_a_thread_that_becomes_another_s_in_between_is_refused(owner: str | None) -> None:
+    others = Others()
+    request = others.begin()
+    # It has read that there is no such thread.
+    request.go_on()
+    others.owned("1", owner)
+    with pytest.raises(ProblemError, match="another owner"):
+        request.finish()
+
+
+def test_what_is_stored_is_stored_under_the_thread_that_was_checked() -> None:
+    others = Others()
+    others.owned("1", "ada")
+    [item] = others.harness.items("T", "1").values()
+    hint = {"epoch": b"12345678"}
+    assert others.begin().finish().thread.epoch == items.binary(item, items.EPOCH)
+    # A client may know of a parent's epoch, which is the same or has ended.
+    assert others.begin(thread=hint).finish().thread.epoch == b"12345678"
+    # Nobody builds on a pending epoch: the operation begins it.
+    others.harness.change(item, pending={"N": "1"})
+    assert others.begin().finish().thread is None
+
+
+def test_an_expired_thread_is_nobody_s() -> None:
+    others = Others()
+    others.owned("1", "bob")
+    [item] = others.harness.items("T", "1").values()
+    others.harness.change(item, expires_at={"N": str(int(others.harness.now))})
+    assert others.begin().finish() is not None
+    [item] = others.harness.items("T", "1").values()
+    assert item["owner"] == {"S": "ada"}
+
+
+# What it costs
+
+
+def test_it_costs_one_read_of_the_thread_item_for_each_request(connect: Connect, traffic: Traffic) -> None:
+    counts = {}
+    for name in ("ada", "acme"):
+        talk = Conversation(connect(name), name)
+        talk.put(step=0)
+        traffic.clear()
+        talk.put(step=1)
+        counts[name] = list(traffic.operations)
+        assert connect(name).get_tuple(thread_config(name)) is not None
+        assert len(traffic.operations) - len(counts[name]) == 1 + (name == "ada")
+    assert counts["ada"] == ["GetItem", *counts["acme"]]

@@ -1,0 +1,62 @@
+"""The node cache through the gateway: every test of the cache, and what is the gateway's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.http import HttpCache
+from tests.cache import test_cache
+from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.support.observed import Collected
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+# The same tests, with the fixture of this module.
+globals().update(
+    {
+        name: each
+        for name, each in vars(test_cache).items()
+        # A gateway tells no units, and has its own table.
+        if name.startswith("test_") and "events" not in each.__code__.co_varnames
+    }
+)
+
+
+@pytest.fixture
+async def make_cache(
+    serve: Callable[..., str], serve_saver: Callable[[DynamoDBSaver], str], table_name: str
+) -> AsyncIterator[Callable[..., HttpCache[Any]]]:
+    """Give a factory of caches through a gateway; it takes the cache's keywords, and they are closed after the test."""
+    caches: list[HttpCache[Any]] = []
+
+    def make(**options: Any) -> HttpCache[Any]:
+        if "client" in options:
+            url = serve_saver(DynamoDBSaver(table_name, client=options.pop("client")))
+        else:
+            url = options.pop("endpoint_url", None) or serve(table_name=options.pop("table_name", table_name))
+        if "serde" in options:
+            options["bound_to"] = table_name
+        caches.append(HttpCache(url, client_options={"verify": NO_CERTIFICATES}, **options))
+        return caches[-1]
+
+    yield make
+    for cache in caches:
+        await cache.aclose()
+
+
+def test_each_call_has_an_event_without_units(make_cache: Callable[..., HttpCache[Any]]) -> None:
+    events = Collected()
+    cache = make_cache(on_event=events, prefix=("acme",))
+    key = (("n",), "k")
+    cache.set({key: (1, None)})
+    assert cache.get([key]) == {key: 1}
+    cache.clear()
+    assert [(each.operation, each.outcome, each.tenant) for each in events.events] == [
+        (f"cache.{name}", "ok", "acme") for name in ("set", "get", "clear")
+    ]
+    assert events.last("cache.set").write_units is None
+    assert events.last("cache.set").bytes_written

@@ -1,0 +1,152 @@
+"""The directory of threads through the gateway: what a saver on the table does, by the same operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    DynamoDBSaver,
+    ThreadPage,
+)
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.support.operations import Side, ask, both_sides
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+KEY = b"0123456789abcdef"
+SECRET = b"sixteen bytes or more"
+MakeRemote = Callable[..., HttpCheckpointSaver]
+
+
+def put(side: Side, saver: Any, thread: str, user: Any, step: int = 1, **more: Any) -> Any:
+    """Store a checkpoint of a user's thread."""
+    config = thread_config(thread)
+    if user is not None:
+        config["configurable"]["user_id"] = user
+    checkpoint = checkpoint_of(str(step), {"x": step})
+    return ask(side, saver, "put", config, checkpoint, {**METADATA, "step": step, **more}, {"x": step})
+
+
+def shown(page: ThreadPage) -> list[tuple[Any, ...]]:
+    """What a page shows, without its times."""
+    return [
+        (each.thread_id, each.owner, each.title, each.metadata, each.status, each.step)
+        for each in page.threads
+    ]
+
+
+@both_sides
+@pytest.mark.parametrize("encrypts", [False, True])
+@pytest.mark.parametrize("prefix", ["", "acme/"])
+def test_a_client_enters_describes_and_lists_as_a_saver_does(
+    make_remote: MakeRemote,
+    make_saver: Callable[..., DynamoDBSaver],
+    side: Side,
+    prefix: str,
+    *,
+    encrypts: bool,
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY) if encrypts else None
+    options: dict[str, Any] = {
+        "owner_from": "user_id",
+        "serde": serde,
+        "owner_key": SECRET if encrypts else None,
+    }
+    remote, direct = make_remote(thread_prefix=prefix, **options), make_saver(**options)
+    put(side, remote, "one", "ada", run_id="run")
+    config = put(side, remote, "two", 42, 7)
+    ask(side, remote, "put_writes", config, [("__interrupt__", "Book it?")], "task")
+    ask(side, remote, "set_thread", "one", title="Trains", metadata={"pinned": True})
+    ask(side, remote, "set_thread", "one", title="Planes")
+    # It is as it says already.
+    ask(side, remote, "set_thread", "one", title="Planes")
+    expected = [("one", "ada", "Planes", {"pinned": True}, "idle", 1)]
+    assert shown(ask(side, remote, "threads", owner="ada", with_status=True)) == expected
+    [there] = direct.threads(owner=f"{prefix}ada").threads
+    assert (there.thread_id, there.owner, there.title) == (f"{prefix}one", f"{prefix}ada", "Planes")
+    assert shown(ask(side, remote, "threads", owner="42", status="waiting")) == [
+        ("two", "42", None, {}, "waiting", 7)
+    ]
+    assert ask(side, remote, "threads", owner="42", status="failed").threads == []
+    assert [each.run_id for each in ask(side, remote, "runs", "one")] == ["run"]
+    ask(side, remote, "set_thread", "new", owner="ada", title="New chat")
+    direct.set_thread("elsewhere/1", owner="elsewhere/ada")
+    everything = {each.thread_id for each in ask(side, remote, "threads").threads}
+    assert everything == {"one", "two", "new"} | (set() if prefix else {"elsewhere/1"})
+    pages, cursor = [], None
+    while True:
+        page = ask(side, remote, "threads", owner="ada", limit=1, before=cursor)
+        pages.append([each.thread_id for each in page.threads])
+        if (cursor := page.cursor) is None:
+            break
+    assert sorted(each for ids in pages for each in ids) == ["new", "one"]
+    ask(side, remote, "delete_thread", "one")
+    assert [each.thread_id for each in ask(side, remote, "threads", owner="ada").threads] == ["new"]
+
+
+def test_a_flush_and_segments_sent_ahead_enter_the_thread(make_remote: MakeRemote) -> None:
+    remote = make_remote(owner_from="user_id")
+    config = thread_config("one")
+    config["configurable"]["user_id"] = "ada"
+    remote.put_with_writes(config, checkpoint_of("1", {"big": noise(200_000)}), METADATA, {"big": 1}, [])
+    assert [each.thread_id for each in remote.threads(owner="ada").threads] == ["one"]
+
+
+def test_a_later_run_never_changes_the_owner(make_remote: MakeRemote) -> None:
+    remote = make_remote(owner_from="user_id")
+    put("sync", remote, "one", "ada")
+    put("sync", make_remote(owner_from="user_id"), "one", "bob", 2)
+    assert [each.owner for each in remote.threads().threads] == ["ada"]
+    remote.set_thread("one", owner="bob")
+    assert remote.threads(owner="ada").threads == []
+
+
+def test_what_is_no_owner_is_refused_before_anything_is_sent(make_remote: MakeRemote) -> None:
+    remote = make_remote(owner_from="user_id", thread_prefix="acme/")
+    owners: list[Any] = ["", True, 1.5, "x\ud800"]
+    for owner in owners:
+        with pytest.raises(CheckpointerInputError):
+            put("sync", remote, "one", owner)
+        with pytest.raises(CheckpointerInputError):
+            remote.set_thread("one", owner=owner)
+    assert remote.get_tuple(thread_config("one")) is None
+    with pytest.raises(CheckpointerInputError, match="begins with"):
+        make_remote().set_thread("other/1", owner="acme/ada")
+
+
+def test_an_encrypting_client_needs_a_key_for_owners(make_remote: MakeRemote) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY)
+    remote = make_remote(owner_from="user_id", serde=serde)
+    with pytest.raises(CheckpointerConfigurationError, match="owner_key"):
+        put("sync", remote, "one", "ada")
+    with pytest.raises(CheckpointerConfigurationError, match="owner_key"):
+        remote.threads(owner="ada")
+
+
+def test_a_status_needs_no_key(make_remote: MakeRemote) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY)
+    encrypting = make_remote(serde=serde, owner_from="user_id", owner_key=SECRET)
+    put("sync", encrypting, "one", None)
+    # Metadata that are too large for a head are in segments of their own.
+    put("sync", encrypting, "two", None, topic=noise(60_000).hex())
+    page = encrypting.threads(with_status=True)
+    assert {(each.thread_id, each.status, each.step) for each in page.threads} == {
+        ("one", "idle", 1),
+        ("two", "idle", 1),
+    }
+    assert {(each.status, each.step) for each in make_remote().threads(with_status=True).threads} == {
+        ("idle", None)
+    }
+
+
+def test_all_threads_are_listed_for_a_year(make_remote: MakeRemote) -> None:
+    with pytest.raises(CheckpointerInputError, match="366 days ago"):
+        make_remote().threads(since=datetime.fromtimestamp(0, timezone.utc))
