@@ -65,6 +65,11 @@ async def _hostile(page: Page) -> None:
     await expect(said.locator(".text.long > span")).to_have_count(2)
 
 
+async def _threads(page: Page) -> None:
+    await finder(page)
+    await expect(page.get_by_text("newest activity first")).to_be_visible()
+
+
 VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
@@ -73,7 +78,7 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "search": _found,
     "blame": _blamed,
     "subgraphs": _subgraphs,
-    "threads": finder,
+    "threads": _threads,
     "hostile": _hostile,
 }
 

@@ -264,7 +264,7 @@ class _Listing:
         """Add the threads among entries of an index that are to be shown."""
         new = [each for each in map(self._summary, entries) if each is not None]
         if self.looks_up:
-            looked_up = yield from gather([_look_up(self.storage, each) for _, each in new])
+            looked_up = yield from gather([look_up(self.storage, each) for _, each in new])
             new = [(position, summary) for (position, _), summary in zip(new, looked_up, strict=True)]
         self.found += [each for each in new if self.status is None or each[1].status == self.status]
 
@@ -331,8 +331,8 @@ def _oldest(storage: LocalStorage, owner: str | None, since: Any) -> int:
     return max(0, int(since.timestamp()))
 
 
-def _look_up(storage: LocalStorage, summary: ThreadSummary) -> Op[ThreadSummary]:
-    """Add the status and step of the newest checkpoint, by one eventually consistent query."""
+def look_up(storage: LocalStorage, summary: ThreadSummary) -> Op[ThreadSummary]:
+    """Return a thread with the status and step of its newest checkpoint, by one eventually consistent query."""
     root = items.partition_of(summary.thread_id)
     found = yield from NamespaceReader(storage, root, consistent=False).page()
     if not found:

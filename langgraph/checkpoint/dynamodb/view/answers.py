@@ -22,6 +22,7 @@ from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
+from langgraph.checkpoint.dynamodb.view.directory import directory
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.search import search
@@ -44,6 +45,7 @@ class Answers:
         self.table_name = session.storage.table.name
         self._of: dict[tuple[str, str], Callable[[Parameters], Any]] = {
             ("GET", "start"): self._start,
+            ("GET", "directory"): self._directory,
             ("GET", "threads"): self._threads,
             ("GET", "extent"): self._extent,
             ("POST", "scan"): self._scans.go_on,
@@ -76,6 +78,10 @@ class Answers:
             thread=self._thread_id,
         )
 
+    def _directory(self, parameters: Parameters) -> documents.Directory:
+        owner, title, before = (parameters.get(each) for each in ("owner", "title", "before"))
+        return self._session.run(directory(self._session.storage, owner, title or "", before))
+
     def _threads(self, parameters: Parameters) -> documents.Threads:
         found = self._session.run(threads_of_run(self._session.storage, _text(parameters, "run")))
         return documents.Threads(threads=found)
@@ -102,7 +108,7 @@ class Answers:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
         with self._session.opened(thread_id) as thread:
-            return self._session.run(thread_document(thread))
+            return self._session.run(thread_document(thread, Shower()))
 
     def _in_thread(self, answer: Callable[[ThreadView, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:

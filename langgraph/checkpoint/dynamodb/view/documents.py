@@ -3,6 +3,7 @@
 Every path below is relative to the page, whose own address contains the token: `http://127.0.0.1:PORT/TOKEN/`.
 
     GET  api/start                                              -> Start
+    GET  api/directory  [owner], [title], [before]              -> Directory     (newest activity first; no scan)
     GET  api/threads    run                                     -> Threads       (by the index; no scan)
     GET  api/extent                                             -> Extent        (what a scan will read and cost)
     POST api/scan       [scan]                                  -> Scanned       (begins a scan, or continues it)
@@ -16,8 +17,9 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/pending    thread, ns, checkpoint                  -> Pending
     GET  api/cost       thread, ns                              -> Cost
 
-`thread`, `ns`, `checkpoint`, `against`, `run` and `text` are plain texts; `ns` of the root is empty. `path` is a
-JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `Problem`, with its status.
+`thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
+`path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `Problem` with its
+status.
 
 A path begins with `"values"` and a channel, `"writes"` and the number of a pending write in `Pending.writes`, or
 `"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a message, `"content"` leads
@@ -62,6 +64,31 @@ class Start(TypedDict):
     table: str
     thread: str | None
     """The thread that was given to the command."""
+
+
+class ListedThread(TypedDict):
+    """A thread of the directory, with what its newest checkpoint says."""
+
+    thread: str
+    owner: str | None
+    title: str | None
+    last_active: str | None
+    """In ISO 8601, UTC."""
+    status: str | None
+    """idle, waiting for a human or failed. None if the checkpoint cannot be read."""
+    step: int | None
+    problem: str | None
+    """Why the newest checkpoint cannot be read."""
+
+
+class Directory(TypedDict):
+    """A page of the directory: an owner's threads, or all of the last 30 days. Threads outside of it are not listed."""
+
+    threads: list[ListedThread]
+    looked_at: int
+    """How many threads of the list were looked at, of which `threads` have the title."""
+    before: str | None
+    """The parameter that requests the next page. None at the end."""
 
 
 class Threads(TypedDict):
@@ -109,6 +136,11 @@ class Thread(TypedDict):
     """A thread, before anything of its checkpoints is read."""
 
     thread: str
+    owner: Node | None
+    title: Node | None
+    """Owner and title as the directory has them, or None."""
+    problem: str | None
+    """Why owner and title cannot be read."""
     lanes: list[Lane]
     """The root's namespace first, then the others by name."""
 

@@ -45,7 +45,7 @@ async function begin() {
   await show();
 }
 
-/** Where a fragment leads: a thread, and a checkpoint of it. */
+/** Where a fragment leads: a thread and a checkpoint of it, or the list of threads and what it is searched for. */
 function placeOf(fragment) {
   return Object.fromEntries(new URLSearchParams(fragment.slice(1)));
 }
@@ -63,14 +63,14 @@ async function showPlace(source, start, recent, place) {
   fill(parts.title, thread === null ? start.table : [el("span", { class: "kind" }, `${start.table} / `), thread]);
   document.title = `${thread ?? start.table} - langgraph-dynamodb`;
   if (thread === null) {
-    fill(
-      parts.main,
-      threadsView(source, start, recent, (id) => (location.hash = fragmentOf({ thread: id }))),
-    );
+    const open = (id) => (location.hash = fragmentOf({ thread: id }));
+    const searched = (wanted) => history.replaceState(null, "", fragmentOf({ find: "", ...wanted }));
+    fill(parts.main, threadsView(source, start, recent, place, open, searched));
     return;
   }
   const moved = (to) => history.replaceState(null, "", fragmentOf({ thread, ...to }));
-  page = new ThreadPage(source, thread, { progress: say, moved });
+  const described = (about) => parts.title.append(...about.map((each) => el("span", { class: "about" }, each)));
+  page = new ThreadPage(source, thread, { progress: say, moved, described });
   const mine = page;
   fill(parts.main, page.element);
   try {
