@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -19,9 +18,8 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.support.browser import browser_or_skip
 from tests.view import story
-from tools.browser import BrowserUnavailableError, run_browser
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -29,20 +27,13 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
-# The machine may be busy: five seconds, which is the default, are not enough then.
-expect.set_options(timeout=30_000)
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Give a browser; a machine without one is excused, but not CI."""
-    try:
-        async with run_browser() as found:
-            yield found
-    except BrowserUnavailableError as error:
-        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+    """Give a browser."""
+    async with browser_or_skip() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
