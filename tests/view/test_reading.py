@@ -140,6 +140,8 @@ def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: Dynamo
         asked.get("threads", run="1f0c6f64-5bd2-6d3b-8000-0242ac120002")
         asked.get("directory")
         asked.get("directory", owner="ada", title="x")
+        asked.get("namespaces", labels=[])
+        asked.get("memories", labels=["memories", "ada"])
         Exporter(Session(reader), Masks(), lambda *_: None).export(thread)
         assert not gate.refused
         assert gate.allowed_actions() <= {"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:GetItem"}

@@ -2,6 +2,7 @@
 
 import { el, fill } from "./dom.js";
 import { counted, moment } from "./format.js";
+import { asking } from "./value.js";
 
 const STATUSES = { idle: "done", waiting: "waiting", failed: "failed" };
 
@@ -61,25 +62,13 @@ async function list(source, wanted, open, place) {
     lookedAt += page.looked_at;
     rows.append(...page.threads.map((each) => row(each, open)));
     fill(said, summaryOf(rows.children.length, lookedAt, wanted, page.before === null));
-    fill(more, page.before !== null && button(() => read(page.before)));
+    fill(more, page.before !== null && asking("Older threads", () => read(page.before)));
   };
   try {
     await read(undefined);
   } catch (error) {
     fill(place, el("p", { class: "problem", role: "alert" }, error.message));
   }
-}
-
-function button(read) {
-  const press = async ({ currentTarget }) => {
-    currentTarget.disabled = true;
-    try {
-      await read();
-    } finally {
-      currentTarget.disabled = false;
-    }
-  };
-  return el("button", { type: "button", click: press }, "Older threads");
 }
 
 function row({ thread, owner, title, last_active, status, step, problem }, open) {
