@@ -62,7 +62,7 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints/aioboto3.txt uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,otel,vectors,view]' --group setup --group test --group pages --group hosts --group tracing --group lint
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,otel,vectors,view]' --group setup --group test --group pages --group hosts --group agents --group tracing --group lint
 	touch $@
 
 # The same saver with the newest aiobotocore, which aioboto3 does not allow.
@@ -184,7 +184,7 @@ types: $(VENV)/.installed
 check: lint types $(if $(wildcard infra/infra.mk),infra-check) test-all
 
 constraints: $(VENV)/.installed
-	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group tracing --group lint --output-file constraints/aioboto3.txt
+	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group agents --group tracing --group lint --output-file constraints/aioboto3.txt
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
 	$(COMPILE:3.10=3.11) --extra aiobotocore --group server --output-file constraints/server.txt

@@ -1,4 +1,4 @@
-"""What the saver does for an agent, in six acts and without an AWS account: `make demo`.
+"""What the saver does for an agent, in seven acts and without an AWS account: `make demo`.
 
 Every act that runs the agent does so in a process of its own (`examples/demo_agent.py`); this program starts them,
 kills one, and looks at the table between the acts. It ends with status 1 if an act went differently than told.
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 THREAD = "lisbon"
+OTHER_THREAD = "next-journey"
 SLOW_TOOL = demo_agent.SEARCHES[-1]
 WAIT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.05
@@ -75,18 +76,20 @@ class Stage:
         ) as saver:
             yield saver
 
-    def history(self) -> list[CheckpointTuple]:
-        """Return all checkpoints of the thread, newest first."""
+    def history(self, thread_id: str = THREAD) -> list[CheckpointTuple]:
+        """Return all checkpoints of a thread, newest first."""
         with self.saver() as saver:
-            return list(saver.list(demo_agent.config_of(THREAD)))
+            return list(saver.list(demo_agent.config_of(thread_id)))
 
     @contextmanager
-    def process(self, action: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    def process(
+        self, action: str, thread_id: str = THREAD, **variables: str
+    ) -> Iterator[subprocess.Popen[str]]:
         """Start a process for one action, and leave none behind."""
-        before = len(self.history())
+        before = len(self.history(thread_id))
         shared = {demo_agent.TABLE_VARIABLE: self.table_name, demo_agent.USAGE_VARIABLE: str(self.usage)}
         process = subprocess.Popen(  # noqa: S603  # The program is this Python and the arguments are ours.
-            [sys.executable, "-m", "examples.demo_agent", action, THREAD],
+            [sys.executable, "-m", "examples.demo_agent", action, thread_id],
             env={**self.engine.environment(), **shared, **variables},
             stdout=subprocess.PIPE,
             text=True,
@@ -101,15 +104,15 @@ class Stage:
             watchdog.cancel()
             process.kill()
             process.communicate()
-        self.checkpoints[action] = len(self.history()) - before
+        self.checkpoints[action] = len(self.history(thread_id)) - before
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line that looks at the thread."""
         return [str(COMMAND), "view", THREAD, "--table", self.table_name, *arguments]
 
-    def run(self, action: str) -> list[str]:
+    def run(self, action: str, thread_id: str = THREAD) -> list[str]:
         """Run an action to its end and return what it printed."""
-        with self.process(action) as process:
+        with self.process(action, thread_id) as process:
             lines = list(echo(process))
             expect(process.wait() == 0, f"the process of '{action}' failed with status {process.returncode}")
         return lines
@@ -140,7 +143,7 @@ def begun(lines: Sequence[str]) -> list[str]:
 def stop_in_the_middle(stage: Stage) -> None:
     """Run the agent and kill its process while one of three tools is at work."""
     act(1, "An agent runs, and its process is killed")
-    tell("Its code is examples/demo_agent.py; all but one line of it knows nothing of DynamoDB.")
+    tell("Its code is examples/demo_agent.py; all but two lines of it know nothing of DynamoDB.")
     tell(f"A human asks: {demo_agent.QUESTION}")
     tell("The model calls three tools at once; two return, the third is slow.")
     with stage.process("start", **{demo_agent.HANG_VARIABLE: SLOW_TOOL}) as process:
@@ -211,9 +214,18 @@ def fork(stage: Stage) -> None:
     print(f"\n{history_table(stage.history(), skip=len(before))}")
 
 
+def remember(stage: Stage) -> None:
+    """Ask in a thread of its own for what the first one has booked."""
+    act(6, "Another thread remembers the journey")
+    tell(f"A human asks, in a new thread: {demo_agent.RECALL}")
+    lines = stage.run("recall", OTHER_THREAD)
+    expect(lines == [f"agent: At the {demo_agent.HOTEL}."], "the agent did not remember the hotel")
+    tell("The booking is a memory of its user, in the same table: LangGraph's store keeps it.")
+
+
 def show_stored(stage: Stage) -> None:
     """Print what is in the table, and what the engine charged for it."""
-    act(6, "What was stored, and what it cost")
+    act(7, "What was stored, and what it cost")
     client = stage.session.client("dynamodb", endpoint_url=stage.engine.endpoint_url)
     print(stored_table(list(scan(client, stage.table_name))))
     # moto answers with a capacity, but it is not computed from what was stored.
@@ -258,12 +270,15 @@ def perform(stage: Stage) -> None:
     be_answered(stage)
     show_history(stage)
     fork(stage)
+    remember(stage)
     show_stored(stage)
     leave_a_page(stage)
     print(f"\nThis ran on {stage.engine.name}. On AWS, `make deploy` makes the table, and an agent needs:\n")
     print("    from langgraph.checkpoint.dynamodb import DynamoDBSaver")
+    print("    from langgraph.store.dynamodb import DynamoDBStore")
     print('    saver = DynamoDBSaver("langgraph-checkpoints", region_name="eu-west-1")')
-    print("    agent = graph.compile(checkpointer=saver)")
+    print('    store = DynamoDBStore("langgraph-checkpoints", region_name="eu-west-1")')
+    print("    agent = graph.compile(checkpointer=saver, store=store)")
 
 
 def say_why_not_dynamodb_local() -> None:
@@ -276,7 +291,7 @@ def say_why_not_dynamodb_local() -> None:
 
 def main() -> int:
     """Find an engine, play, and return the exit status."""
-    parser = argparse.ArgumentParser(description="What the saver does for an agent, in six acts.")
+    parser = argparse.ArgumentParser(description="What the saver does for an agent, in seven acts.")
     parser.add_argument("--view", action="store_true", help="serve the page of the thread until Ctrl-C")
     is_to_serve = parser.parse_args().view
     try:

@@ -2,7 +2,7 @@
 
 A travel agent with LangGraph's usual loop: a model asks for tools, each call of a tool is a task of its own, the model
 reads what they returned. The model follows a script instead of calling one over the network; everything else is
-what an application would write. The only line that knows of DynamoDB is the one that makes the saver.
+what an application would write. The only lines that know of DynamoDB are those that make the saver and the store.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import boto3
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt import InjectedStore, ToolNode
+from langgraph.store.base import BaseStore
 from langgraph.types import Command, Send, interrupt
 
 from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.store.dynamodb import DynamoDBStore
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -36,6 +38,10 @@ HANG_VARIABLE = "DEMO_HANG_IN"
 
 SEARCHES = ("find_flight", "find_hotel", "check_calendar")
 QUESTION = "Three nights in Lisbon for two, from the 12th of May. Book what you find."
+RECALL = "Where did we stay the last time?"
+HOTEL = "Pensao Alegria"
+# What the agent remembers of its user, in every thread.
+JOURNEYS = ("ada", "journeys")
 SECOND_THOUGHT = "On second thought, not over 600 euros. Is there something cheaper?"
 
 
@@ -61,7 +67,7 @@ def _find_flight(city: str) -> str:
 def _find_hotel(city: str, nights: int) -> str:
     """Find a hotel room for two."""
     _begin("find_hotel")
-    return json.dumps({"hotel": "Pensao Alegria", "city": city, "nights": nights, "euros": 336})
+    return json.dumps({"hotel": HOTEL, "city": city, "nights": nights, "euros": 336})
 
 
 @tool("check_calendar")
@@ -72,18 +78,22 @@ def _check_calendar(date: str) -> str:
 
 
 @tool("book")
-def _book(euros: int) -> str:
+def _book(euros: int, store: Annotated[BaseStore, InjectedStore()]) -> str:
     """Book the journey, once a human has agreed to the price."""
-    if not interrupt(f"Book flight TP 1357 and the Pensao Alegria for {euros} euros?"):
+    if not interrupt(f"Book flight TP 1357 and the {HOTEL} for {euros} euros?"):
         return "The customer declined."
     _begin("book")
+    store.put(JOURNEYS, "LIS-4711", {"hotel": HOTEL, "euros": euros})
     return "Booked, reference LIS-4711."
 
 
-def _model(state: MessagesState) -> MessagesState:
-    """Answer as the script says: search, add up and book, report."""
+def _model(state: MessagesState, *, store: BaseStore) -> MessagesState:
+    """Answer as the script says: search, add up and book, report, recall."""
     last = state["messages"][-1]
-    if isinstance(last, HumanMessage):
+    if last.content == RECALL:
+        stays = [str(each.value["hotel"]) for each in store.search(JOURNEYS, limit=1)]
+        answer = AIMessage(f"At the {stays[0]}." if stays else "I do not know.")
+    elif isinstance(last, HumanMessage):
         answer = _cheaper() if last.content == SECOND_THOUGHT else _search()
     elif isinstance(last, ToolMessage) and last.name == "book":
         answer = AIMessage(f"{last.content} Have a good journey!")
@@ -119,15 +129,15 @@ def _next(state: MessagesState) -> list[Send] | str:
     return [Send("tools", [{**call, "type": "tool_call"}]) for call in calls] or END
 
 
-def build(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[MessagesState]:
-    """Return the agent with a saver."""
+def build(saver: BaseCheckpointSaver[Any], store: BaseStore) -> CompiledStateGraph[MessagesState]:
+    """Return the agent with a saver and a store."""
     graph = StateGraph(MessagesState)
     graph.add_node("model", _model)
     graph.add_node("tools", ToolNode([_find_flight, _find_hotel, _check_calendar, _book]))
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", _next, ["tools", END])
     graph.add_edge("tools", "model")
-    return graph.compile(checkpointer=saver)
+    return graph.compile(checkpointer=saver, store=store)
 
 
 def config_of(thread_id: str) -> RunnableConfig:
@@ -148,6 +158,11 @@ def resume(agent: CompiledStateGraph[MessagesState], config: RunnableConfig) -> 
 def answer(agent: CompiledStateGraph[MessagesState], config: RunnableConfig) -> None:
     """Give the agent the answer that it waits for."""
     _report(agent.invoke(Command(resume=True), config))
+
+
+def recall(agent: CompiledStateGraph[MessagesState], config: RunnableConfig) -> None:
+    """Ask in a new thread for what another one has led to."""
+    _report(agent.invoke({"messages": [HumanMessage(RECALL)]}, config))
 
 
 def fork(agent: CompiledStateGraph[MessagesState], config: RunnableConfig) -> None:
@@ -173,7 +188,7 @@ def _report(result: dict[str, Any]) -> None:
     say(f"agent: {result['messages'][-1].content}")
 
 
-ACTIONS = {action.__name__: action for action in (start, resume, answer, fork)}
+ACTIONS = {action.__name__: action for action in (start, resume, answer, fork, recall)}
 
 
 def main(action: str, thread_id: str) -> None:
@@ -186,8 +201,12 @@ def main(action: str, thread_id: str) -> None:
             lines.write(json.dumps({"action": action, "call": call, "units": units}) + "\n")
 
     session = Meter(listen=note).watch(boto3.Session())
-    with DynamoDBSaver(os.environ[TABLE_VARIABLE], session=session) as saver:
-        ACTIONS[action](build(saver), config_of(thread_id))
+    table_name = os.environ[TABLE_VARIABLE]
+    with (
+        DynamoDBSaver(table_name, session=session) as saver,
+        DynamoDBStore(table_name, session=session) as store,
+    ):
+        ACTIONS[action](build(saver, store), config_of(thread_id))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,9 @@ def _kind(sort_key: str) -> str:
         return "parts of large values"
     if sort_key.startswith("C#"):
         return "pending writes" if "#W#" in sort_key else "checkpoints"
-    return "about the thread"
+    if sort_key.startswith("M#"):
+        return "memories"
+    return "about threads and memories"
 
 
 def _shortened(text: str) -> str:

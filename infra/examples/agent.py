@@ -1,5 +1,8 @@
 """The agent that both examples run: it plans, it answers, and it remembers what a thread told it before.
 
+In all threads of a user it remembers each message that began with "Remember". The user is what stands before the first
+slash of a thread's id, such as `ada/1`. So one policy keeps threads and memories of users apart.
+
 Its model is scripted, so that the examples need no access to one. Put a chat model's `invoke` in place of `call_model`.
 """
 
@@ -19,6 +22,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 
@@ -31,6 +35,8 @@ WAIT_SECONDS = float(os.environ.get("WAIT_SECONDS", "30"))
 # A step that failed as often, or that a time-out ended, is given up: its message gets an error for an answer. Otherwise
 # a message that the model can never answer would keep every later one of its thread out.
 ATTEMPTS_MAX = int(os.environ.get("ATTEMPTS_MAX", "3"))
+# How many memories of a user the model is given, the newest first.
+MEMORIES_MAX = 10
 # The name under which attempts stand among a checkpoint's pending writes. No channel of the graph has it.
 _ATTEMPT = "attempt"
 
@@ -53,27 +59,42 @@ class State(TypedDict):
 Agent: TypeAlias = CompiledStateGraph[State, None, State, State]
 
 
-def call_model(messages: list[AnyMessage]) -> AIMessage:
-    """Answer the newest of these messages."""
+def call_model(messages: list[AnyMessage], memories: list[str]) -> AIMessage:
+    """Answer the newest of these messages, knowing what its user wants to be remembered."""
     time.sleep(THINK_SECONDS)
     said = [str(message.content) for message in messages if isinstance(message, HumanMessage)]
-    return AIMessage(f"You have told me {len(said)} things. The first was: {said[0]}")
+    known = f" I remember: {' '.join(memories)}" if memories else ""
+    return AIMessage(f"You have told me {len(said)} things. The first was: {said[0]}{known}")
 
 
 def _plan(state: State) -> dict[str, Any]:
     return {"steps": [f"plan message {len(state['messages'])} in process {os.getpid()}"]}
 
 
-def _answer(state: State) -> dict[str, Any]:
+def _answer(state: State, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
     step = f"answer message {len(state['messages'])} in process {os.getpid()}"
-    return {"messages": [call_model(state["messages"])], "steps": [step]}
+    memories = _memories(state["messages"][-1], config["configurable"]["thread_id"], store)
+    return {"messages": [call_model(state["messages"], memories)], "steps": [step]}
 
 
-def build_agent(saver: BaseCheckpointSaver[Any]) -> Agent:
-    """Compile the agent on a saver.
+def _memories(message: AnyMessage, thread_id: str, store: BaseStore) -> list[str]:
+    """Return what a thread's user wants to be remembered, this message included."""
+    user, slash, _ = thread_id.partition("/")
+    if not slash:
+        return []
+    namespace = (user, "memories")
+    if str(message.content).startswith("Remember"):
+        # Under the message's id, so a step that is tried again remembers nothing twice.
+        store.put(namespace, str(message.id), {"text": str(message.content)})
+    return [each.value["text"] for each in store.search(namespace, limit=MEMORIES_MAX)]
+
+
+def build_agent(saver: BaseCheckpointSaver[Any], store: BaseStore) -> Agent:
+    """Compile the agent on a saver and a store.
 
     Args:
         saver: Where it keeps its threads.
+        store: Where it keeps what it remembers of its users.
 
     Returns:
         The agent, for `invoke` and for `ainvoke`.
@@ -84,7 +105,7 @@ def build_agent(saver: BaseCheckpointSaver[Any]) -> Agent:
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "answer")
     graph.add_edge("answer", END)
-    return graph.compile(checkpointer=saver)
+    return graph.compile(checkpointer=saver, store=store)
 
 
 def converse(agent: Agent, thread_id: str, message_id: str, text: str) -> dict[str, Any]:

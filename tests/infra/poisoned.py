@@ -17,14 +17,14 @@ agent: Any = importlib.import_module("agent")
 answer = agent.call_model
 
 
-def call_model(messages: list[AnyMessage]) -> Any:
+def call_model(messages: list[AnyMessage], memories: list[str]) -> Any:
     """Answer the newest of these messages, unless it is one of the two."""
     newest = [message.content for message in messages if isinstance(message, HumanMessage)][-1]
     if newest == "hang":
         os.kill(os.getpid(), signal.SIGKILL)
     if newest == "poison":
         raise RuntimeError("the model refuses")
-    return answer(messages)
+    return answer(messages, memories)
 
 
 agent.call_model = call_model

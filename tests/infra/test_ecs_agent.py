@@ -99,6 +99,15 @@ def wait_for_plan(client: DynamoDBClient, table_name: str) -> None:
         heads = sum(re.fullmatch("C#[^#]*#", item["SK"]["S"]) is not None for item in items)
 
 
+def test_service_remembers_a_user_in_another_thread(start_task: Callable[..., Task]) -> None:
+    start_task().say("ada%2F1", "1", "Remember that I like pizza.")
+    task = start_task()
+    told = "You have told me 1 things. The first was: hello"
+    reply = task.say("ada%2F2", "1", "hello")["reply"]
+    assert reply == f"{told} I remember: Remember that I like pizza."
+    assert task.say("grace%2F1", "1", "hello")["reply"] == told
+
+
 def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -> None:
     task = start_task()
     assert task.request("GET", "/health") == (http.HTTPStatus.OK, {"status": "ok"})

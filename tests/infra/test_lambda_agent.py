@@ -134,6 +134,21 @@ def test_agent_remembers_in_another_environment(
     assert result["reply"] == "You have told me 2 things. The first was: first"
 
 
+@pytest.mark.parametrize(
+    ("handler", "successor"), [HANDLERS, pytest.param(*HANDLERS[::-1], marks=pytest.mark.search)]
+)
+def test_agent_remembers_its_user_in_another_thread(
+    environment_of: Callable[[str], Environment], handler: str, successor: str
+) -> None:
+    environment_of(handler).invoke(thread_id="ada/1", message="Remember that I like pizza.")
+    other = environment_of(successor)
+    told = "You have told me 1 things. The first was: hello"
+    known = other.invoke(thread_id="ada/2", message="hello")["reply"]
+    assert known == f"{told} I remember: Remember that I like pizza."
+    for thread_id in ("grace/1", "ada"):
+        assert other.invoke(thread_id=thread_id, message="hello")["reply"] == told
+
+
 @pytest.mark.parametrize("handler", BOTH)
 def test_frozen_environment_thaws_to_dead_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str

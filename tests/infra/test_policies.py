@@ -7,11 +7,13 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import boto3
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import Gate, actions_of, is_allowed, requests_of
 from tests.infra.conftest import MakeSaver, contents, for_table, resources_of
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
@@ -19,6 +21,7 @@ from tests.infra.rendering import Node, load, render
 from tests.saver import test_conformance
 from tests.support.checkpoints import Conversation, noise
 from tests.support.sync_adapter import SyncAsAsync
+from tools.engine import Engine
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -375,3 +378,20 @@ def test_only_the_operator_scans() -> None:
         name for name, document in POLICIES.items() if "dynamodb:Scan" in actions_of(document)
     ]
     assert scanning == ["Operator"]
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_agent_policy_is_enough_for_memories(engine: Engine, table_name: str) -> None:
+    gate, session = gate_of("Agent", table_name), boto3.Session()
+    gate.guard(session)
+    with DynamoDBStore(table_name, session=session, endpoint_url=engine.endpoint_url) as store:
+        for labels in [("ada", "memories"), ("grace", "memories")]:
+            store.put(labels, "small", {"text": "pizza"}, ttl=60)
+            store.put(labels, "large", {"text": noise(200_000).hex()})
+            assert store.get(labels, "large") is not None
+            assert {each.key for each in store.search(labels)} == {"small", "large"}
+        assert len(store.list_namespaces()) == 2
+        store.delete(("ada", "memories"), "small")
+        assert store.delete_namespace(("grace",)) == 2
+        store.sweep_ttl()
+    assert gate.refused == []

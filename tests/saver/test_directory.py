@@ -9,30 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver, protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import store, thread_config
+from tests.support.directory import Entered, enter_threads
 from tests.support.seeds import fresh_seed
 
 if TYPE_CHECKING:
     from tests.support.traffic import Traffic
-
-
-def _thread_item(saver: DynamoDBSaver, thread_id: str, owner: str, last_active: int) -> Item:
-    """A thread item as a put leaves it."""
-    root = items.partition_of(thread_id)
-    day = {"S": protocol.day_of(last_active)}
-    return {
-        **items.key(root.pk, items.THREAD),
-        "epoch": {"B": b"12345678"},
-        "ttl_seconds": {"N": "0"},
-        "created_at": {"N": str(last_active)},
-        "last_active": {"N": str(last_active)},
-        "active_day": day,
-        **entry_of(saver.storage, root, About(owner, f"Conversation {thread_id}")),
-    }
 
 
 @pytest.mark.parametrize(
@@ -46,8 +29,7 @@ def test_a_page_is_one_query_however_many_threads_there_are(
     now = int(saver.storage.clock())
     activity = {f"thread {number}": now - rng.randrange(10_000_000) for number in range(threads)}
     owned = {thread: f"user {rng.randrange(owners)}" for thread in activity}
-    seeded = [_thread_item(saver, each, owned[each], activity[each]) for each in activity]
-    saver.runner.run(saver.storage.table.batch_write(puts=seeded))
+    enter_threads(saver, [Entered(each, owned[each], activity[each], f"About {each}") for each in activity])
     for owner in rng.sample(sorted(set(owned.values())), 5):
         expected = sorted(
             (each for each in activity if owned[each] == owner),

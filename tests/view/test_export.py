@@ -214,6 +214,26 @@ def test_of_what_is_masked_the_shape_is_left_and_of_what_is_left_out_nothing(
     assert {each["bytes"] for each in left_out.values()} == {0}
 
 
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("action", ["masked", "left_out"])
+def test_owner_and_title_are_hidden_as_values_are(saver: DynamoDBSaver, thread: str, action: str) -> None:
+    store(saver, thread_config(thread), "1", {"text": "x"})
+    title = f"What {MAIL} has asked for in a title of some length"
+    saver.set_thread(thread, owner="ada lovelace", title=title)
+    at = address("thread", {"thread": thread})
+
+    def described(**rules: Any) -> tuple[str, str]:
+        export = exported(saver, thread, **rules)
+        found = whole(export["documents"][at], export["shared"])
+        assert all(each["times"] for each in export["masks"])
+        return found["owner"]["text"], found["title"]["text"]
+
+    mark = f"[{action.replace('_', ' ')}: "
+    assert described() == ("ada lovelace", title)
+    assert described(**{action: ["owner", "title"]}) == (f"{mark}owner]", f"{mark}title]")
+    assert MAIL not in str(described(**{action: ["mail"]}))
+
+
 class Said(TypedDict, total=False):
     """A log of objects in a delta channel."""
 

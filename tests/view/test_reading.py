@@ -87,7 +87,7 @@ def test_the_first_page_reads_no_segments(metered: Metered, saver: DynamoDBSaver
     talk_at_length(saver, thread, 5)
     metered.asked.get("thread", thread=thread)
     metered.asked.get("tree", thread=thread, ns="")
-    assert metered.meter.total.calls == {"Query": 2}
+    assert metered.meter.total.calls == {"GetItem": 1, "Query": 2}
 
 
 def test_looking_again_reads_no_segment_again(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
@@ -138,6 +138,10 @@ def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: Dynamo
         asked = Asked(Answers(Session(reader)))
         look_at_everything(asked, thread)
         asked.get("threads", run="1f0c6f64-5bd2-6d3b-8000-0242ac120002")
+        asked.get("directory")
+        asked.get("directory", owner="ada", title="x")
+        asked.get("namespaces", labels=[])
+        asked.get("memories", labels=["memories", "ada"])
         Exporter(Session(reader), Masks(), lambda *_: None).export(thread)
         assert not gate.refused
         assert gate.allowed_actions() <= {"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:GetItem"}

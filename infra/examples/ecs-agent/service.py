@@ -27,11 +27,13 @@ from agent import AttemptFailedError, MessageFailedError, build_agent, converse,
 from botocore.exceptions import BotoCoreError, ClientError
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.store.dynamodb import DynamoDBStore
 
 BODY_BYTES_MAX = 1_000_000
 
 saver = DynamoDBSaver(os.environ["TABLE_NAME"])
-agent = build_agent(saver)
+store = DynamoDBStore(os.environ["TABLE_NAME"])
+agent = build_agent(saver, store)
 
 
 class RequestError(Exception):
@@ -140,6 +142,7 @@ def main() -> None:
         print(f"serving on port {server.server_port}", flush=True)  # noqa: T201  # Tells who started it the port.
         server.serve_forever()
     saver.close()
+    store.close()
 
 
 if __name__ == "__main__":

@@ -14,13 +14,18 @@ from typing import Any
 from agent import MessageFailedError, aconverse, build_agent, converse, reply_to
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.store.dynamodb import DynamoDBStore
 
-# Lambda imports this module once per execution environment and then calls the handler many times. The saver is made
-# here, so that its connections and what it remembers of a thread are used again. It opens nothing before its first
-# request, and survives that Lambda freezes the process in between.
+# Lambda imports this module once per execution environment and then calls the handler many times. Saver and store are
+# made here, so that their connections and what they remember are used again. They open nothing before their first
+# request, and survive that Lambda freezes the process in between.
 # Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
 # is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/operations.md.
-agent = build_agent(DynamoDBSaver(os.environ["TABLE_NAME"], retry_seconds=float(os.environ["RETRY_SECONDS"])))
+table_name, retry_seconds = os.environ["TABLE_NAME"], float(os.environ["RETRY_SECONDS"])
+agent = build_agent(
+    DynamoDBSaver(table_name, retry_seconds=retry_seconds),
+    DynamoDBStore(table_name, retry_seconds=retry_seconds),
+)
 # The event loop stays too: connections belong to the loop that opened them, and `asyncio.run` makes one per call.
 loop = asyncio.new_event_loop()
 

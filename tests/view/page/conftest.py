@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -19,9 +18,10 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.browser import browser_or_skip
+from tests.support.checkpoints import noise
 from tests.view import story
-from tools.browser import BrowserUnavailableError, run_browser
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -29,20 +29,13 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
-# The machine may be busy: five seconds, which is the default, are not enough then.
-expect.set_options(timeout=30_000)
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Give a browser; a machine without one is excused, but not CI."""
-    try:
-        async with run_browser() as found:
-            yield found
-    except BrowserUnavailableError as error:
-        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+    """Give a browser."""
+    async with browser_or_skip() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +48,19 @@ def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> I
         story.tell_hostile(saver, "hostile")
         yield saver
     client.delete_table(TableName=name)
+
+
+@pytest.fixture(scope="session")
+def memories(saver: DynamoDBSaver, engine: Engine, sessions: dict[str, Any]) -> None:
+    """Store memories of two users, one of whom has many."""
+    hostile = "<img src=x onerror=alert(1)>\u202e"
+    name = saver.storage.table.name
+    with DynamoDBStore(name, endpoint_url=engine.endpoint_url, session=sessions["session"]) as store:
+        store.put(("memories", "ada"), "food", {"likes": hostile}, ttl=60)
+        store.put(("memories", "ada", "trips"), hostile, {"to": "Lisbon"})
+        store.put(("memories", "ada", "trips"), "large", {"text": noise(200_000).hex()})
+        for number in range(60):
+            store.put(("memories", "grace/1"), f"key {number:02}", {"number": number})
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,16 @@ async def _hostile(page: Page) -> None:
     await expect(said.locator(".text.long > span")).to_have_count(2)
 
 
+async def _threads(page: Page) -> None:
+    await finder(page)
+    await expect(page.get_by_text("newest activity first")).to_be_visible()
+
+
+async def _memories(page: Page) -> None:
+    await page.goto(f'{page.url.partition("#")[0]}#memories=["memories","ada"]')
+    await expect(page.get_by_role("article", name="food")).to_be_visible()
+
+
 VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
@@ -73,7 +83,8 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "search": _found,
     "blame": _blamed,
     "subgraphs": _subgraphs,
-    "threads": finder,
+    "threads": _threads,
+    "memories": _memories,
     "hostile": _hostile,
 }
 
@@ -89,6 +100,7 @@ def axe() -> str:
     return AXE.read_text()
 
 
+@pytest.mark.usefixtures("memories")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_nothing_serious_is_in_the_way_of_anybody(visit: Visit, axe: str, scheme: str) -> None:
     found: list[str] = []

@@ -22,13 +22,17 @@ from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
+from langgraph.checkpoint.dynamodb.view.directory import directory
+from langgraph.checkpoint.dynamodb.view.memories import memories, memory_value, namespaces, store_storage
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.plain import part_at
 from langgraph.checkpoint.dynamodb.view.search import search
 from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
 from langgraph.checkpoint.dynamodb.view.thread_view import Session, ThreadView
 from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
+from langgraph.store.dynamodb.storage import StoreStorage
 
 Parameters = Mapping[str, str]
 
@@ -44,10 +48,14 @@ class Answers:
         self.table_name = session.storage.table.name
         self._of: dict[tuple[str, str], Callable[[Parameters], Any]] = {
             ("GET", "start"): self._start,
+            ("GET", "directory"): self._directory,
             ("GET", "threads"): self._threads,
             ("GET", "extent"): self._extent,
             ("POST", "scan"): self._scans.go_on,
             ("GET", "thread"): self._thread,
+            ("GET", "namespaces"): self._namespaces,
+            ("GET", "memories"): self._memories,
+            ("GET", "memory"): self._memory,
             **{("GET", name): self._in_thread(answer) for name, answer in _OF_THREADS.items()},
         }
 
@@ -76,6 +84,10 @@ class Answers:
             thread=self._thread_id,
         )
 
+    def _directory(self, parameters: Parameters) -> documents.Directory:
+        owner, title, before = (parameters.get(each) for each in ("owner", "title", "before"))
+        return self._session.run(directory(self._session.storage, owner, title or "", before))
+
     def _threads(self, parameters: Parameters) -> documents.Threads:
         found = self._session.run(threads_of_run(self._session.storage, _text(parameters, "run")))
         return documents.Threads(threads=found)
@@ -102,7 +114,22 @@ class Answers:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
         with self._session.opened(thread_id) as thread:
-            return self._session.run(thread_document(thread))
+            return self._session.run(thread_document(thread, Shower()))
+
+    def _namespaces(self, parameters: Parameters) -> documents.Namespaces:
+        return self._session.run(namespaces(self._store, _labels(parameters)))
+
+    def _memories(self, parameters: Parameters) -> documents.Memories:
+        return self._session.run(memories(self._store, _labels(parameters), parameters.get("after")))
+
+    def _memory(self, parameters: Parameters) -> Node:
+        value = self._session.run(memory_value(self._store, _labels(parameters), _text(parameters, "key")))
+        path = _path(parameters) if "path" in parameters else []
+        return _part_shower().node(part_at(value, path), start=_number(parameters, "start", 0, None))
+
+    @property
+    def _store(self) -> StoreStorage:
+        return store_storage(self._session.storage)
 
     def _in_thread(self, answer: Callable[[ThreadView, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:
@@ -160,8 +187,7 @@ def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.State]:
 def _part(thread: ThreadView, parameters: Parameters) -> Op[Node]:
     namespace, checkpoint = yield from _checkpoint(thread, parameters)
     value = yield from value_at(namespace, checkpoint, _path(parameters))
-    shower = Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)
-    return shower.node(value, start=_number(parameters, "start", 0, None))
+    return _part_shower().node(value, start=_number(parameters, "start", 0, None))
 
 
 def _pending(thread: ThreadView, parameters: Parameters) -> Op[documents.Pending]:
@@ -209,6 +235,10 @@ _OF_THREADS: Mapping[str, Callable[[ThreadView, Parameters], Op[Any]]] = {
 _PART_TEXT_MAX = 256 * 1024
 
 
+def _part_shower() -> Shower:
+    return Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX)
+
+
 # Parameters
 
 
@@ -231,12 +261,22 @@ def _number(parameters: Parameters, name: str, default: int, at_most: int | None
 
 
 def _path(parameters: Parameters) -> list[str | int]:
-    value = _text(parameters, "path")
-    try:
-        path = json.loads(value)
-    except (ValueError, RecursionError):
-        path = None
-    if not isinstance(path, list) or not all(type(each) in (str, int) for each in path):
-        msg = f'the parameter \'path\' is {value!r}; give a JSON list, such as ["values", "messages", 0]'
-        raise CheckpointerInputError(msg)
+    path: list[str | int] = _list(parameters, "path", (str, int), '["values", "messages", 0]')
     return path
+
+
+def _labels(parameters: Parameters) -> list[str]:
+    labels: list[str] = _list(parameters, "labels", (str,), '["memories", "ada"]')
+    return labels
+
+
+def _list(parameters: Parameters, name: str, kinds: tuple[type, ...], example: str) -> Any:
+    value = _text(parameters, name)
+    try:
+        parts = json.loads(value)
+    except (ValueError, RecursionError):
+        parts = None
+    if not isinstance(parts, list) or not all(type(each) in kinds for each in parts):
+        msg = f"the parameter {name!r} is {value!r}; give a JSON list, such as {example}"
+        raise CheckpointerInputError(msg)
+    return parts

@@ -3,6 +3,7 @@
 Every path below is relative to the page, whose own address contains the token: `http://127.0.0.1:PORT/TOKEN/`.
 
     GET  api/start                                              -> Start
+    GET  api/directory  [owner], [title], [before]              -> Directory     (newest activity first; no scan)
     GET  api/threads    run                                     -> Threads       (by the index; no scan)
     GET  api/extent                                             -> Extent        (what a scan will read and cost)
     POST api/scan       [scan]                                  -> Scanned       (begins a scan, or continues it)
@@ -15,13 +16,18 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/search     thread, text, [cursor]                  -> Search
     GET  api/pending    thread, ns, checkpoint                  -> Pending
     GET  api/cost       thread, ns                              -> Cost
+    GET  api/namespaces labels                                  -> Namespaces    (of memories; no scan)
+    GET  api/memories   labels, [after]                         -> Memories      (no scan)
+    GET  api/memory     labels, key, [path], [start]            -> Node          (the value of a memory, or a part)
 
-`thread`, `ns`, `checkpoint`, `against`, `run` and `text` are plain texts; `ns` of the root is empty. `path` is a
-JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `Problem`, with its status.
+`thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title`, `key` and `text` are plain texts; `ns` of the root is
+empty. `path` is a JSON list, such as `["values", "messages", 3, "content"]`, and so are the `labels` of a namespace of
+memories. A request that fails returns a `Problem`, with its status.
 
-A path begins with `"values"` and a channel, `"writes"` and the number of a pending write in `Pending.writes`, or
-`"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a message, `"content"` leads
-to its content, `"tool_calls"`, a number and `"args"` to the arguments of a call, and any other key to that entry.
+A path in a checkpoint begins with `"values"` and a channel, `"writes"` and the number of a pending write in
+`Pending.writes`, or `"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a
+message, `"content"` leads to its content, `"tool_calls"`, a number and `"args"` to the arguments of a call, and any
+other key to that entry.
 
 In an exported file `<script type="application/json" id="export">` holds the documents (see `exported`), and
 nothing is requested. `node` describes how values are represented.
@@ -62,6 +68,31 @@ class Start(TypedDict):
     table: str
     thread: str | None
     """The thread that was given to the command."""
+
+
+class ListedThread(TypedDict):
+    """A thread of the directory, with what its newest checkpoint says."""
+
+    thread: str
+    owner: str | None
+    title: str | None
+    last_active: str | None
+    """In ISO 8601, UTC."""
+    status: str | None
+    """idle, waiting for a human or failed. None if the checkpoint cannot be read."""
+    step: int | None
+    problem: str | None
+    """Why the newest checkpoint cannot be read."""
+
+
+class Directory(TypedDict):
+    """A page of the directory: an owner's threads, or all of the last 30 days. Threads outside of it are not listed."""
+
+    threads: list[ListedThread]
+    looked_at: int
+    """How many threads of the list were looked at, of which `threads` have the title."""
+    before: str | None
+    """The parameter that requests the next page. None at the end."""
 
 
 class Threads(TypedDict):
@@ -109,6 +140,11 @@ class Thread(TypedDict):
     """A thread, before anything of its checkpoints is read."""
 
     thread: str
+    owner: Node | None
+    title: Node | None
+    """Owner and title as the directory has them, or None."""
+    problem: str | None
+    """Why owner and title cannot be read."""
     lanes: list[Lane]
     """The root's namespace first, then the others by name."""
 
@@ -379,3 +415,44 @@ class Cost(TypedDict):
     ns: str
     prices: list[Price]
     totals: Totals
+
+
+# Memories
+
+
+class Namespaces(TypedDict):
+    """The next labels of the namespaces that have memories. One without any left is listed for up to a day."""
+
+    labels: list[str]
+    more: int
+    """How many further labels the document leaves out."""
+
+
+class ListedMemory(TypedDict):
+    """A memory. All but its namespace, key and size is None if it is damaged."""
+
+    namespace: list[str]
+    key: str
+    revision: str | None
+    created_at: str | None
+    updated_at: str | None
+    ttl_seconds: int | None
+    expires_at: str | None
+    vectors: int
+    """How many vectors its value has, by which a search for similar memories finds it."""
+    bytes: int
+    """The size of its item, without segments and vectors."""
+    value: Node | None
+    """None if the value is large and in segments, which `api/memory` reads, or cannot be read."""
+    problem: str | None
+    """Why it cannot be read: damage, or another key."""
+
+
+class Memories(TypedDict):
+    """A page of the memories under a namespace, in the order of their keys."""
+
+    memories: list[ListedMemory]
+    looked_at: int
+    """How many items were looked at. Some may have been deleted, or have expired."""
+    after: str | None
+    """The parameter that requests the next page. None at the end."""

@@ -71,7 +71,8 @@ class Exporter:
                 thread=thread_id,
             )
             self._add("start", {}, start)
-            self._add("thread", {"thread": thread_id}, self._session.run(thread_document(thread)))
+            document = self._session.run(thread_document(thread, self._shower))
+            self._add("thread", {"thread": thread_id}, document)
             done = 0
             for namespace in namespaces:
                 self._namespace(namespace)

@@ -1,16 +1,35 @@
-"""A thread's namespaces, and how they are nested."""
+"""A thread's owner and title, its namespaces, and how they are nested."""
 
 from __future__ import annotations
 
+from langgraph.checkpoint.dynamodb._operations.entries import About
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view.documents import Lane, Thread
+from langgraph.checkpoint.dynamodb.view.node import Node
+from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
 
 
-def thread_document(thread: ThreadView) -> Op[Thread]:
+def thread_document(thread: ThreadView, shower: Shower) -> Op[Thread]:
     """Return a thread, before its checkpoints are read."""
+    about, problem = About(), None
+    try:
+        about = yield from thread.about()
+    except CheckpointerError as error:
+        problem = str(error)
     names = [each.partition.namespace for each in (yield from thread.namespaces())]
-    return Thread(thread=thread.root.thread_id, lanes=[_lane(each, names) for each in names])
+    return Thread(
+        thread=thread.root.thread_id,
+        owner=_shown("owner", about.owner, shower),
+        title=_shown("title", about.title, shower),
+        problem=problem,
+        lanes=[_lane(each, names) for each in names],
+    )
+
+
+def _shown(key: str, text: str | None, shower: Shower) -> Node | None:
+    return None if text is None else shower.node(text, (key,))
 
 
 def _lane(namespace: str, others: list[str]) -> Lane:

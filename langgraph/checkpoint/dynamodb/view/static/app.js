@@ -2,13 +2,14 @@
 
 import { el, fill } from "./dom.js";
 import { counted, moment, sized } from "./format.js";
+import { memoriesView } from "./memories.js";
 import { openSource } from "./source.js";
 import { ThreadPage } from "./thread.js";
 import { Recent, threadsView } from "./threads.js";
 
 /** The parts of the page that are always there. */
 const parts = Object.fromEntries(
-  ["title", "search", "main", "status", "notice", "home", "skip"].map((id) => [id, document.getElementById(id)]),
+  ["title", "search", "main", "status", "notice", "home", "memories", "skip"].map((id) => [id, document.getElementById(id)]),
 );
 let page = null;
 
@@ -21,6 +22,7 @@ async function begin() {
     fill(parts.notice, noticeOf(source.exported));
     parts.notice.hidden = false;
     parts.home.hidden = true;
+    parts.memories.hidden = true;
   }
   const show = () => showPlace(source, start, recent, placeOf(location.hash));
   window.addEventListener("hashchange", show);
@@ -45,9 +47,19 @@ async function begin() {
   await show();
 }
 
-/** Where a fragment leads: a thread, and a checkpoint of it. */
+/** Where a fragment leads: a checkpoint of a thread, the list of threads with a search, or memories by their labels. */
 function placeOf(fragment) {
   return Object.fromEntries(new URLSearchParams(fragment.slice(1)));
+}
+
+/** The labels in a fragment, which a person may have written; of what is no list, none. */
+function labelsOf(text) {
+  try {
+    const labels = JSON.parse(text);
+    return Array.isArray(labels) ? labels.map(String) : [];
+  } catch {
+    return [];
+  }
 }
 
 function fragmentOf(place) {
@@ -55,22 +67,28 @@ function fragmentOf(place) {
 }
 
 async function showPlace(source, start, recent, place) {
-  const thread = place.thread ?? (place.find === undefined ? start.thread : null);
+  const isElsewhere = place.find !== undefined || place.memories !== undefined;
+  const thread = place.thread ?? (isElsewhere ? null : start.thread);
   page?.close();
   page = null;
   say("");
   parts.search.hidden = thread === null;
   fill(parts.title, thread === null ? start.table : [el("span", { class: "kind" }, `${start.table} / `), thread]);
   document.title = `${thread ?? start.table} - langgraph-dynamodb`;
+  if (thread === null && place.memories !== undefined) {
+    const go = (labels) => (location.hash = fragmentOf({ memories: JSON.stringify(labels) }));
+    fill(parts.main, memoriesView(source, start.table, labelsOf(place.memories), go));
+    return;
+  }
   if (thread === null) {
-    fill(
-      parts.main,
-      threadsView(source, start, recent, (id) => (location.hash = fragmentOf({ thread: id }))),
-    );
+    const open = (id) => (location.hash = fragmentOf({ thread: id }));
+    const searched = (wanted) => history.replaceState(null, "", fragmentOf({ find: "", ...wanted }));
+    fill(parts.main, threadsView(source, start, recent, place, open, searched));
     return;
   }
   const moved = (to) => history.replaceState(null, "", fragmentOf({ thread, ...to }));
-  page = new ThreadPage(source, thread, { progress: say, moved });
+  const described = (about) => parts.title.append(...about.map((each) => el("span", { class: "about" }, each)));
+  page = new ThreadPage(source, thread, { progress: say, moved, described });
   const mine = page;
   fill(parts.main, page.element);
   try {

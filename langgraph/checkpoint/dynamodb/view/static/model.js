@@ -22,13 +22,17 @@ export class ThreadModel {
     this.thread = thread;
   }
 
-  /** Reads which lanes there are. */
+  /** Reads which lanes there are, and gives what the directory says of the thread, in words. */
   async open(signal) {
-    const { lanes } = await this.source.get("thread", { thread: this.thread }, signal);
+    const { owner, title, problem, lanes } = await this.source.get("thread", { thread: this.thread }, signal);
     for (const lane of lanes) {
       const around = lane.parent === null ? null : this.lanes.get(lane.parent);
       this.lanes.set(lane.ns, { ...lane, path: around?.path ? `${around.path}|${lane.name}` : lane.name });
     }
+    if (problem !== null) {
+      this.problems.push(problem);
+    }
+    return [title?.text, owner && `owner ${owner.text}`].filter(Boolean);
   }
 
   /** Reads a namespace's checkpoints, the newest page first, and gives how many have come after each page. */

@@ -17,7 +17,7 @@ const TABS = { state: "State", changes: "What changed", pending: "Pending", cost
 /** Who holds an arrow key down passes checkpoints by: they are read only where that stops. */
 const REST_MILLISECONDS = 80;
 
-/** The page of a thread. `told` has `progress(text)` and `moved(place)`. */
+/** The page of a thread. `told` has `progress(text)`, `moved(place)` and `described(texts)`. */
 export class ThreadPage {
   #shown = null;
   #against = null;
@@ -67,7 +67,7 @@ export class ThreadPage {
     const signal = this.#closed.signal;
     this.#tab = Object.hasOwn(TABS, tab) ? tab : "state";
     this.tabs.mark(this.#tab);
-    await this.model.open(signal);
+    this.told.described(await this.model.open(signal));
     for await (const page of this.model.read("", signal)) {
       this.tree.refresh();
       this.told.progress(page.done ? "" : `${page.read.toLocaleString("en-US")} checkpoints read…`);

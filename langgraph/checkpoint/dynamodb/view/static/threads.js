@@ -1,5 +1,6 @@
-// The first page: finding a thread by its id, by a run, among the recent ones of this browser, or among all.
+// The first page: the list of threads, and finding one by its id, by a run, among recent ones, or by a scan.
 
+import { directoryView } from "./directory.js";
 import { el, fill } from "./dom.js";
 import { counted, dollars, number, sized } from "./format.js";
 
@@ -31,13 +32,14 @@ export class Recent {
   }
 }
 
-/** The page; `open(thread)` shows a thread. */
-export function threadsView(source, start, recent, open) {
+/** The page; `open(thread)` shows a thread, and `searched(place)` hears what the list is searched for. */
+export function threadsView(source, start, recent, place, open, searched) {
   const results = el("div", { class: "results", "aria-live": "polite" });
   return el(
     "div",
     { class: "finder" },
     el("h2", { class: "finder-title" }, "Threads of ", el("code", {}, start.table)),
+    directoryView(source, place, open, searched),
     el(
       "div",
       { class: "finder-forms" },

@@ -145,7 +145,7 @@ function deeper(path, view) {
 }
 
 /** A button that asks for more, and waits for it. */
-function asking(text, read) {
+export function asking(text, read) {
   const press = async ({ currentTarget: button }) => {
     button.disabled = true;
     try {

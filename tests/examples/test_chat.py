@@ -1,0 +1,154 @@
+"""The chat with a sidebar in a browser, on a table with the conversations of many users: one query a page."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from playwright.async_api import Page, expect
+
+from examples import chat
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.observe import Event
+from tests.support.browser import browser_or_skip
+from tests.support.directory import Entered, enter_threads
+from tests.support.seeds import fresh_seed
+from tools.engine import Engine
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@asynccontextmanager
+async def served(app: FastAPI) -> AsyncIterator[str]:
+    """Serve an app on this machine, and yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await serving
+
+
+def seeded(saver: DynamoDBSaver, threads: int, users: int) -> list[str]:
+    """Enter conversations of many users; return the titles of user 0, who has some more, newest first."""
+    seed = fresh_seed()
+    rng = random.Random(seed)
+    now = int(saver.storage.clock())
+    entered = []
+    # No two were active at the same time, so there is one order.
+    for age in rng.sample(range(1, 10_000_000), threads):
+        user = f"user-{0 if rng.random() < 45 / threads else rng.randrange(users)}"
+        thread_id = chat.thread_of(user, UUID(int=rng.getrandbits(128)))
+        entered.append(Entered(thread_id, user, now - age, f"About {age}"))
+    enter_threads(saver, entered)
+    own = [each for each in entered if each.owner == "user-0"]
+    return [str(each.title) for each in sorted(own, key=lambda each: -each.last_active)]
+
+
+def rows(page: Page) -> Any:
+    """Return the titles in the sidebar."""
+    return page.locator("#chats .open")
+
+
+@pytest.mark.parametrize(
+    ("threads", "users"), [(200, 10), pytest.param(10_000, 500, marks=pytest.mark.search)]
+)
+async def test_a_user_s_conversations_are_in_the_sidebar(
+    make_saver: Callable[..., DynamoDBSaver], threads: int, users: int
+) -> None:
+    events: list[Event] = []
+    saver = make_saver(owner_from="user_id", on_event=events.append)
+    expected = seeded(saver, threads, users)
+    assert len(expected) > chat.PAGE_CHATS
+    async with served(chat.create_app(saver)) as address, browser_or_skip() as browser:
+        page = await browser.new_page()
+        alerts: list[str] = []
+        page.on("pageerror", lambda error: alerts.append(str(error)))
+        events.clear()
+        await page.goto(f"{address}/?user=user-0")
+        shown = chat.PAGE_CHATS
+        await expect(rows(page)).to_have_text(expected[:shown])
+        while shown < len(expected):
+            await page.get_by_role("button", name="More").click()
+            shown = min(shown + chat.PAGE_CHATS, len(expected))
+            await expect(rows(page)).to_have_text(expected[:shown])
+        await expect(page.get_by_role("button", name="More")).to_be_hidden()
+        pages = -(-len(expected) // chat.PAGE_CHATS)
+        assert [(each.operation, each.requests) for each in events] == [("list_threads", 1)] * pages
+        assert alerts == []
+
+
+async def say(page: Page, text: str) -> None:
+    """Send a message, and wait for its answer."""
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("log")).to_contain_text(f"The last one: {text}")
+
+
+async def test_a_conversation_is_begun_renamed_continued_and_deleted(
+    make_saver: Callable[..., DynamoDBSaver],
+) -> None:
+    saver = make_saver(owner_from="user_id")
+    async with served(chat.create_app(saver)) as address, browser_or_skip() as browser:
+        page = await browser.new_page()
+        alerts: list[str] = []
+        page.on("pageerror", lambda error: alerts.append(str(error)))
+        await page.goto(f"{address}/?user=ada")
+        await say(page, HOSTILE)
+        await page.get_by_role("button", name="New chat").click()
+        await say(page, "hello")
+        await expect(rows(page)).to_have_text(["hello", HOSTILE])
+        await page.get_by_role("button", name=HOSTILE, exact=True).click()
+        await say(page, "again")
+        await expect(page.get_by_role("log")).to_contain_text("You have said 2 things")
+        await expect(rows(page)).to_have_text([HOSTILE, "hello"])
+        page.on("dialog", lambda dialog: dialog.accept("Greetings"))
+        await page.get_by_role("button", name="Rename hello").click()
+        await page.get_by_role("button", name=f"Delete {HOSTILE}").click()
+        await expect(rows(page)).to_have_text(["Greetings"])
+        await page.reload()
+        await expect(rows(page)).to_have_text(["Greetings"])
+        await page.get_by_role("button", name="Greetings", exact=True).click()
+        await expect(page.get_by_role("log")).to_contain_text("The last one: hello")
+        await page.goto(f"{address}/?user=grace")
+        await say(page, "mine")
+        await expect(rows(page)).to_have_text(["mine"])
+        # The page says what the service refuses.
+        await page.goto(f"{address}/?user=a+b")
+        await expect(page.get_by_role("alert")).to_contain_text(re.compile("GET /chats failed"))
+        assert len(alerts) == 1
+
+
+async def test_nobody_reaches_another_user_s_conversation(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    app = chat.create_app(make_saver(owner_from="user_id"))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as asking:
+        where = f"/chats/{UUID(int=1)}"
+        await asking.post(where, json={"text": "mine"}, headers={"user": "ada"})
+        assert (await asking.get(where, headers={"user": "grace"})).json() == []
+        await asking.delete(where, headers={"user": "grace"})
+        found = (await asking.get("/chats", headers={"user": "ada"})).json()["chats"]
+        assert [each["title"] for each in found] == ["mine"]
+        assert (await asking.get("/chats", headers={"user": "grace"})).json()["chats"] == []
+        for user in ("", "ada/1", "Ada"):
+            assert (await asking.get("/chats", headers={"user": user})).status_code == 422
+
+
+def test_the_environment_names_the_table(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**engine.environment(), "CHECKPOINT_TABLE": "chats"}.items():
+        monkeypatch.setenv(name, value)
+    assert chat.app().title == "FastAPI"

@@ -1,0 +1,94 @@
+"""The list of threads in a browser: the first page, its searches, and how they are gone back to."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.directory import Entered, enter_threads
+from tests.view import story
+from tests.view.page.conftest import Visit
+from tests.view.page.test_finding_threads import finder
+
+pytestmark = [
+    pytest.mark.engines("dynamodb-local"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.search,
+]
+
+
+def listed(page: Page) -> Locator:
+    """The list of threads."""
+    return page.get_by_role("region", name="Threads", exact=True)
+
+
+async def search_list(page: Page, label: str, text: str) -> None:
+    """Search the list."""
+    await page.get_by_label(label).fill(text)
+    await page.keyboard.press("Enter")
+
+
+async def test_an_owner_s_threads_are_listed_page_by_page(visit: Visit, saver: DynamoDBSaver) -> None:
+    now = int(saver.storage.clock())
+    threads = [Entered(f"grace {number}", "grace", now - number, f"Trip {number}") for number in range(45)]
+    enter_threads(saver, threads)
+    page = await visit()
+    await finder(page)
+    await search_list(page, "Owner", "grace")
+    rows = listed(page).get_by_role("listitem")
+    await expect(rows).to_have_count(20)
+    await expect(rows.first).to_contain_text("Trip 0")
+    await expect(rows.first).to_contain_text("idle")
+    await expect(rows.first).to_contain_text("owner grace")
+    for count in (40, 45):
+        await listed(page).get_by_role("button", name="Older threads").click()
+        await expect(rows).to_have_count(count)
+    await expect(listed(page).get_by_role("button", name="Older threads")).to_have_count(0)
+    await expect(listed(page).get_by_role("status")).to_contain_text("There are no older ones")
+    await expect(listed(page).get_by_role("status")).to_contain_text("not in the directory are not looked at")
+    await search_list(page, "Text in the title", "trip 44")
+    await expect(rows).to_have_count(1)
+    await expect(listed(page).get_by_role("status")).to_contain_text(
+        "1 thread with this title, among the newest 45 threads of threads of grace"
+    )
+
+
+async def test_a_thread_is_opened_from_the_list_and_the_search_is_there_again(
+    visit: Visit, saver: DynamoDBSaver
+) -> None:
+    saver.set_thread(story.JOURNEY, owner="ada", title="Three nights in <b>Lisbon</b>\u202e")
+    page = await visit("hostile")
+    await finder(page)
+    await search_list(page, "Owner", "ada")
+    row = listed(page).get_by_role("button", name=re.compile("Three nights"))
+    await expect(row).to_contain_text(r"<b>Lisbon</b>\u202e")
+    await row.click()
+    await expect(page.get_by_role("treeitem")).to_have_count(11)
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_contain_text(r"<b>Lisbon</b>\u202e")
+    await expect(heading).to_contain_text("owner ada")
+    await page.go_back()
+    await expect(page.get_by_label("Owner")).to_have_value("ada")
+    await expect(row).to_be_visible()
+
+
+async def test_a_thread_that_failed_says_so(visit: Visit, saver: DynamoDBSaver) -> None:
+    story.tell_failure(saver, "broken")
+    saver.set_thread("broken", owner="charles", title="A question")
+    page = await visit()
+    await finder(page)
+    await search_list(page, "Owner", "charles")
+    await expect(listed(page).get_by_role("listitem")).to_contain_text("failed")
+
+
+async def test_what_cannot_be_listed_is_said_and_threads_still_open(visit: Visit) -> None:
+    page = await visit("hostile", may_fail=True)
+    await finder(page)
+    await search_list(page, "Owner", "x" * 5000)
+    await expect(listed(page).get_by_role("alert")).to_contain_text("owner")
+    await page.get_by_label("Thread id").fill(story.JOURNEY)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("treeitem")).to_have_count(11)

@@ -1,0 +1,198 @@
+"""The list of threads: pages of the directory, one query each, and searches that say what they looked at."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.view import directory as directory_module
+from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from tests.support.checkpoints import store, thread_config
+from tests.support.directory import Entered, enter_threads
+from tests.view import story
+from tests.view.conftest import Asked, Metered
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+SERDE = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+OWNER_KEY = b"owners' key of 20 b."
+
+
+@pytest.fixture
+def own_table(client: DynamoDBClient) -> Iterator[str]:
+    """Give a table that no other test reads: threads of another key are in the way of a list of all."""
+    name = f"view-{uuid.uuid4().hex}"
+    client.create_table(**table_schema(name))
+    yield name
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def owner() -> str:
+    """Give the name of an owner that nobody else has."""
+    return f"owner-{uuid.uuid4().hex}"
+
+
+def enter(saver: DynamoDBSaver, owner: str, count: int) -> list[str]:
+    """Enter threads of an owner, each a second older than the one before; return their ids."""
+    now = int(saver.storage.clock())
+    threads = [
+        Entered(f"{owner} {number:03}", owner, now - number, f"Trip {number}") for number in range(count)
+    ]
+    enter_threads(saver, threads)
+    return [each.thread_id for each in threads]
+
+
+def names(page: Any) -> list[str]:
+    """Return the ids of a page's threads."""
+    return [each["thread"] for each in page["threads"]]
+
+
+def test_a_page_of_an_owner_is_one_query_and_one_for_each_status(
+    metered: Metered, saver: DynamoDBSaver, owner: str
+) -> None:
+    expected = enter(saver, owner, 45)
+    found, before, sizes = list[str](), None, list[int]()
+    while True:
+        parameters = {"owner": owner} if before is None else {"owner": owner, "before": before}
+        with metered.meter.operation() as read:
+            page = metered.asked.get("directory", **parameters)
+        found += names(page)
+        sizes.append(page["looked_at"])
+        assert read.calls == {"Query": 1 + len(page["threads"])}
+        if (before := page["before"]) is None:
+            break
+    assert (found, sizes) == (expected, [20, 20, 5])
+
+
+def test_a_thread_has_its_owner_title_and_status(asked: Asked, saver: DynamoDBSaver, owner: str) -> None:
+    story.tell_failure(saver, f"{owner} failed")
+    story.tell_once(saver, f"{owner} idle", HumanMessage("hello"))
+    config = store(saver, thread_config(f"{owner} waiting"), "1", {"text": "x"})
+    saver.put_writes(config, [("__interrupt__", ["sure?"])], "task")
+    for status in ("failed", "idle", "waiting"):
+        saver.set_thread(f"{owner} {status}", owner=owner, title=f"It is {status}")
+    found = asked.get("directory", owner=owner)
+    assert {each["title"]: each["status"] for each in found["threads"]} == {
+        "It is failed": "failed",
+        "It is idle": "idle",
+        "It is waiting": "waiting",
+    }
+    assert {each["owner"] for each in found["threads"]} == {owner}
+    listed = asked.get("directory", title="IT IS WAITING")
+    assert f"{owner} waiting" in names(listed)
+    assert all("it is waiting" in each["title"].lower() for each in listed["threads"])
+
+
+def test_all_threads_are_listed_without_an_owner(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    saver.set_thread(thread)
+    page = asked.get("directory")
+    found = next(each for each in page["threads"] if each["thread"] == thread)
+    assert (found["owner"], found["title"], found["step"], found["status"]) == (None, None, None, "idle")
+    assert found["last_active"].endswith("+00:00")
+
+
+def test_a_search_for_a_title_says_how_far_it_looked(
+    metered: Metered, saver: DynamoDBSaver, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = enter(saver, owner, 50)
+    monkeypatch.setattr(directory_module, "_SEARCHED_THREADS", 10)
+    monkeypatch.setattr(directory_module, "_LOOKED_AT_MAX", 30)
+    with metered.meter.operation() as read:
+        page = metered.asked.get("directory", owner=owner, title="trip 4")
+    # The others are not looked up.
+    assert (names(page), page["looked_at"], read.calls) == ([expected[4]], 30, {"Query": 3 + 1})
+    rest = metered.asked.get("directory", owner=owner, title="trip 4", before=page["before"])
+    assert (names(rest), rest["looked_at"], rest["before"]) == (expected[40:], 20, None)
+    # As soon as there is a page, the search rests.
+    assert metered.asked.get("directory", owner=owner, title="TRIP")["looked_at"] == 20
+
+
+def test_a_damaged_thread_hides_no_other(
+    asked: Asked, saver: DynamoDBSaver, client: DynamoDBClient, table: str, owner: str
+) -> None:
+    for name in ("whole", "damaged"):
+        store(saver, thread_config(f"{owner} {name}"), "1", {"text": "x"})
+        saver.set_thread(f"{owner} {name}", owner=owner)
+    client.update_item(
+        TableName=table,
+        Key={"PK": {"S": f"{owner.replace(' ', '%20')}%20damaged#"}, "SK": {"S": "C#1#"}},
+        UpdateExpression="SET #v = :v",
+        ExpressionAttributeNames={"#v": "v"},
+        ExpressionAttributeValues={":v": {"N": "99"}},
+    )
+    found = {each["thread"]: each for each in asked.get("directory", owner=owner)["threads"]}
+    assert found[f"{owner} whole"]["status"] == "idle"
+    assert found[f"{owner} damaged"]["status"] is None
+    assert "format" in found[f"{owner} damaged"]["problem"]
+
+
+def test_with_a_cipher_owners_are_found_by_their_key(
+    own_table: str, open_saver: Callable[..., DynamoDBSaver], owner: str
+) -> None:
+    saver = open_saver(own_table, serde=SERDE, owner_key=OWNER_KEY)
+    thread = f"{owner} 1"
+    saver.set_thread(thread, owner=owner, title="A secret trip")
+    asked = Asked(Answers(Session(saver)))
+    [found] = asked.get("directory", owner=owner, title="secret")["threads"]
+    assert (found["owner"], found["title"]) == (owner, "A secret trip")
+    described = asked.get("thread", thread=thread)
+    assert (described["owner"]["text"], described["title"]["text"]) == (owner, "A secret trip")
+    keyless = Asked(Answers(Session(open_saver(own_table, serde=SERDE))))
+    with pytest.raises(CheckpointerConfigurationError, match="owner_key"):
+        keyless.get("directory", owner=owner)
+    other = EncryptedSerializer.from_pycryptodome_aes(key=b"another key, 16.")
+    stranger = Asked(Answers(Session(open_saver(own_table, serde=other, owner_key=OWNER_KEY))))
+    described = stranger.get("thread", thread=thread)
+    assert (described["owner"], described["title"]) == (None, None)
+    assert "key" in described["problem"]
+
+
+def test_a_thread_says_whose_it_is(asked: Asked, saver: DynamoDBSaver, thread: str, owner: str) -> None:
+    store(saver, thread_config(thread), "1", {"text": "x"})
+    plain = asked.get("thread", thread=thread)
+    assert (plain["owner"], plain["title"], plain["problem"]) == (None, None, None)
+    saver.set_thread(thread, owner=owner, title="To Lisbon")
+    shown = asked.get("thread", thread=thread)
+    assert (shown["owner"]["text"], shown["title"]["text"]) == (owner, "To Lisbon")
+
+
+def test_an_owner_of_another_tenant_is_not_shown(
+    asked: Asked, saver: DynamoDBSaver, thread: str, owner: str
+) -> None:
+    enter_threads(saver, [Entered(f"tenant-a/{thread}", f"tenant-b/{owner}", int(saver.storage.clock()))])
+    assert asked.get("directory", owner=f"tenant-b/{owner}")["threads"] == []
+    assert asked.get("thread", thread=f"tenant-a/{thread}")["owner"] is None
+
+
+@pytest.mark.parametrize("parameters", [{"before": "x"}, {"owner": ""}])
+def test_what_is_no_place_in_a_list_is_refused(asked: Asked, parameters: dict[str, str]) -> None:
+    with pytest.raises(CheckpointerInputError):
+        asked.get("directory", **parameters)
+
+
+def test_a_table_without_the_directory_s_indexes_says_what_to_do(
+    client: DynamoDBClient, open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    name = f"view-{uuid.uuid4().hex}"
+    schema = table_schema(name)
+    del schema["GlobalSecondaryIndexes"]
+    keys = ("PK", "SK")
+    schema["AttributeDefinitions"] = [{"AttributeName": each, "AttributeType": "S"} for each in keys]
+    client.create_table(**schema)
+    asked = Asked(Answers(Session(open_saver(name))))
+    with pytest.raises(CheckpointerConfigurationError, match="template"):
+        asked.get("directory")
+    client.delete_table(TableName=name)
