@@ -74,6 +74,8 @@ MERGE_ATTEMPTS_MAX = 16
 
 # How long writes wait for the put of their checkpoint, which this process is making: they can name what it stores.
 PUT_WAIT_SECONDS_MAX = 10.0
+# How long an operation waits for a read that it shares with others, before it reads for itself.
+READ_WAIT_SECONDS_MAX = 2.0
 
 # Unnamed segments are removed once they are this old. A put uploads and commits well within this time.
 ORPHAN_SECONDS = 3600

@@ -45,5 +45,7 @@ class LocalStorage(Storage):
     """The key of the digests that stand for owners, if the codec encrypts."""
     activity_seconds: int = ACTIVITY_SECONDS
     """How old a thread's last activity may be in the directory before a put renews it."""
+    shares_reads: bool = True
+    """Whether an operation may wait for what another one reads. Two in one `gather` would wait for each other."""
     entry: Callable[[], Item] | None = None
     """Makes what the directory holds of a thread that is new in it: its owner. `None` keeps the thread out of it."""
