@@ -35,6 +35,7 @@ import aioboto3
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.store.memory import InMemoryStore
 
 from benchmarks.meter import Meter, total
 from examples import demo_agent
@@ -436,7 +437,7 @@ def _throttles(smoke: Smoke, table_name: str, *, by_client: int) -> int:
 def _converse(smoke: Smoke, table_name: str, thread_id: str, **options: Any) -> None:
     """A turn of an agent, up to its question."""
     with smoke.saver(table_name, **options) as saver:
-        agent = demo_agent.build(saver)
+        agent = demo_agent.build(saver, InMemoryStore())
         demo_agent.start(agent, demo_agent.config_of(thread_id))
         asked = agent.get_state(demo_agent.config_of(thread_id)).interrupts
     expect(bool(asked), "the agent did not come to its question")

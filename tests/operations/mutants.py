@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._operations import (
     get,
     item_builder,
     put,
+    put_with_writes,
     put_writes,
     reads,
     threads,
@@ -29,7 +30,7 @@ from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
 from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, StoredCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, SharedReads
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
@@ -278,3 +279,23 @@ def a_held_checkpoint_of_another_epoch_is_used(patch: pytest.MonkeyPatch) -> Non
         )
 
     patch.setattr(gateway, "_is_committed_for", is_committed_for)
+
+
+def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
+    """A confirmation takes the answer of a read that was sent before its commit."""
+    join = SharedReads.join
+
+    def join_late(reads: SharedReads, key: str) -> Any:
+        sent = reads.under_way(key)
+        return join(reads, key) if sent is None else (sent, False)
+
+    patch.setattr(SharedReads, "join", join_late)
+
+
+def tasks_of_a_flush_share_reads(patch: pytest.MonkeyPatch) -> None:
+    """Operations of one `gather` wait for each other."""
+
+    def replace_others(given: Any, **changes: Any) -> Any:
+        return given if "shares_reads" in changes else replace(given, **changes)
+
+    patch.setattr(put_with_writes, "replace", replace_others)

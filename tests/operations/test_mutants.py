@@ -49,6 +49,12 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.segments_that_have_gone_are_ignored: (
         test_put.test_a_put_that_finds_a_segment_gone_stores_the_value_again
     ),
+    mutants.reads_that_were_sent_are_shared: (
+        test_threads.test_a_confirmation_does_not_use_an_answer_from_before_its_commit
+    ),
+    mutants.tasks_of_a_flush_share_reads: (
+        test_threads.test_tasks_of_one_flush_confirm_without_waiting_for_each_other
+    ),
     mutants.the_first_special_write_wins: (
         test_put_writes.test_within_a_call_the_last_write_to_a_special_channel_wins
     ),

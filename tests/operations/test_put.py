@@ -342,3 +342,32 @@ def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(new: tuple[str
     ):
         harness.run(put(storage, at, checkpoint, {}, dict.fromkeys(new, 1)))
     assert harness.model.items() == before
+
+
+def test_the_state_of_a_subgraph_is_stored_once_where_its_steps_leave_it_alone() -> None:
+    """Small states of the root namespace stay in their head, which one request reads."""
+    harness = Harness()
+    process = harness.process()
+    subject = noise(1_500)
+    for namespace in ("", "inner"):
+        for step in range(1, 5):
+            values = {"subject": subject, "step": step}
+            parent_id = str(step - 1) if step > 1 else None
+            new = ("subject", "step") if step == 1 else ("step",)
+            harness.run(process.put(str(step), values, parent_id, new, namespace=namespace))
+            assert harness.process().values(namespace=namespace) == values
+    assert [item["PK"]["S"] for item in harness.items("S#").values()] == [f"{THREAD}#inner"]
+
+
+def test_a_value_whose_segments_were_all_replaced_stays_inline() -> None:
+    """Those of the next one would be lost as well, so the head has it, every second time."""
+    harness = Harness()
+    process = harness.process()
+    for step in range(1, 5):
+        harness.run(
+            process.put(
+                str(step), {"x": noise(1_500, step)}, str(step - 1) if step > 1 else None, namespace="inner"
+            )
+        )
+        assert harness.process().values(namespace="inner") == {"x": noise(1_500, step)}
+    assert len(harness.items("S#")) == 2

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from tests.support.checkpoints import noise
-from tests.support.harness import Harness, changes_thread, confirms, deletes, removes_thread
+from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.harness import (
+    THREAD,
+    Harness,
+    Process,
+    Run,
+    changes_thread,
+    confirms,
+    deletes,
+    removes_thread,
+)
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -251,3 +262,90 @@ def test_a_thread_that_no_saver_has_given_a_ttl_keeps_none() -> None:
     for checkpoint_id, parent in (("2", "1"), ("3", "2")):
         harness.run(process.put(checkpoint_id, {"x": 2}, parent))
         assert TTL_ATTRIBUTE not in harness.items("C#")[f"C#{checkpoint_id}#"]
+
+
+def _confirming(process: Process, checkpoint_id: str) -> Run[RunnableConfig]:
+    """Begin a put and stop it before it reads the thread item, or waits for another one that does."""
+    run = process.harness.begin(process.put(checkpoint_id, {}))
+    run.until(lambda call: call.method == "put_item" and "C#" in str(call.params))
+    run.go_on()
+    return run
+
+
+def _waits(run: Run[RunnableConfig]) -> bool:
+    return not run.done and not run.calls
+
+
+def test_confirmations_that_wait_at_the_same_time_share_a_request() -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("0", {}))
+    first, second, third, fourth = (_confirming(process, each) for each in ("1", "2", "3", "4"))
+    assert [confirms(call) for call in first.calls] == [True]
+    assert all(map(_waits, (second, third, fourth)))
+    first.finish()
+    assert [confirms(call) for call in second.trace()] == [True]
+    assert third.trace() == fourth.trace() == []
+
+
+def test_a_confirmation_does_not_use_an_answer_from_before_its_commit() -> None:
+    """The first put's answer is on its way when a deletion comes, which the second one must not miss."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("0", {"big": BIG}))
+    first = _confirming(process, "1")
+    answer = first.perform()
+    harness.run(harness.process().delete_thread())
+    second = _confirming(process, "2")
+    first.go_on(answer)
+    first.finish()
+    assert any(map(confirms, second.trace()))
+    assert harness.process().values("2") == {}
+
+
+@pytest.mark.parametrize("end", ["fails", "is dropped", "takes too long"])
+def test_a_confirmation_whose_shared_read_has_no_answer_reads_for_itself(end: str) -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("0", {}))
+    first, second, third = (_confirming(process, each) for each in ("1", "2", "3"))
+    if end == "takes too long":
+        assert [confirms(call) for call in third.trace()] == [True]
+    elif end == "is dropped":
+        first.finish()
+        second.drop()
+        assert [confirms(call) for call in third.trace()] == [True]
+    else:
+        first.finish()
+        second.go_on()
+        with pytest.raises(ConnectionError):
+            second.go_on([ConnectionError()])
+        assert [confirms(call) for call in third.trace()] == [True]
+    assert harness.process().values("3") == {}
+    if end == "takes too long":
+        second.finish()
+        first.finish()
+    assert [confirms(call) for call in _confirming(process, "4").trace()] == [True], (
+        "something was left behind"
+    )
+
+
+def test_tasks_of_one_flush_confirm_without_waiting_for_each_other() -> None:
+    """They run in one `gather`, where a wait would keep back the request that it is for."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("0", {}, namespace="inner"))
+    place = thread_config(THREAD, "inner", "1")
+    held = [(place, [("x", 1)], f"task-{each}", "") for each in range(3)]
+    began = harness.now
+    checkpoint = checkpoint_of("1", {})
+    flush = put_with_writes(
+        process.storage,
+        thread_config(THREAD, "inner", "0"),
+        checkpoint,
+        {"source": "loop", "step": 1, "parents": {}},
+        {},
+        held,
+    )
+    harness.run(flush)
+    assert harness.now == began

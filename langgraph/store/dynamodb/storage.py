@@ -35,4 +35,4 @@ class StoreStorage(LocalStorage):
     registered: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has registered a partition, in epoch seconds, by the partition's key."""
     engine: VectorEngine | None = None
-    """What keeps and compares vectors beside the table, if the store was given such an engine."""
+    """The engine that compares vectors beside the table, if the store was given one."""

@@ -19,6 +19,8 @@ SEGMENT_BYTES_MAX = 16 * 1024
 # beside keys and attributes. The codec opens no segment with more content than this.
 UNIT_DATA_BYTES = 900
 PACKED_BYTES_MAX = 64 * 1024
+# Content of writes is tried inline where no more of it is new: it may compress to what costs less than segments.
+NEW_BYTES_INLINE_MAX = 256 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.
 INLINE_STATE_BYTES_MAX = 16 * 1024
 # The start of a value contains its length in most encodings, so it changes whenever the value grows.
@@ -72,6 +74,8 @@ MERGE_ATTEMPTS_MAX = 16
 
 # How long writes wait for the put of their checkpoint, which this process is making: they can name what it stores.
 PUT_WAIT_SECONDS_MAX = 10.0
+# How long an operation waits for a read that it shares with others, before it reads for itself.
+READ_WAIT_SECONDS_MAX = 2.0
 
 # Unnamed segments are removed once they are this old. A put uploads and commits well within this time.
 ORPHAN_SECONDS = 3600

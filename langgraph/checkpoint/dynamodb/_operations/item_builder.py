@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Part
 from langgraph.checkpoint.dynamodb._format.limits import (
     HEAD_IDS_MAX,
     INDEX_GROUP,
+    NEW_BYTES_INLINE_MAX,
     PACKED_BYTES_MAX,
     PREAMBLE_BYTES,
     RAW_BYTES_MAX,
@@ -20,7 +21,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_BYTES_MIN,
     UNIT_DATA_BYTES,
 )
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.segments import (
     Chunk,
     Inline,
@@ -84,19 +84,21 @@ class ItemBuilder(SegmentRefs):
         if len(data) > SEALED_TAIL_BYTES_MIN:
             chunks = self._chunks_of(() if before is None else (before,))
         pieces, tail = split(data, PREAMBLE_BYTES, chunks)
-        return StoredValue(kind, *self._laid_out(data[:PREAMBLE_BYTES], self._packed(pieces), tail))
+        return StoredValue(
+            kind, *self._laid_out(data[:PREAMBLE_BYTES], self._packed(pieces), tail, SEGMENT_BYTES_MIN)
+        )
 
     def _packed(self, pieces: Sequence[Piece]) -> list[Piece]:
         """Join new pieces that follow each other, as far as one write unit holds them: some compress 100 times."""
         packed = list[Piece]()
         for is_known, group in groupby(pieces, lambda each: (False, each.digest) in self._ids):
             run = list(group)
-            if is_known or len(run) == 1:
+            # Most content compresses too little for two pieces to fit: one of them tells, at a part of the CPU time.
+            if is_known or len(run) == 1 or self._sealed_bytes(run[0].content) > UNIT_DATA_BYTES // 2:
                 packed += run
                 continue
             content = b"".join(each.content for each in run)
-            sealed = len(self._storage.codec.seal(content, self._key, items.DATA))
-            room = min(PACKED_BYTES_MAX, len(content) * UNIT_DATA_BYTES // sealed)
+            room = min(PACKED_BYTES_MAX, len(content) * UNIT_DATA_BYTES // self._sealed_bytes(content))
             joined = b""
             for each in run:
                 if joined and len(joined) + len(each.content) > room:
@@ -106,13 +108,17 @@ class ItemBuilder(SegmentRefs):
             packed.append(piece(joined))
         return packed
 
+    def _sealed_bytes(self, content: bytes) -> int:
+        """Return the size of a segment's content, sealed."""
+        return len(self._storage.codec.seal(content, self._key, items.DATA))
+
     def _laid_out(
-        self, head: bytes, pieces: Sequence[Piece], tail: bytes
+        self, head: bytes, pieces: Sequence[Piece], tail: bytes, new_bytes_min: int
     ) -> tuple[tuple[bytes, ...], Inline]:
-        """Store pieces as segments, and leave the head, the tail and what is small between stored pieces inline."""
+        """Store pieces as segments, and leave the head, the tail and new pieces that are small inline."""
         ids, inline = list[bytes](), [(0, head)]
         for each in pieces:
-            if len(each.content) >= SEGMENT_BYTES_MIN or (False, each.digest) in self._ids:
+            if len(each.content) >= new_bytes_min or (False, each.digest) in self._ids:
                 ids.append(self._piece(each))
             elif inline[-1][0] == len(ids):
                 inline[-1] = (len(ids), inline[-1][1] + each.content)
@@ -154,10 +160,6 @@ class ItemBuilder(SegmentRefs):
         builder._ids |= self._ids
         return builder
 
-    def write_units(self, item: Item) -> int:
-        """Return the write units of the item and of its new segments."""
-        return sum(write_units(item_bytes(each)) for each in (item, *self.segments.values()))
-
     def part(
         self,
         name: str,
@@ -195,9 +197,17 @@ class ItemBuilder(SegmentRefs):
                 pieces.append(piece(tail))
             own, inline = tuple(map(self._piece, pieces)), Inline()
         else:
-            own, inline = self._laid_out(b"", self._packed(pieces), tail)
-        between = self._storage.codec.seal_between(pack_inline(inline), self._key, name, (own, refs))
-        return Part(self._folded(own), named, between)
+            own, inline = self._laid_out(b"", pieces, tail, len(raw) + 1)
+            between = self._between(name, own, inline, refs)
+            # That takes at most one unit more, and so does each segment.
+            if len(raw) - reused <= NEW_BYTES_INLINE_MAX and len(between) <= UNIT_DATA_BYTES:
+                return Part(self._folded(own), named, between)
+            own, inline = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
+        return Part(self._folded(own), named, self._between(name, own, inline, refs))
+
+    def _between(self, name: str, own: Sequence[bytes], inline: Inline, refs: Sequence[bytes]) -> bytes:
+        """Seal what lies between the segments that hold an attribute's content."""
+        return self._storage.codec.seal_between(pack_inline(inline), self._key, name, (own, refs))
 
     def _chunks_of(self, values: Sequence[StoredValue]) -> list[Chunk]:
         """Return the pieces of some of the checkpoint's values, or of all if these have none.

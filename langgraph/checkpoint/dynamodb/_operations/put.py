@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -39,7 +40,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, is_index
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, id_of, target
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
@@ -93,6 +94,23 @@ class _Composed:
     head: Head
     values: Mapping[str, StoredValue]
     sources: Mapping[str, str]
+
+    @property
+    def repeated_units(self) -> int:
+        """The write units of what each next head stores again: the head, and segments that hold its own content."""
+        reusable = {each for value in self.values.values() for each in value.segments}
+        own = [
+            item
+            for each, item in self.head.refs.segments.items()
+            if each not in reusable and not is_index(each)
+        ]
+        return sum(write_units(item_bytes(each)) for each in (self.head.item, *own))
+
+    @property
+    def units_of_two_steps(self) -> int:
+        """The write units of this head and its new segments, and of a next head that changes nothing."""
+        stored = (self.head.item, *self.head.refs.segments.values())
+        return sum(write_units(item_bytes(each)) for each in stored) + self.repeated_units
 
     def entry(self, request: Request, committed: Committed) -> CachedCheckpoint:
         """Return the cache entry of the checkpoint, for when it is committed."""
@@ -239,14 +257,21 @@ def _compose(
     metadata = _metadata(builder, sk, request.metadata)
     sealing = builder.copy()
     composed = _head(builder, request, parent, values, metadata)
-    if is_small or write_units(item_bytes(composed.head.item)) == 1:
+    if is_small or composed.repeated_units == 1:
         return composed
-    # What is inline is more than a step should carry along, if it costs nothing to move it.
-    sealed = _head(
-        sealing, request, parent, {name: sealing.seal_inline(each) for name, each in values.items()}, metadata
-    )
-    is_dearer = sealing.write_units(sealed.head.item) > builder.write_units(composed.head.item)
-    return composed if is_dearer else sealed
+    # The next head would carry along what is inline, so it moves to segments if that pays off with one more step.
+    before = {} if parent is None else parent.values
+    moved = {
+        name: sealing.seal_inline(value) if _lasts(value, before.get(name)) else value
+        for name, value in values.items()
+    }
+    sealed = _head(sealing, request, parent, moved, metadata)
+    return min(sealed, composed, key=attrgetter("units_of_two_steps"))
+
+
+def _lasts(value: StoredValue, before: StoredValue | None) -> bool:
+    """Tell whether segments of a value may be reused: not if it was just replaced, and none of its own were."""
+    return before is None or not before.segments or not set(before.segments).isdisjoint(value.segments)
 
 
 def _head(
@@ -303,7 +328,7 @@ def _store_values(
     parent: CachedCheckpoint | None,
     reusable: Collection[bytes],
 ) -> tuple[dict[str, StoredValue], bool]:
-    """Decide how the checkpoint stores each channel's value; tell whether all are small enough for the head."""
+    """Decide how the checkpoint stores each channel's value; tell whether all of them stay in the head."""
     inherited: dict[str, StoredValue] = {}
     serialized: dict[str, tuple[str, bytes]] = {}
     names = dict.fromkeys((*request.versions, *request.values))
@@ -320,7 +345,8 @@ def _store_values(
     if parent is not None:
         size += sum(map(parent.value_bytes, inherited.values()))
     codec.check_size(size, items.key(request.partition.pk, items.checkpoint_prefix(request.checkpoint_id)))
-    inline = size <= INLINE_STATE_BYTES_MAX
+    # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
+    inline = size <= INLINE_STATE_BYTES_MAX and not request.partition.namespace
     stored: dict[str, StoredValue] = {}
     for name in names:
         if name in inherited:

@@ -41,7 +41,9 @@ def put_with_writes(
 ) -> Op[RunnableConfig]:
     """Store a checkpoint, and before it those writes whose checkpoint exists."""
     taken = yield from snapshot_arguments(storage, config, checkpoint, metadata, new_versions, pending_writes)
-    return (yield from store(LocalBackend(with_entry(storage, config)), *taken))
+    # Its tasks' writes are stored by one `gather`.
+    alone = replace(with_entry(storage, config), shares_reads=False)
+    return (yield from store(LocalBackend(alone), *taken))
 
 
 def snapshot_arguments(

@@ -17,11 +17,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
     ORPHAN_SECONDS,
+    READ_WAIT_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
@@ -142,11 +143,37 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
         touched = yield from _touch(storage, partition, known, known.last_active)
         if touched is not None:
             return touched
-    thread = yield from read_thread(storage, partition)
+    thread = yield from _read_after_commit(storage, partition)
     if thread is None or not thread.confirms(epoch):
         return thread
-    seen = CachedThread(epoch, thread.ttl_seconds)
-    return (yield from _touch(storage, partition, seen, thread.last_active)) or thread
+    # Those who shared the read may have noted it meanwhile.
+    seen = _cached(storage, partition, thread)
+    return (yield from _touch(storage, partition, seen, seen.last_active)) or thread
+
+
+def _read_after_commit(storage: LocalStorage, partition: Partition) -> Op[Thread | None]:
+    """Read the thread item after a commit, by one request with others of this process that have to.
+
+    The answer is good for each commit that was acknowledged before the request was sent.
+    """
+    if not storage.shares_reads:
+        return (yield from read_thread(storage, partition))
+    reads, root = storage.cache.thread_reads, partition.root
+    read, leads = reads.join(root)
+    if not leads:
+        yield (Wait(read, READ_WAIT_SECONDS_MAX),)
+        answers = read.result() if read.done() else ()
+        return answers[0] if answers else (yield from read_thread(storage, partition))
+    answer = list[Thread | None]()
+    try:
+        last = reads.under_way(root)
+        if last is not None:
+            yield (Wait(last, READ_WAIT_SECONDS_MAX),)
+        reads.send(root)
+        answer.append((yield from read_thread(storage, partition)))
+        return answer[0]
+    finally:
+        reads.end(root, read, answer)
 
 
 def _touch(

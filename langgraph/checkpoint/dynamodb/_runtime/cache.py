@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
 from langgraph.checkpoint.dynamodb._runtime.events import note_cache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
-from langgraph.checkpoint.dynamodb.protocol import is_reusable
+from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,10 @@ _SegmentKey: TypeAlias = tuple[str, bytes, bytes]
 _Key: TypeAlias = tuple[str, str] | str | _SegmentKey
 
 
+SharedRead: TypeAlias = "Future[Sequence[Thread | None]]"
+"""A read of a thread item. Its result has the answer, or is empty if the read failed."""
+
+
 @dataclass
 class Facts:
     """Facts about a table that a process finds out once."""
@@ -121,9 +125,11 @@ class Cache:
         """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
         self._bytes = 0
         self._entries: OrderedDict[_Key, CachedCheckpoint | CachedThread | CachedSegment] = OrderedDict()
-        # For each partition: the checkpoint that was cached last, and the ends of the puts that are under way.
+        # For each partition: the checkpoint that was cached last, and the ends of the puts that are under way. For each
+        # thread: the reads that confirm its epoch, which operations share.
         self._latest: dict[str, str] = {}
         self._puts: dict[str, list[Future[None]]] = {}
+        self.thread_reads = SharedReads()
         self._lock = threading.Lock()
 
     def checkpoint(self, pk: str, checkpoint_id: str) -> CachedCheckpoint | None:
@@ -183,7 +189,7 @@ class Cache:
         if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, epoch):
             entry = CachedThread(epoch, ttl_seconds, last_active=last_active)
             self._store({root: entry})
-        elif last_active is not None and last_active != entry.last_active:
+        elif last_active is not None and last_active > (entry.last_active or 0):
             entry = replace(entry, last_active=last_active)
             self._store({root: entry})
         return entry
@@ -255,3 +261,41 @@ class Cache:
             self._bytes -= entry.size_bytes
         if isinstance(key, tuple) and self._latest.get(key[0]) == key[1]:
             del self._latest[key[0]]
+
+
+class SharedReads:
+    """Reads of thread items that operations of one process share. Safe to use from several OS threads.
+
+    An answer is good for everything that was acknowledged before its request was sent. So operations join a read only
+    as long as it has not been sent. While one is under way, the next one waits for its end and collects who joins.
+    """
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._unsent: dict[str, SharedRead] = {}
+        self._sent: dict[str, SharedRead] = {}
+        self._lock = threading.Lock()
+
+    def join(self, root: str) -> tuple[SharedRead, bool]:
+        """Return the read of a thread item that has not been sent yet, and whether the caller has to send it."""
+        with self._lock:
+            leads = root not in self._unsent
+            return self._unsent.setdefault(root, Future()), leads
+
+    def under_way(self, root: str) -> SharedRead | None:
+        """Return the read of a thread item that was sent last and has not ended, if there is one."""
+        with self._lock:
+            return self._sent.get(root)
+
+    def send(self, root: str) -> None:
+        """Let nobody join any more: the request is sent now."""
+        with self._lock:
+            self._sent[root] = self._unsent.pop(root)
+
+    def end(self, root: str, read: SharedRead, answer: Sequence[Thread | None]) -> None:
+        """Give those who joined the answer; without one each of them has to read for itself."""
+        with self._lock:
+            for reads in (self._unsent, self._sent):
+                if reads.get(root) is read:
+                    del reads[root]
+        read.set_result(answer)

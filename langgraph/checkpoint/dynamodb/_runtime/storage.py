@@ -49,3 +49,5 @@ class LocalStorage(Storage):
     """Whether heads and writes are read strongly consistent."""
     activity_seconds: int = ACTIVITY_SECONDS
     """How old a thread's last activity may be in the directory before a put renews it."""
+    shares_reads: bool = True
+    """Whether an operation may wait for what another one reads. Two in one `gather` would wait for each other."""
