@@ -43,7 +43,7 @@ class CheckpointerConfig(BaseModel):
             graph = builder.compile(checkpointer=checkpointer)
         ```
 
-    Args:
+    Attributes:
         type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
         config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
         enabled: False for an agent without a checkpointer. The rest is checked all the same.
