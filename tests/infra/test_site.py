@@ -11,7 +11,7 @@ import pytest
 from mkdocs.exceptions import PluginError
 
 from langgraph.checkpoint.dynamodb import errors
-from tests.support.documents import ROOT, read
+from tests.support.documents import ROOT, links, read, without_links
 from tools.reference import PACKAGES, PAGES, error_classes, public_names
 from tools.site import added, with_site_links
 
@@ -101,3 +101,22 @@ def test_a_link_to_a_file_that_is_not_there_ends_the_build() -> None:
 
 def test_make_check_builds_the_site() -> None:
     assert re.search(r"^check:.*\bdocs\b", read("Makefile"), re.MULTILINE)
+
+
+def test_every_question_has_a_short_answer_with_a_link() -> None:
+    """`test_links.py` holds that the links lead somewhere."""
+    entries = re.findall(
+        r"^\*\*(.+?\?)(?: Now what\?| What do I do\?)?\*\*((?:.|\n)*?)\n\n",
+        f"{read('docs/questions.md')}\n\n",
+        re.MULTILINE,
+    )
+    assert len(entries) >= 30
+    for question, answer in entries:
+        assert links(answer), question
+        assert len(without_links(answer).split()) <= 30, question
+
+
+def test_each_page_says_in_its_first_sentence_whom_it_is_for() -> None:
+    pages = [each for each in (ROOT / "docs").glob("*.md")]
+    first = {each.name: each.read_text(encoding="utf-8").split("\n\n")[1] for each in pages}
+    assert [name for name, said in first.items() if not said.startswith("This page is for")] == []

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 # here, so that its connections and what it remembers of a thread are used again. It opens nothing before its first
 # request, and survives that Lambda freezes the process in between.
 # Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
-# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/operations.md.
+# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/lambda.md.
 agent = build_agent(DynamoDBSaver(os.environ["TABLE_NAME"], retry_seconds=float(os.environ["RETRY_SECONDS"])))
 # The event loop stays too: connections belong to the loop that opened them, and `asyncio.run` makes one per call.
 loop = asyncio.new_event_loop()
