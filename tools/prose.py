@@ -18,8 +18,6 @@ MEDIAN_WORDS_MAX = 15
 NINTH_DECILE_WORDS_MAX = 26
 # Pages that are still to be rewritten: the list may only become shorter.
 NOT_YET = [
-    "CONTRIBUTING.md",
-    "docs/adopting.md",
     "docs/design.md",
     "docs/gateway.md",
 ]
