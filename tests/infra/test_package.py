@@ -150,6 +150,8 @@ def test_every_file_that_readme_names_is_in_the_source_distribution(built: Path,
     assert "docs/design.md" in linked
     assert all((ROOT / each).exists() for each in linked)
     assert {each for each in linked if not any(name.startswith(each) for name in names)} == set()
+    # What the tests and the site are made from besides.
+    assert {"README.md", "Makefile", "mkdocs.yml"} <= names
     assert "--no-binary :all: langgraph-dynamodb" in index_page
 
 
