@@ -28,7 +28,7 @@ PACKAGES := $(foreach package,config cli gateway http migrate observe tenants vi
 MEASURED := $(PACKAGES) --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(PACKAGES))
 
-.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types check constraints clean
+.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check constraints clean
 # The targets share two virtual environments and the engines' ports.
 .NOTPARALLEL:
 
@@ -48,6 +48,7 @@ help:
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
 	@echo "make bench-backends  DynamoDB beside Postgres, SQLite and memory; writes docs/choosing.md"
+	@echo "make docs         build the documents as a site, into build/site; make docs-serve shows it"
 	@echo "make format       let ruff put the code in order"
 	@echo "make constraints  pin the newest releases of all dependencies anew"
 	@echo "make clean        remove everything that make installed"
@@ -62,7 +63,7 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints/aioboto3.txt uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,otel,vectors,view]' --group setup --group test --group pages --group hosts --group agents --group tracing --group lint
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,otel,vectors,view]' --group setup --group test --group pages --group hosts --group agents --group tracing --group docs --group lint
 	touch $@
 
 # The same saver with the newest aiobotocore, which aioboto3 does not allow.
@@ -181,10 +182,17 @@ format: $(VENV)/.installed
 types: $(VENV)/.installed
 	$(BIN)/mypy
 
-check: lint types $(if $(wildcard infra/infra.mk),infra-check) test-all
+# Broken links, anchors and references end it. The variable silences a notice about successors of mkdocs-material.
+docs: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --strict --dev-addr 127.0.0.1:8001
+
+check: lint types docs $(if $(wildcard infra/infra.mk),infra-check) test-all
 
 constraints: $(VENV)/.installed
-	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group agents --group tracing --group lint --output-file constraints/aioboto3.txt
+	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group agents --group tracing --group docs --group lint --output-file constraints/aioboto3.txt
 	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
 	$(COMPILE:3.10=3.11) --extra aiobotocore --group server --output-file constraints/server.txt

@@ -1,7 +1,7 @@
 """Print `table.yaml` with nothing but the table, which is what CloudFormation takes to adopt a table that exists.
 
 `python -m infra.import_template > import.json`. An import may create nothing, so the policies and the outputs follow
-with the next `make deploy`; docs/operations.md, "Adopting a table", has the steps.
+with the next `make deploy`; docs/move-table.md, "Adopt a table", has the steps.
 """
 
 from __future__ import annotations

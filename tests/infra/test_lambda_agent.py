@@ -25,7 +25,7 @@ from tools.engine import Engine
 EXAMPLES = INFRA / "examples"
 # What is tested here is the process, so one engine does; where connections matter it is the one that keeps them open.
 pytestmark = pytest.mark.engines("dynamodb-local")
-DOCUMENT = (INFRA.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+DOCUMENT = (INFRA.parent / "docs" / "lambda.md").read_text(encoding="utf-8")
 # What one attempt of a request takes at most, and how many requests may be given up one after the other: one of the
 # run, the renewal of the lock, and the one that lets go of it.
 ATTEMPT_SECONDS = default_config().connect_timeout + default_config().read_timeout
@@ -302,7 +302,7 @@ def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
 
 
 def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
-    """As docs/operations.md adds it up."""
+    """As docs/lambda.md adds it up."""
     template = load("examples/lambda-agent/template.yaml")
     function = render(template, parameters(), exports=render(load("table.yaml")).exports).properties("Agent")
     variables = function["Environment"]["Variables"]
@@ -310,7 +310,7 @@ def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
     giving_up = GIVEN_UP * (trying + ATTEMPT_SECONDS)
     limit = template["Parameters"]["Timeout"]
     assert waiting + giving_up < limit["MinValue"] <= limit["Default"] == int(function["Timeout"])
-    section = DOCUMENT.split("### Time-outs\n")[1].split("\n### ")[0]
+    section = DOCUMENT.split("## Time-outs\n")[1].split("\n## ")[0]
     for row in (
         f"| {waiting:g} |",
         f"| {GIVEN_UP} * ({trying:g} + {ATTEMPT_SECONDS:g}) = {giving_up:g} |",

@@ -425,7 +425,7 @@ def test_destroy_names_no_table_that_was_never_the_stacks(make: Make, state: str
 @pytest.mark.search
 @pytest.mark.engines("moto")
 def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: Path, tmp_path: Path) -> None:
-    """As docs/operations.md has it, by the AWS CLI. With its defaults the template fails in moto after the table."""
+    """As docs/deploy.md has it, by the AWS CLI. With its defaults the template fails in moto after the table."""
     aws = tmp_path / "aws"
     aws.write_text(ON_MOTO.format(cli=aws_cli))
     aws.chmod(0o755)
@@ -461,7 +461,7 @@ def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: 
     assert "Deletion" in run(f"{aws} dynamodb delete-table --table-name red", status=255)
 
     section = (
-        (INFRA.parent / "docs" / "operations.md").read_text().split("### A first deployment that failed\n")[1]
+        (INFRA.parent / "docs" / "deploy.md").read_text().split("### A first deployment that failed\n")[1]
     )
     (block,) = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
     destroy, *others = (line.partition("#")[0].strip() for line in block.splitlines())

@@ -289,7 +289,7 @@ def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], ad
 def test_document_has_what_the_alarms_cost() -> None:
     """CloudWatch charges each metric that an alarm watches, those of an expression one by one."""
     count = sum(len(metrics_of(alarm)) for alarm in observe().of_type(ALARM).values())
-    document = (INFRA.parent / "docs" / "operations.md").read_text()
+    document = (INFRA.parent / "docs" / "billing.md").read_text()
     assert f"| {count} \u00d7 $0.10 = ${count * 0.1:.2f} |" in document
 
 

@@ -66,7 +66,7 @@ def test_the_installed_package_prints_template_and_schema_without_the_source_tre
     schema = [*ARGUMENTS[:-1], "schema"]
     assert _run(sys.executable, *schema, PYTHONPATH=str(tmp_path)) == _run(sys.executable, *schema)
     docs = [*ARGUMENTS[:-1], "docs"]
-    for name in ("bad-days", "operations", "migrating"):
+    for name in ("bad-days", "deploy", "migrating"):
         document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         assert _run(sys.executable, *docs, name, PYTHONPATH=str(tmp_path)) == document
     for package in OURS:
@@ -150,6 +150,8 @@ def test_every_file_that_readme_names_is_in_the_source_distribution(built: Path,
     assert "docs/design.md" in linked
     assert all((ROOT / each).exists() for each in linked)
     assert {each for each in linked if not any(name.startswith(each) for name in names)} == set()
+    # What the tests and the site are made from besides.
+    assert {"README.md", "Makefile", "mkdocs.yml"} <= names
     assert "--no-binary :all: langgraph-dynamodb" in index_page
 
 

@@ -168,8 +168,8 @@ def test_what_the_rules_ask_for_is_found_missing(tmp_path: Path) -> None:
 def test_document_names_the_controls_of_rules_that_looked_and_each_that_is_not_fulfilled(
     templates: Path,
 ) -> None:
-    document = (INFRA.parent / "docs" / "operations.md").read_text()
-    section = document.split("## For those who have to ask permission", 1)[1].split("\n## ", 1)[0]
+    document = (INFRA.parent / "docs" / "regulated.md").read_text()
+    section = document.split("## The rule packs", 1)[1].split("\n## ", 1)[0]
     asked, not_done = section.split("| not done | why |")
     for _, logical_id, rule in reasons():
         assert f"`{rule}`" in not_done, f"{logical_id}: {rule}"

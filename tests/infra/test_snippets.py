@@ -1,4 +1,4 @@
-"""The programs of docs/operations.md, "From CDK, SAM or Terraform", run as far as they can be on this machine."""
+"""The programs of docs/terraform.md, "From CDK, SAM or Terraform", run as far as they can be on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.infra.rendering import INFRA, Node, load, render
 from tests.infra.test_rule_packs import PACKAGES
 
 ROOT = INFRA.parent
-SECTION = (ROOT / "docs" / "operations.md").read_text().split("### From CDK, SAM or Terraform")[1]
+SECTION = (ROOT / "docs" / "terraform.md").read_text().split("## From CDK, SAM or Terraform")[1]
 SNIPPETS = dict(re.findall(r"```(\w+)\n(.*?)```", SECTION.split("\n##")[0], re.DOTALL))
 TEMPLATE = load("table.yaml")
 HCL = ROOT / ".venv-infra" / "bin" / "python"

@@ -52,7 +52,7 @@ def test_defaults_are_safe_and_on_demand() -> None:
 
 
 def test_the_documented_command_removes_the_maximums_of_table_and_indexes() -> None:
-    document = (INFRA.parent / "docs" / "operations.md").read_text()
+    document = (INFRA.parent / "docs" / "billing.md").read_text()
     [updates] = re.findall(r"--global-secondary-index-updates '(\[.*?\])'", document, re.DOTALL)
     gone = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": -1}
     assert json.loads(updates) == [

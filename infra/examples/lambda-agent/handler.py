@@ -20,7 +20,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 # made here, so that their connections and what they remember are used again. They open nothing before their first
 # request, and survive that Lambda freezes the process in between.
 # Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
-# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/operations.md.
+# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/lambda.md.
 table_name, retry_seconds = os.environ["TABLE_NAME"], float(os.environ["RETRY_SECONDS"])
 agent = build_agent(
     DynamoDBSaver(table_name, retry_seconds=retry_seconds),

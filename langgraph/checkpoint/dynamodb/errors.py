@@ -10,36 +10,63 @@ from __future__ import annotations
 
 
 class CheckpointerError(Exception):
-    """The base class of this package's errors. Raised itself if DynamoDB left a batch unprocessed for 60 seconds."""
+    """The base class of this package's errors. Raised itself if DynamoDB left a batch unprocessed for 60 seconds.
+
+    Call again: every method may be repeated. If it happens often, see whether the table throttles.
+    """
 
 
 class CheckpointerInputError(CheckpointerError, ValueError):
-    """An argument cannot be used: a missing id, a key over DynamoDB's limit, an unknown strategy."""
+    """An argument cannot be used: a missing id, a key over DynamoDB's limit, an unknown strategy.
+
+    Correct the argument that the message names. Nothing was stored.
+    """
 
 
 class CheckpointerConfigurationError(CheckpointerError):
-    """The table, the credentials, their rights, the region, the cipher or the serializer does not fit."""
+    """The table, the credentials, their rights, the region, the cipher or the serializer does not fit.
+
+    Run `langgraph-dynamodb doctor`, which finds what is missing and names the remedy.
+    """
 
 
 class CheckpointSerializationError(CheckpointerError, TypeError):
-    """The serializer cannot write a value; nothing of the call was stored."""
+    """The serializer cannot write a value; nothing of the call was stored.
+
+    Keep the value out of the state, or pass a `serde` that can write it. The message names the channel.
+    """
 
 
 class CheckpointNotFoundError(CheckpointerError, LookupError):
-    """A checkpoint that another one needs is not in the table any more."""
+    """A checkpoint that another one needs is not in the table any more.
+
+    Resume from a checkpoint that has a snapshot, or start a new thread.
+    """
 
 
 class CheckpointCorruptionError(CheckpointerError):
-    """Stored data is damaged or incomplete; the message names the item."""
+    """Stored data is damaged or incomplete; the message names the item.
+
+    Restore the thread with `langgraph-dynamodb restore`, or delete it.
+    """
 
 
 class CheckpointFormatError(CheckpointerError):
-    """An item was written by a newer release of this package than the one that reads it."""
+    """An item was written by a newer release of this package than the one that reads it.
+
+    Update the process that reads it.
+    """
 
 
 class ThreadBusyError(CheckpointerError):
-    """Another deletion or runner holds the thread, or calls for the same thread, checkpoint or task interfered."""
+    """Another deletion or runner holds the thread, or calls for the same thread, checkpoint or task interfered.
+
+    Call again later, or pass `wait=` to `thread_lock`.
+    """
 
 
 class ThreadLockLostError(CheckpointerError):
-    """A thread's lock was not renewed in time, so another runner may have continued the thread."""
+    """A thread's lock was not renewed in time, so another runner may have continued the thread.
+
+    Start the run again from the newest checkpoint. If a run can stand still for long, pass a longer `ttl`.
+    """

@@ -36,11 +36,11 @@ def cost(
             min=1,
             max=COUNT_MAX,
             metavar="N",
-            help="How many checkpoints of each namespace a prune would keep.",
+            help="The number of checkpoints that a prune would keep in each namespace.",
         ),
     ] = 1,
     steps: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many of the newest steps to list; 0 lists none.")
+        int, typer.Option(min=0, metavar="N", help="The number of newest steps to list; 0 lists none.")
     ] = 10,
     parallel: Parallel = 4,
 ) -> None:
@@ -48,8 +48,8 @@ def cost(
 
     For the whole table, memories and cached nodes are counted too.
 
-    Units are those of the items as they are stored: what was tried twice, or replaced, is not seen any more.
-    Dollars are on demand in us-east-1.
+    Units are those of the stored items. Retries and replaced items no longer show. Dollars are on demand in
+    us-east-1.
     """
     given = thread_ids or list(all_threads(context))
     measured: list[tuple[Account, Pruned]] = []

@@ -44,8 +44,8 @@ def diff(
 ) -> None:
     """Show what changed between two checkpoints.
 
-    Of a list what was added and removed is shown, of an object the keys that changed. Long values are cut, and their
-    size is said; --json has everything.
+    For a list it shows what was added and removed, for an object the keys that changed. Long values are cut, with
+    their size; --json has everything.
     """
     later = found_checkpoint(context, thread_id, namespace, after)
     parent = before or parent_of(later)

@@ -45,10 +45,12 @@ def gateway(
     *,
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 is every address of this machine."),
+        typer.Option(
+            metavar="ADDRESS", help="The address to listen on; 0.0.0.0 is every address of this machine."
+        ),
     ] = _LOCAL,
     port: Annotated[
-        int, typer.Option(metavar="N", help="The port; 0 takes one that is free.", min=0, max=65535)
+        int, typer.Option(metavar="N", help="The port; 0 takes a free one.", min=0, max=65535)
     ] = 8000,
     insecure: Annotated[
         bool,
@@ -61,9 +63,9 @@ def gateway(
 ) -> None:
     """Serve agents that have no access to the table.
 
-    It runs until SIGTERM or Ctrl-C, and then answers the requests under way. `gateway:` in the file that --config names
-    says who may do what, or else environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS do; see
-    `langgraph-dynamodb docs gateway`. Its log is lines of JSON on standard error.
+    It runs until SIGTERM or Ctrl-C, and then answers the requests under way. Say who may do what under `gateway:` in
+    the file of --config, or in environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS; see `langgraph-dynamodb
+    docs gateway`. The log is lines of JSON on standard error.
     """
     serve(context, _application(context, host, insecure=insecure), host, port)
 

@@ -27,13 +27,15 @@ def history(
     namespace: Namespace = "",
     limit: Annotated[
         int,
-        typer.Option(min=0, max=COUNT_MAX, metavar="N", help="How many of the newest to show; 0 shows all."),
+        typer.Option(
+            min=0, max=COUNT_MAX, metavar="N", help="The number of newest checkpoints to show; 0 shows all."
+        ),
     ] = 100,
 ) -> None:
     """Show a thread's checkpoints as a tree with its forks.
 
-    The oldest comes first, and a fork is set in. Only the checkpoints themselves are read, and nothing that they
-    hold. Subgraphs have namespaces of their own, which are named at the end.
+    The oldest comes first, and a fork is indented. Only the checkpoints themselves are read, without their values.
+    The namespaces of subgraphs are listed at the end.
     """
     partition = items.partition_of(thread_id, namespace)
     stream = context.stream(lines(context.read_only_saver.storage, partition))

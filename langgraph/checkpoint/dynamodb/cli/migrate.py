@@ -43,7 +43,7 @@ def migrate(
             "--from",
             metavar="PLACE",
             envvar="LANGGRAPH_MIGRATE_FROM",
-            help="Where the threads are; see below. A password is better given by the environment.",
+            help="The source of the threads; see below. Pass a password in the environment.",
         ),
     ] = None,
     target: Annotated[
@@ -52,14 +52,14 @@ def migrate(
             "--to",
             metavar="PLACE",
             envvar="LANGGRAPH_MIGRATE_TO",
-            help="Where to move threads of the table; see below.",
+            help="The target for threads of the table; see below.",
         ),
     ] = None,
     file: From = None,
     parallel: Parallel = 4,
     max_write_units: Annotated[
         float | None,
-        typer.Option(min=0.1, metavar="N", help="The most write units a second to use."),
+        typer.Option(min=0.1, metavar="N", help="The maximum of write units a second."),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read each thread back on both sides and compare.")
@@ -69,9 +69,9 @@ def migrate(
 ) -> None:
     """Move threads from another saver into the table, or back.
 
-    With all that belongs to them; without thread ids, all threads of the source. The source is only read. What the
-    target has already is not stored again, so the same command goes on where it was interrupted, and moves what has
-    come since.
+    It moves everything of a thread; without thread ids, all threads of the source. It only reads the source. What the
+    target has already is not stored again. So run the same command again to continue after an interruption, or to
+    move what came since.
     """
     with _opened(context, source, target, parallel, Budget(max_write_units)) as (old, new, table):
         named = bool(thread_ids) or file is not None

@@ -42,13 +42,13 @@ def prune(
             min=1,
             max=COUNT_MAX,
             metavar="N",
-            help="How many checkpoints of each namespace stay at least.",
+            help="The number of checkpoints to keep in each namespace.",
         ),
     ] = 1,
     older_than: Annotated[
         timedelta | None,
         typer.Option(
-            metavar="AGE", parser=parse_age, help="Only what was stored longer ago, such as 30d, 12h or 2w."
+            metavar="AGE", parser=parse_age, help="Remove only what is older, such as 30d, 12h or 2w."
         ),
     ] = None,
     parallel: Parallel = 4,
@@ -58,9 +58,8 @@ def prune(
 ) -> None:
     """Take old checkpoints out of threads.
 
-    The writes and values that only they need go with them. Agents need not stop. What the delta channels of those
-    that stay are rebuilt from stays as well. An age goes by the time in LangGraph's checkpoint ids; checkpoints
-    with other ids are never old.
+    It also removes writes and values that only they need, and keeps what delta channels are rebuilt from. Agents can
+    go on. Ages are those in LangGraph's checkpoint ids; checkpoints with other ids are never old.
     """
     found = chosen(context, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)

@@ -20,7 +20,9 @@ def restore(
     source: Annotated[
         str,
         typer.Option(
-            "--from", metavar="TABLE", help="The table that was restored to a point in time; its name or ARN."
+            "--from",
+            metavar="TABLE",
+            help="The name or ARN of the table that was restored to a point in time.",
         ),
     ],
     as_id: Annotated[
@@ -40,8 +42,9 @@ def restore(
 ) -> None:
     """Restore one thread from a table restored to a point in time.
 
-    With all its checkpoints, writes and subgraphs. What the table has of the thread now is kept under another id. Stop
-    the thread's agent first, unless it takes the thread's lock. The same command goes on where it was interrupted.
+    It restores all checkpoints, writes and subgraphs, and keeps the present thread under another id. Stop the
+    thread's agent first, unless it takes the thread's lock. Run the same command again to continue after an
+    interruption.
     """
     restoration = Restoration(TableStore(context.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
     prospect, to = restoration.look(), thread_id if as_id is None else as_id

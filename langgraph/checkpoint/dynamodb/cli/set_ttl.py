@@ -23,7 +23,7 @@ def set_ttl(
     ttl_seconds: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="After how many seconds a checkpoint expires; otherwise as configured."
+            min=1, metavar="N", help="The seconds after which a checkpoint expires; otherwise as configured."
         ),
     ] = None,
     never: Annotated[bool, typer.Option("--never", help="Keep the threads for ever.")] = False,
@@ -33,8 +33,9 @@ def set_ttl(
 ) -> None:
     """Give threads another ttl, counted from now.
 
-    Each is copied to THREAD.set-ttl, deleted, copied back under its new ttl, and the copy is deleted. Stop the
-    threads' agents first, unless they take the thread's lock. The same command goes on where it was interrupted.
+    For each thread it makes a copy, THREAD.set-ttl, deletes the thread, copies it back under the new ttl, and deletes
+    the copy. Stop the threads' agents first, unless they take the thread's lock. Run the same command again to
+    continue after an interruption.
     """
     wanted = _wanted(context, ttl_seconds, never=never)
     found = chosen(context, thread_ids, file)

@@ -17,8 +17,8 @@ This makes a table without recovery, deletion protection, policies or alarms. Fo
 def setup(context: CommandContext, *, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Make, or check, the table for development.
 
-    For anything else it says how to deploy the template. An endpoint of your own is taken for one of development,
-    and is not asked about.
+    For production it says how to deploy the template. An endpoint of your own counts as
+    development, so it does not ask.
     """
     name, address = context.options.table_name, context.client.meta.endpoint_url
     is_aws = ".amazonaws.com" in address

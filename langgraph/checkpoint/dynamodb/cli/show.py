@@ -37,8 +37,8 @@ def show(
 ) -> None:
     """Show a checkpoint: state, pending writes, interrupts.
 
-    Messages are shown as they were said. Values are read without importing or running anything that they name, so
-    objects are shown by their fields. Long values are cut, and their size is said; --json has everything.
+    Messages are printed as they were said. Nothing that a value names is imported or run, so objects are printed as
+    their fields. Long values are cut, with their size; --json has everything.
     """
     found = found_checkpoint(context, thread_id, namespace, checkpoint)
     if context.output.as_json:

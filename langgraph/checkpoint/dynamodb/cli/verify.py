@@ -40,7 +40,7 @@ def verify(
     file: From = None,
     all_threads: AllThreads = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Remove what nothing can reach. Agents need not stop.")
+        bool, typer.Option("--repair", help="Remove what nothing can reach. Agents can go on.")
     ] = False,
     parallel: Parallel = 4,
     yes: Yes = False,
@@ -48,13 +48,13 @@ def verify(
 ) -> None:
     """Read everything of threads and check it.
 
-    Checksums of all items, segments of all checkpoints, the way back of delta channels, namespaces, epochs. No value is
-    deserialized, and nothing is changed without --repair. What a process that died has left is told from what is under
-    way by its age, an hour, as deletions do.
+    It checks checksums, segments, the ancestors of delta channels, namespaces and epochs. It deserializes no value,
+    and changes nothing without --repair. Segments and writes that nothing needs count as left over after an hour;
+    younger ones may belong to a put under way.
 
-    A repair is a deletion that takes no checkpoint: it claims the thread, and removes segments and writes that nothing
-    needs. A namespace that only the scan of --all has found is made known to its thread, so that deletions find it.
-    Damage is not repaired: restore the item from a backup, or delete the thread.
+    --repair claims the thread, and removes segments and writes that nothing needs, but no checkpoint. It registers a
+    namespace that only the scan of --all finds, so that deletions find it. It cannot repair damage: restore the item
+    from a backup, or delete the thread.
     """
     scanned = _scanned(context) if all_threads else {}
     wanted = list(scanned) if all_threads else chosen(context, thread_ids, file)

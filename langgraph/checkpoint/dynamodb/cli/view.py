@@ -68,9 +68,9 @@ def view(
 ) -> None:
     """Show threads on a page in the browser, step by step.
 
-    The page is served from this machine to this machine, to who has the address with its random token, until Ctrl-C.
-    It needs the reader's policy, and changes nothing. Values are read without importing or running anything that they
-    name. An export has what is encrypted in the clear.
+    It serves the page to this machine only, until Ctrl-C. Anyone here with the address and its random token can open
+    it. It needs the reader's policy, and changes nothing. Nothing that a value names is imported or run. An export
+    contains encrypted values in the clear.
     """
     if export is not None:
         rules = [parse_rule(each, "masked") for each in mask or ()]

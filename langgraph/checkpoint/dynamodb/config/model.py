@@ -132,7 +132,7 @@ class CheckpointerConfig(ComponentConfig):
             graph = builder.compile(checkpointer=checkpointer)
         ```
 
-    Args:
+    Attributes:
         type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
         config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
         enabled: False for an agent without a checkpointer. The rest is checked all the same.
@@ -148,7 +148,7 @@ class CheckpointerConfig(ComponentConfig):
 class StoreConfig(ComponentConfig):
     """An agent's store and its options, checked as a whole. Its `repr` shows no secret.
 
-    Args:
+    Attributes:
         type: `memory`, `sqlite`, `postgres`, `dynamodb`, or a type that another package registers.
         config: The options of that type, as for `CheckpointerConfig`.
         enabled: False for an agent without a store. The rest is checked all the same.
@@ -164,7 +164,7 @@ class StoreConfig(ComponentConfig):
 class CacheConfig(ComponentConfig):
     """An agent's node cache and its options, checked as a whole. Its `repr` shows no secret.
 
-    Args:
+    Attributes:
         type: `memory`, `sqlite`, `dynamodb`, or a type that another package registers.
         config: The options of that type, as for `CheckpointerConfig`.
         enabled: False for an agent without a cache. The rest is checked all the same.

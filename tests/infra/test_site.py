@@ -1,0 +1,119 @@
+"""The site: its own pages, its links out of `docs/`, and a build that is strict and asks nobody."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mkdocs.exceptions import PluginError
+
+from langgraph.checkpoint.dynamodb import errors
+from tests.support.documents import ROOT, links, read, without_links
+from tools.reference import PACKAGES, PAGES, error_classes, public_names
+from tools.site import added, with_site_links
+
+# Pages may name other places in links; nothing is loaded from there.
+LOADED = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(https?:[^"'\s>]+)""")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as `make docs` does, somewhere else."""
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(  # noqa: S603  # Our own environment.
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return dict(added())
+
+
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    loaded = {
+        address
+        for page in site.rglob("*.html")
+        for address in LOADED.findall(page.read_text(encoding="utf-8"))
+    }
+    assert loaded == set()
+
+
+def test_every_page_can_be_searched_for(site: Path) -> None:
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert all(f'"{uri.removesuffix(".md")}/"' in index for uri in PAGES)
+
+
+def test_every_picture_has_a_text_alternative(site: Path) -> None:
+    pictures = [
+        each for page in site.rglob("*.html") for each in re.findall(r"<img[^>]*>", page.read_text("utf-8"))
+    ]
+    assert pictures
+    assert [each for each in pictures if not re.search(r'alt="[^"]{10,}"', each)] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_api_page_has_every_public_name(package: str, pages: dict[str, str]) -> None:
+    found = set(re.findall(r"^::: (\S+)$", pages["reference/api.md"], re.MULTILINE))
+    on_another_page = {f"{errors.__name__}.{each.__name__}" for each in error_classes()}
+    assert set(public_names(package).values()) <= found | on_another_page
+
+
+def test_every_error_has_a_cause_and_a_remedy(pages: dict[str, str]) -> None:
+    for each in error_classes():
+        (row,) = re.findall(rf"^\| `{each.__name__}` \|.*$", pages["reference/errors.md"], re.MULTILINE)
+        cells = row.strip("| ").split(" | ")
+        assert cells[-3].endswith(".")
+        assert cells[-2].endswith(".")
+
+
+def test_links_lead_to_the_same_files_in_the_site() -> None:
+    text = "[a](../README.md#limits) [b](../CHANGELOG.md) [c](using.md#limits) [d](decisions) [e](https://example.com)"
+    assert with_site_links(text, "cost.md", None) == (
+        "[a](index.md#limits) [b](changelog.md) [c](using.md#limits) [d](decisions/index.md) [e](https://example.com)"
+    )
+    assert with_site_links("[a](docs/using.md) ![b](docs/figures/x.svg)", "index.md", None) == (
+        "[a](using.md) ![b](figures/x.svg)"
+    )
+
+
+def test_a_file_that_is_no_page_is_named_until_the_repository_has_an_address() -> None:
+    text = "[`infra/table.yaml`](../infra/table.yaml)\n```\n[`x`](../none)\n```\n"
+    assert with_site_links(text, "cost.md", None) == "`infra/table.yaml`\n```\n[`x`](../none)\n```\n"
+    assert "(https://example.com/x/blob/main/infra/table.yaml)" in with_site_links(
+        text, "cost.md", "https://example.com/x"
+    )
+
+
+def test_a_link_to_a_file_that_is_not_there_ends_the_build() -> None:
+    with pytest.raises(PluginError, match=r"docs/cost\.md links to \.\./none\.yaml, which is not there"):
+        with_site_links("[a](../none.yaml)", "cost.md", None)
+
+
+def test_make_check_builds_the_site() -> None:
+    assert re.search(r"^check:.*\bdocs\b", read("Makefile"), re.MULTILINE)
+
+
+def test_every_question_has_a_short_answer_with_a_link() -> None:
+    """`test_links.py` holds that the links lead somewhere."""
+    paragraphs = read("docs/questions.md").split("\n\n")
+    entries = [each.split("** ", 1) for each in paragraphs if each.startswith("**")]
+    assert len(entries) >= 30
+    for question, answer in entries:
+        assert links(answer), question
+        assert len(without_links(answer).split()) <= 30, question
+
+
+def test_each_page_says_in_its_first_sentence_whom_it_is_for() -> None:
+    pages = (ROOT / "docs").glob("*.md")
+    first = {each.name: each.read_text(encoding="utf-8").split("\n\n")[1] for each in pages}
+    assert [name for name, said in first.items() if not said.startswith("This page is for")] == []

@@ -1,0 +1,256 @@
+"""The site's reference pages, generated from the code, so that they cannot be out of date.
+
+`site.py` adds them to the site when it is built. They are not in `docs/`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from typer.main import get_command
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, errors
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb.cli import shipped
+from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
+from tools.protocol_tables import BLOCKS
+
+# The packages whose `__all__` is the public API, as an agent's developer comes to them.
+PACKAGES = (
+    "langgraph.checkpoint.dynamodb",
+    "langgraph.store.dynamodb",
+    "langgraph.cache.dynamodb",
+    "langgraph.checkpoint.dynamodb.config",
+    "langgraph.checkpoint.dynamodb.http",
+    "langgraph.checkpoint.dynamodb.observe",
+    "langgraph.checkpoint.dynamodb.tenants",
+    "langgraph.checkpoint.dynamodb.migrate",
+    "langgraph.checkpoint.dynamodb.gateway",
+)
+ROLES = ("runner", "agent", "operator", "reader", "tenant")
+JsonSchema = Mapping[str, Any]
+
+
+def public_names(package: str) -> dict[str, str]:
+    """Return where each public class and function of a package is defined, by its name."""
+    module = import_module(package)
+    values = {name: getattr(module, name) for name in module.__all__}
+    return {
+        name: f"{value.__module__}.{name}"
+        for name, value in values.items()
+        if inspect.isclass(value) or inspect.isfunction(value)
+    }
+
+
+def api() -> Iterator[str]:
+    """Name what each package exports; mkdocstrings puts the docstrings there."""
+    yield "# Python API\n"
+    yield "This page is for developers who call the package. It is generated from the docstrings.\n"
+    seen: set[str] = set()
+    for package in PACKAGES:
+        yield f"## {package}\n"
+        yield f"{inspect.getdoc(import_module(package))}\n".split("\n\n")[0] + "\n"
+        for target in public_names(package).values():
+            if target not in seen and not target.startswith(errors.__name__):
+                yield f"::: {target}\n"
+            seen.add(target)
+    yield "The exceptions are on the page [Errors](errors.md).\n"
+
+
+def _row(*cells: object) -> str:
+    """Return a row of a table. A cell is one line, and a bar in it does not end it."""
+    return "| " + " | ".join(" ".join(str(each).split()).replace("|", "\\|") for each in cells) + " |"
+
+
+def _head(*names: str) -> str:
+    return f"{_row(*names)}\n|{'---|' * len(names)}"
+
+
+def _type(schema: JsonSchema) -> str:
+    """Return the type of a property in words."""
+    if "$ref" in schema:
+        return f"`{schema['$ref'].rpartition('/')[2]}`"
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(each)}`" for each in schema["enum"])
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return " or ".join(dict.fromkeys(_type(each) for each in schema[word]))
+    if schema.get("type") == "array" and "items" in schema:
+        return f"list of {_type(schema['items'])}"
+    return str(schema.get("type", "any"))
+
+
+def _fields(schema: JsonSchema) -> Iterator[str]:
+    """Yield the table of an object's properties."""
+    properties: Mapping[str, JsonSchema] = schema.get("properties", {})
+    if not properties:
+        return
+    required = schema.get("required", [])
+    yield _head("name", "type", "default", "description")
+    for name, each in properties.items():
+        default = "required" if name in required else f"`{json.dumps(each.get('default'))}`"
+        yield _row(f"`{name}`", _type(each), default, each.get("description", ""))
+    yield ""
+
+
+def configuration() -> Iterator[str]:
+    """Describe each option of a configuration, from its JSON Schema."""
+    yield "# Configuration options\n"
+    yield "This page is for developers who write a `checkpointer:`, a `store:` or a `cache:` into a file. It"
+    yield "is generated from the JSON Schema that `langgraph-dynamodb schema` prints."
+    yield "[Configuration](../configuration.md) has examples.\n"
+    for name, schema in json.loads(checkpointer_schema())["$defs"].items():
+        yield f"## {name}\n"
+        yield f"{schema.get('description', '')}\n"
+        yield from _fields(schema)
+
+
+def _commands(group: object) -> Iterator[tuple[str, Any]]:
+    """Return the commands of a group with their names, and those of a group in it, such as `memories list`."""
+    for name, command in getattr(group, "commands", {}).items():
+        if hasattr(command, "commands"):
+            yield from ((f"{name} {inner}", each) for inner, each in _commands(command))
+        else:
+            yield name, command
+
+
+def command_line() -> Iterator[str]:
+    """Describe each command, from its help."""
+    yield "# Commands\n"
+    yield "This page is for people who run `langgraph-dynamodb` by hand or in a script. It is generated"
+    yield "from `--help`. [The command line](../command-line.md) has examples.\n"
+    for name, command in _commands(get_command(app)):
+        yield f"## {name}\n"
+        yield f"{inspect.cleandoc(command.help)}\n"
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        options = [each for each in command.params if each.param_type_name == "option"]
+        usage = " ".join(
+            each.name.upper() if each.required else f"[{each.name.upper()}]" for each in arguments
+        )
+        yield f"```text\nlanggraph-dynamodb {name} [OPTIONS] {usage}".rstrip() + "\n```\n"
+        yield _head("option", "meaning")
+        for each in (*arguments, *options):
+            names = [each.name.upper()] if each in arguments else [*each.opts, *each.secondary_opts]
+            yield _row(", ".join(f"`{one}`" for one in names), each.help)
+        yield ""
+    yield "## Exit codes\n"
+    yield _head("code", "meaning")
+    yield from (_row(code.value, meaning) for code, meaning in MEANINGS.items())
+
+
+def wire() -> Iterator[str]:
+    """Describe each endpoint of the gateway, from its OpenAPI document."""
+    yield "# Endpoints of the gateway\n"
+    yield "This page is for developers who write a client of the gateway. It is generated from the"
+    yield "service's `/openapi.json`. [The wire format](../wire.md) says what the fields mean.\n"
+    saver = DynamoDBSaver("langgraph-checkpoints", region_name="us-east-1")
+    document = create_gateway(saver, insecure=True, plain_json=True).openapi()
+    yield _head("request", "right", "request fields", "answer")
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            asked = operation.get("requestBody", {})
+            answered = operation["responses"]["200"]
+            yield _row(
+                f"`{method.upper()} {path}`",
+                operation.get("description", ""),
+                _model(asked),
+                _model(answered),
+            )
+    yield "\n## Fields\n"
+    for name, schema in document["components"]["schemas"].items():
+        yield f"### {name}\n"
+        yield f"{schema.get('description', '')}\n"
+        yield from _fields(schema)
+
+
+def _model(body: JsonSchema) -> str:
+    """Return a link to the model of a body, in the first of its media types."""
+    contents: Mapping[str, JsonSchema] = body.get("content", {})
+    reference = next((each.get("schema", {}).get("$ref", "") for each in contents.values()), "")
+    name = str(reference).rpartition("/")[2]
+    return f"[{name}](#{name.lower()})" if name else ""
+
+
+def permissions() -> Iterator[str]:
+    """List what each IAM policy allows, from the templates."""
+    yield "# IAM actions\n"
+    yield "This page is for administrators who review permissions. It is generated from the templates."
+    yield "`langgraph-dynamodb template --policy ROLE` prints a whole policy. [Roles](../roles.md)"
+    yield "says whom each policy is for.\n"
+    for role in ROLES:
+        yield f"## {role}\n"
+        yield _head("effect", "actions", "resources", "only if")
+        arn = "TABLE"
+        for statement in json.loads(shipped.policy(role, arn))["Statement"]:
+            actions, resources = (
+                ", ".join(f"`{one}`" for one in ([each] if isinstance(each, str) else each))
+                for each in (statement["Action"], statement["Resource"])
+            )
+            condition = statement.get("Condition")
+            yield _row(
+                statement["Effect"],
+                actions,
+                resources,
+                f"`{json.dumps(condition)}`" if condition else "",
+            )
+        yield ""
+
+
+def error_classes() -> list[type[CheckpointerError]]:
+    """Return the exceptions in the order of `errors.py`."""
+    return [
+        each
+        for each in vars(errors).values()
+        if inspect.isclass(each) and issubclass(each, CheckpointerError)
+    ]
+
+
+def error_page() -> Iterator[str]:
+    """List the exceptions with cause and remedy, from their docstrings."""
+    yield "# Errors\n"
+    yield "This page is for developers who handle or report an error. It is generated from"
+    yield f"`{errors.__name__}`. Every message names what is wrong and what to do about it."
+    yield "[Adopting it](../adopting.md#when-something-is-wrong) has the messages by symptom, and"
+    yield "[bad days](../bad-days.md) the commands.\n"
+    yield _head("exception", "also a", "cause", "remedy", "problem type of the gateway")
+    for each in error_classes():
+        cause, _, remedy = (inspect.getdoc(each) or "").partition("\n\n")
+        others = [base.__name__ for base in each.__bases__ if not issubclass(base, CheckpointerError)]
+        names = ", ".join(f"`{name}`" for name in others if name != "Exception")
+        yield _row(f"`{each.__name__}`", names, cause, remedy, f"`{TYPE_PREFIX}{each.__name__}`")
+
+
+def stored_format() -> Iterator[str]:
+    """Show the table's schema, and the transitions and write orders of the protocol."""
+    yield "# Stored format\n"
+    yield "This page is for developers who read the table without this package. It is generated from the"
+    yield "code. [Design](../design.md) explains it.\n"
+    yield "## Table\n"
+    yield f"```json\n{json.dumps(table_schema('langgraph-checkpoints'), indent=2)}\n```\n"
+    yield "## Changes of a thread item\n"
+    yield from BLOCKS["transitions"]()
+    yield "\n## Write order\n"
+    yield from BLOCKS["crashes"]()
+
+
+# What builds each page, by its address in the site.
+PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "reference/api.md": api,
+    "reference/configuration.md": configuration,
+    "reference/commands.md": command_line,
+    "reference/endpoints.md": wire,
+    "reference/permissions.md": permissions,
+    "reference/errors.md": error_page,
+    "reference/stored-format.md": stored_format,
+}
