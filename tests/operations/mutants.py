@@ -292,6 +292,18 @@ def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharedReads, "join", join_late)
 
 
+def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
+    """A thread is taken for active because another operation of the process is about to note that."""
+    touch = threads._touch
+
+    def touch_by_cache(
+        storage: LocalStorage, partition: Partition, thread: CachedThread, _: object
+    ) -> Op[Any]:
+        return (yield from touch(storage, partition, thread, thread.last_active))
+
+    patch.setattr(threads, "_touch", touch_by_cache)
+
+
 def tasks_of_a_flush_share_reads(patch: pytest.MonkeyPatch) -> None:
     """Operations of one `gather` wait for each other."""
 

@@ -119,6 +119,21 @@ def test_without_the_option_a_table_has_nothing_of_the_directory() -> None:
     assert users.threads(None) == []
 
 
+def test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread() -> None:
+    """Both share a process, and the other's request fails."""
+    users = Users()
+    users.store("one", storage=users.process(owner_from=None))
+    first, second = (users.harness.begin(users.put("one", number)) for number in (2, 3))
+    for each in (first, second):
+        each.until(confirms)
+    first.go_on()
+    assert any(map(changes_thread("active"), first.calls))
+    with pytest.raises(ConnectionError):
+        first.go_on([ConnectionError()])
+    second.finish()
+    assert users.threads() == ["one"]
+
+
 def test_a_put_touches_in_place_of_its_confirmation_once_that_is_due() -> None:
     users = Users()
     users.store("one")

@@ -15,6 +15,7 @@ from tests.operations import (
     test_collect,
     test_commit,
     test_copy,
+    test_directory,
     test_get,
     test_put,
     test_put_writes,
@@ -51,6 +52,9 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     ),
     mutants.reads_that_were_sent_are_shared: (
         test_threads.test_a_confirmation_does_not_use_an_answer_from_before_its_commit
+    ),
+    mutants.a_cached_activity_counts: (
+        test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread
     ),
     mutants.tasks_of_a_flush_share_reads: (
         test_threads.test_tasks_of_one_flush_confirm_without_waiting_for_each_other

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.threads import activity_seconds
 from tests.simulation.history import History, Put, Violation
 
 OWNERS = ("ada", "bob")
@@ -44,7 +46,11 @@ class DirectoryHistory:
                 raise Violation(f"{each.thread_id} has the title {each.title!r}, which nobody gave it")
 
     def check_all(
-        self, everything: Sequence[ThreadSummary], owned: Mapping[str, Sequence[str]], readable: Iterable[Put]
+        self,
+        everything: Sequence[ThreadSummary],
+        owned: Mapping[str, Sequence[str]],
+        readable: Iterable[Put],
+        now: float,
     ) -> None:
         """Compare lists that do not lag with what puts were told, and with the checkpoints that are still there."""
         shown = {each.thread_id: each for each in everything}
@@ -55,6 +61,8 @@ class DirectoryHistory:
         for put in readable:
             if not put.acknowledged or put.began is None:
                 continue
+            if put.thread not in shown and now >= self._may_leave_at(put):
+                continue
             if put.thread not in shown:
                 raise Violation(f"{put.thread} has checkpoint {put.checkpoint_id} and is in no list")
             active = shown[put.thread].last_active
@@ -62,6 +70,13 @@ class DirectoryHistory:
                 raise Violation(f"{put.thread} was active at {put.began.seconds}, and its list says {active}")
             if put.thread in self.told and self._is_undisturbed and shown[put.thread].title is None:
                 raise Violation(f"{put.thread} has lost its title")
+
+    def _may_leave_at(self, put: Put) -> float:
+        """Tell when a thread may leave the lists at the soonest for having expired: not much before a checkpoint."""
+        ttls = [each for each in self._history.ttls.get(put.thread, ()) if each is not None]
+        if put.began is None or not ttls:
+            return math.inf
+        return int(put.began.seconds) + min(each - activity_seconds(ACTIVITY_SECONDS, each) for each in ttls)
 
     def _check_owner(self, summary: ThreadSummary) -> None:
         puts = (

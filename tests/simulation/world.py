@@ -561,7 +561,8 @@ class World:
             for put_ in self.history.puts.values()
             if self.alone(self.saver(process).get_tuple(config(*put_.place, put_.checkpoint_id))) is not None
         ]
-        self.directory.check_all(self.alone(self._listed(process, None)), owned, readable)
+        everything = self.alone(self._listed(process, None))
+        self.directory.check_all(everything, owned, readable, self.simulator.now)
 
     def _rebuild(self, process: Process, record: Put) -> Flow:
         """Read what a checkpoint's delta channel is rebuilt from."""

@@ -137,43 +137,52 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
     """Read the thread item after a commit, and note in the directory that the thread is active, if that is due.
 
     A process that knows when the thread was active last needs no further request: the update returns the item.
+    Otherwise operations of this process share one request: the answer is good for each commit that was acknowledged
+    before the request was sent.
     """
     known = storage.cache.thread(partition.root)
     if known is not None and known.last_active is not None and protocol.is_reusable(known.epoch, epoch):
         touched = yield from _touch(storage, partition, known, known.last_active)
         if touched is not None:
             return touched
-    thread = yield from _read_after_commit(storage, partition)
-    if thread is None or not thread.confirms(epoch):
-        return thread
-    # Those who shared the read may have noted it meanwhile.
-    seen = _cached(storage, partition, thread)
-    return (yield from _touch(storage, partition, seen, seen.last_active)) or thread
-
-
-def _read_after_commit(storage: LocalStorage, partition: Partition) -> Op[Thread | None]:
-    """Read the thread item after a commit, by one request with others of this process that have to.
-
-    The answer is good for each commit that was acknowledged before the request was sent.
-    """
     if not storage.shares_reads:
-        return (yield from read_thread(storage, partition))
+        return (yield from _read_touched(storage, partition, epoch))
     reads, root = storage.cache.thread_reads, partition.root
     read, leads = reads.join(root)
     if not leads:
         yield (Wait(read, READ_WAIT_SECONDS_MAX),)
         answers = read.result() if read.done() else ()
-        return answers[0] if answers else (yield from read_thread(storage, partition))
+        if not answers:
+            return (yield from _read_touched(storage, partition, epoch))
+        return (yield from _touched(storage, partition, epoch, answers[0]))
     answer = list[Thread | None]()
     try:
         last = reads.under_way(root)
         if last is not None:
             yield (Wait(last, READ_WAIT_SECONDS_MAX),)
         reads.send(root)
-        answer.append((yield from read_thread(storage, partition)))
+        answer.append((yield from _read_touched(storage, partition, epoch)))
         return answer[0]
     finally:
         reads.end(root, read, answer)
+
+
+def _read_touched(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
+    thread = yield from read_thread(storage, partition)
+    return (yield from _touched(storage, partition, epoch, thread))
+
+
+def _touched(
+    storage: LocalStorage, partition: Partition, epoch: bytes, thread: Thread | None
+) -> Op[Thread | None]:
+    """Note in the directory that a thread is active, if that is due by its item, and return the item as it is then.
+
+    What is cached does not count: it may be what another operation is about to note, and that may fail.
+    """
+    if thread is None or not thread.confirms(epoch):
+        return thread
+    seen = _cached(storage, partition, thread)
+    return (yield from _touch(storage, partition, seen, thread.last_active)) or thread
 
 
 def _touch(
