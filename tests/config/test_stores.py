@@ -205,7 +205,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
         f"  {file}, line 4, store.config.table: is unknown here; did you mean table_name? there are "
         + ", ".join(DynamoDBStoreOptions.model_fields),
         f"  {file}, line 5, store.config.index: give exactly one of embed and embed_function (Makes the store"
-        " search by similarity: dims, embed, fields.)",
+        " search by similarity: dims, embed, fields, distance_type, search.)",
     ]
     assert _error(StoreConfig, CheckpointerConfig()) == (
         "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML or TOML"
@@ -307,3 +307,55 @@ def test_a_model_is_named_as_langgraph_names_it(monkeypatch: pytest.MonkeyPatch)
         create_store({"type": "memory", "config": {"index": {"dims": 2, "embed_function": "os:sep"}}}),
     ):
         pass
+
+
+def test_the_distance_is_that_of_the_configuration() -> None:
+    index = {"dims": 2, "embed_function": embed, "distance_type": "l2"}
+    for name, where in {
+        "postgres": {"connection_string": "postgresql://localhost/memories"},
+        "dynamodb": {"table_name": "a"},
+    }.items():
+        config = StoreConfig(type=name, config={**where, "index": index})
+        assert config.config.index_config()["distance_type"] == "l2"
+        assert "index.distance_type" in _error(
+            StoreConfig, {"type": name, "config": {**where, "index": {**index, "distance_type": "near"}}}
+        )
+
+
+class Compares:
+    """An engine that can be made without arguments."""
+
+    def search(self, *_: Any, **__: Any) -> list[Any]:
+        """Find nothing."""
+        return []
+
+    put = delete = search
+
+
+def test_a_file_says_who_compares_embeddings() -> None:
+    index: dict[str, Any] = {"dims": 2, "embed_function": embed}
+
+    def options(**given: Any) -> Section:
+        return {"type": "dynamodb", "config": {"table_name": "a", "index": {**index, **given}}}
+
+    def search(**given: Any) -> Any:
+        return StoreConfig.load(options(**given)).config.index_config()["search"]
+
+    assert search() == "exact"
+    assert search(search="dynamodb") == "dynamodb"
+    assert isinstance(search(engine=Compares), Compares)
+    assert "give one of search and engine" in _error(StoreConfig, options(search="exact", engine=Compares))
+
+
+def test_events_go_where_the_configuration_says(engine: Engine, table_name: str) -> None:
+    events = list[Any]()
+    config = {**_of(engine), "table_name": table_name, "on_event": events.append}
+    with (
+        create_store({"type": "dynamodb", "config": config}) as store,
+        create_cache({"type": "dynamodb", "config": config}) as cache,
+    ):
+        assert store is not None
+        assert cache is not None
+        store.put(ADA, "food", {"likes": "pizza"})
+        cache.get([(ADA, "key")])
+    assert [each.operation for each in events] == ["store.put", "cache.get"]

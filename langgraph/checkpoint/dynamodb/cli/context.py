@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, in_opt
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
 from langgraph.checkpoint.dynamodb.cli.values import sized
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, TableOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
 from langgraph.checkpoint.dynamodb.migrate import Budget
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -113,7 +113,13 @@ class CommandContext:
     @property
     def store_embeds(self) -> bool:
         """Whether the configured store embeds texts."""
-        return getattr(self._store_config.config, "index", None) is not None
+        return getattr(self.store_options, "index", None) is not None
+
+    @property
+    def store_options(self) -> TableOptions:
+        """The options of the store; those of the saver if no store is configured."""
+        options: TableOptions = self._store_config.config
+        return options
 
     @cached_property
     def _store_config(self) -> ComponentConfig:

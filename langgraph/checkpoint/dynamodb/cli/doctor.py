@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,11 @@ from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, 
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
+from langgraph.store.dynamodb.vector_index import INDEX, IndexVectors, index_problem
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 class Role(str, Enum):
@@ -72,6 +77,7 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
         yield from rights(try_actions(client, name, thread_id), role.value)
         yield _partitions(context, "memories", REGISTER_MARK)
         yield _partitions(context, "node cache", CACHE_MARK)
+        yield from vector_index(context, client)
 
 
 def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
@@ -81,6 +87,28 @@ def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
     if isinstance(found, Exception):
         return unknown(check, "the index that lists them cannot be read")
     return ok(check, f"in {counted(len(found), 'partition')}" if found else "there are none")
+
+
+def vector_index(context: CommandContext, client: DynamoDBClient) -> Iterator[Finding]:
+    """Check the table's vector index, if the configured store searches by it."""
+    options = context.store_options
+    if (
+        not isinstance(options, DynamoDBStoreOptions)
+        or options.index is None
+        or options.index.search == "exact"
+    ):
+        return
+    found = asked(client.describe_table, TableName=options.table_name)
+    if isinstance(found, Exception):
+        yield unknown("vector index", "the table cannot be described")
+        return
+    vectors = IndexVectors(options.index.dims, options.index.distance_type)
+    problem = index_problem(options.table_name, found["Table"], vectors)
+    if problem is None:
+        yield ok("vector index", f"{INDEX} is active")
+    else:
+        says, _, remedy = problem.partition("; ")
+        yield Finding("vector index", Verdict.PROBLEM, says, remedy)
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag
+from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag, model_validator
+from typing_extensions import Self
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
@@ -28,7 +29,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
 from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import CodecOptions, StorageOptions
-from langgraph.checkpoint.dynamodb.config.stores import StoreOptions
+from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
     CacheType,
     CheckpointerType,
@@ -155,9 +156,42 @@ class DynamoDBOptions(TableOptions, StorageOptions):
     )
 
 
+class DynamoDBIndexOptions(DistanceIndexOptions):
+    """The index of `DynamoDBStore`, which says who compares the embeddings."""
+
+    search: Literal["exact", "dynamodb"] = Field(
+        default="exact",
+        description="exact: this process compares embeddings. dynamodb: the table's vector index does, in beta.",
+    )
+    engine: Reference | None = Field(
+        default=None,
+        description="A VectorEngine that compares embeddings, or what makes one, as module:name.",
+    )
+
+    @model_validator(mode="after")
+    def _compares_once(self) -> Self:
+        if self.engine is not None and "search" in self.model_fields_set:
+            msg = "give one of search and engine"
+            raise ValueError(msg)
+        return self
+
+    def config(self) -> dict[str, Any]:
+        """Return the store's `StoreIndexConfig`.
+
+        Raises:
+            OptionError: `embed_function` or `engine` leads to a text or a number.
+        """
+        engine = None if self.engine is None else made_object("index.engine", self.engine)
+        return {**super().config(), "search": engine or self.search}
+
+
 class DynamoDBStoreOptions(TableOptions, StoreOptions):
     """The options of `DynamoDBStore`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
 
+    index: DynamoDBIndexOptions | None = Field(
+        default=None,
+        description="Makes the store search by similarity: dims, embed, fields, distance_type, search.",
+    )
     search_bytes_max: Positive = Field(
         default=SEARCH_BYTES_MAX,
         description="The most bytes that one search may read; one that needs more is an error.",
@@ -188,7 +222,6 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
         OptionError: An option cannot be used.
     """
     given = _given(options)
-    given["on_event"] = made_function("on_event", options.on_event)
     if options.owner_key is not None:
         given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
     return _made(DynamoDBSaver, given)
@@ -220,6 +253,7 @@ def _given(options: TableOptions) -> dict[str, Any]:
     given = {name: getattr(options, name) for name in options.model_fields_set - {"setup", "encryption_key"}}
     for name in ("session", "async_session", "client", "client_config"):
         given[name] = _object(name, getattr(options, name))
+    given["on_event"] = made_function("on_event", options.on_event)
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
     return given
 

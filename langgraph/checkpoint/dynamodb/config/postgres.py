@@ -10,7 +10,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from pydantic import Field, SecretStr
 
-from langgraph.checkpoint.dynamodb.config.stores import StoreOptions, aset_up, set_up
+from langgraph.checkpoint.dynamodb.config.stores import (
+    DistanceIndexOptions,
+    StoreOptions,
+    aset_up,
+    set_up,
+)
 from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options, StoreType
 
 if TYPE_CHECKING:
@@ -33,6 +38,10 @@ class PostgresOptions(Options):
 
 class PostgresStoreOptions(PostgresOptions, StoreOptions):
     """The location of the database, and the options of `PostgresStore`."""
+
+    index: DistanceIndexOptions | None = Field(
+        default=None, description="Makes the store search by similarity: dims, embed, fields, distance_type."
+    )
 
 
 # The packages below are an extra that not everybody installs. A saver or store uses one connection at a time. It comes

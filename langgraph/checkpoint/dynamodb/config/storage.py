@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb.config.types import Options
 
 
 class CodecOptions(Options):
-    """The options of every constructor about how values are encrypted, and `encryption_key`, which none has."""
+    """The options that every constructor has, and `encryption_key`, which none has."""
 
     serde: Serde | None = Field(
         default=None,
@@ -33,6 +33,11 @@ class CodecOptions(Options):
         min_length=1,
         description="The name of the table that encrypted data is bound to, if it is another one: the table from which"
         " this one was restored or copied.",
+    )
+    on_event: Reference | None = Field(
+        default=None,
+        description="A function that receives an event for each operation, or a class of such an object, as"
+        " module:name.",
     )
 
 
@@ -54,11 +59,6 @@ class StorageOptions(CodecOptions):
     cache_bytes: NotNegative = Field(
         default=CACHE_BYTES,
         description="The most bytes of memory for the cache of recent checkpoints.",
-    )
-    on_event: Reference | None = Field(
-        default=None,
-        description="A function that receives an event for each operation, or a class of such an object, as"
-        " module:name.",
     )
     owner_from: str | None = Field(
         default=None,

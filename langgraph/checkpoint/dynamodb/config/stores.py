@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
@@ -50,6 +50,18 @@ class IndexOptions(Options):
         """
         embed = self.embed or made_function("index.embed_function", self.embed_function)
         return {"dims": self.dims, "embed": embed} | ({"fields": self.fields} if self.fields else {})
+
+
+class DistanceIndexOptions(IndexOptions):
+    """An index of a store that knows several distances."""
+
+    distance_type: Literal["cosine", "l2", "inner_product"] = Field(
+        default="cosine", description="How embeddings are compared."
+    )
+
+    def config(self) -> dict[str, Any]:
+        """Return LangGraph's `IndexConfig`, with the distance."""
+        return {**super().config(), "distance_type": self.distance_type}
 
 
 class TtlOptions(Options):
