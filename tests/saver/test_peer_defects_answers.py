@@ -159,8 +159,8 @@ def test_defect_09_what_does_not_fit_into_a_page_is_read_too(
 
     Every page is read: by a list, by the copy and by the deletion of a thread.
     """
-    # Values below the size of a segment stay in the head, and a head holds up to 32 KiB of them.
-    values = {f"channel-{number}": noise(3900, number) for number in range(8)}
+    # Values of up to 512 bytes stay in the head, and a head holds up to 32 KiB of them.
+    values = {f"channel-{number}": noise(480, number) for number in range(60)}
     ids = [f"{number:02}" for number in range(60)]
     for checkpoint_id in ids:
         # Another first byte makes every value of this checkpoint new.

@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwne
 from langgraph.checkpoint.dynamodb.base_saver import BackendSaver
 
 EXPORTED = {
+    "CacheConfig",
     "CheckpointCorruptionError",
     "CheckpointFormatError",
     "CheckpointNotFoundError",
@@ -25,14 +26,21 @@ EXPORTED = {
     "CheckpointerInputError",
     "DynamoDBSaver",
     "RunSummary",
+    "StoreConfig",
     "ThreadBusyError",
     "ThreadLockLostError",
     "ThreadPage",
     "ThreadSummary",
     "__version__",
+    "acreate_cache",
     "acreate_checkpointer",
+    "acreate_store",
+    "create_cache",
     "create_checkpointer",
+    "create_store",
+    "open_cache",
     "open_checkpointer",
+    "open_store",
 }
 OPTIONS = {
     "region_name": None,

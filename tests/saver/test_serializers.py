@@ -211,4 +211,6 @@ def test_equality_within_a_thread_can_be_hidden(
     assert last >= third
     # The first checkpoint has two values that are equal.
     pieces, _ = split(JsonPlusSerializer().dumps_typed(_messages(300))[1], PREAMBLE_BYTES, ())
-    assert len(first) == (1 if shared else 2) * len(pieces)
+    values = 1 if shared else 2
+    # The rest behind the last cut may be a segment, too.
+    assert len(first) in (values * len(pieces), values * (len(pieces) + 1))
