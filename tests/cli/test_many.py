@@ -272,7 +272,7 @@ def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
     agreed = ["--yes"] if command in ("copy", "delete", "prune") else []
     ended = run(*arguments, "--table", shared, *agreed)
     assert ended.code == 3
-    assert "1 thread not found; `threads` lists those that there are" in ended.err
+    assert "1 thread not found; `threads` lists them" in ended.err
     assert "not there" in ended.out + ended.err
     if command != "delete":
         assert run(*arguments, "--table", shared, *agreed, "--json").json["absent"] == (

@@ -172,7 +172,7 @@ def test_what_is_printed_is_what_python_prints(
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [(["nowhere"], "--list` lists those"), (["--policy", "root"], "there are agent, runner")],
+    [(["nowhere"], "--list` lists them"), (["--policy", "root"], "use one of agent, runner")],
 )
 def test_a_template_that_is_not_there_is_told(words: list[str], says: str) -> None:
     ended = CliRunner().invoke(app, ["template", *words])

@@ -118,7 +118,7 @@ def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: Dyna
         (("delete", "--owner", "ada", "--memories", "users"), "has no {owner} in it"),
         (("delete", "--owner", "ada", "--memories", "users//{owner}"), "cannot be used"),
         (("delete", "of bob", "--memories", "users/{owner}"), "--memories needs --owner"),
-        (("delete", "of bob", "--owner", "ada"), "not several"),
+        (("delete", "of bob", "--owner", "ada"), "give only one of"),
         (("export", "--owner", "ada"), "give --owner with --to FOLDER"),
         (("export", "of bob", "--owner", "ada", "--to", "x"), "give --owner with --to FOLDER"),
         (("export",), "give a thread, or --owner"),

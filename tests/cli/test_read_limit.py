@@ -105,4 +105,4 @@ def test_what_is_no_rate_is_refused(run: Run, table: str, rate: str) -> None:
 def test_an_endless_rate_is_refused(run: Run, table: str) -> None:
     ended = run("threads", "--table", table, "--max-read-units", "inf")
     assert ended.code == Exit.USAGE
-    assert "inf units per second is no rate; give a number above 0" in ended.err
+    assert "inf units per second is not a rate; give a number above 0" in ended.err

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from langgraph.checkpoint.dynamodb.cli import shipped
+from tests.support.documents import ROOT
 
 
 def test_the_short_forms_of_functions_are_read_as_their_long_forms() -> None:
@@ -37,7 +39,17 @@ def test_a_policy_is_for_the_table_that_is_named() -> None:
 
 
 def test_what_is_not_there_is_answered_by_what_is() -> None:
-    with pytest.raises(LookupError, match="there is no policy for 'owner'; there are agent, "):
+    with pytest.raises(LookupError, match="there is no policy for 'owner'; use one of agent, "):
         shipped.policy("owner")
     with pytest.raises(LookupError, match="there is no template 'none'"):
         shipped.template("none")
+
+
+def test_each_document_that_a_message_names_is_there() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "langgraph").rglob("*.py")))
+    named = set(
+        re.findall(r"(?:langgraph-dynamodb docs|\{DOCS_COMMAND\}) ([a-z-]+)`", re.sub(r"\s+", " ", source))
+    )
+    assert named >= {"bad-days", "encrypt", "migrating"}
+    for name in named:
+        assert shipped.document(name)

@@ -146,7 +146,7 @@ def test_a_person_sees_how_far_an_export_is(table: str, tmp_path: Path, engine: 
         (["--export", "x.html"], "an export is of one thread"),
         (["chat", "--mask", "mail"], "are for an export"),
         (["chat", "--leave-out", "mail"], "are for an export"),
-        (["chat", "--export", "x.html", "--mask", "a..b"], "is no rule"),
+        (["chat", "--export", "x.html", "--mask", "a..b"], "is not a rule"),
         (["chat", "--export", "/nowhere/x.html"], "cannot be written"),
     ],
 )

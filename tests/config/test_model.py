@@ -39,7 +39,7 @@ def test_options_are_attributes_and_do_not_change() -> None:
 def test_an_unknown_type() -> None:
     assert (
         _error(type="dynamo")
-        == "type: is no type of checkpointer; there are memory, sqlite, postgres, dynamodb, http"
+        == "type: is not a type of checkpointer; use one of memory, sqlite, postgres, dynamodb, http"
     )
     assert _error(type=3).startswith("type: input should be a valid string (One of ")
     assert SECRET not in _error(type=SECRET)
@@ -49,7 +49,7 @@ def test_unknown_keys() -> None:
     assert _error(type="dynamodb", config={"table_name": "t", "boto_config": {}}) == (
         "config.boto_config: is unknown here; it is client_config here"
     )
-    assert _error(typ="memory") == "typ: is unknown here; did you mean type? there are type, config, enabled"
+    assert _error(typ="memory") == "typ: is unknown here; did you mean type? use one of type, config, enabled"
     assert _error(type="sqlite", config={"db_file": "x", "file": 1}).startswith(
         "config.file: is unknown here; did"
     )
@@ -62,7 +62,7 @@ def test_options_without_a_type_say_that_it_is_memory() -> None:
     assert _error(config={"table_name": "threads"}).splitlines()[1:] == [
         "  config.table_name: is unknown here; this type has no options",
         "  the configuration: has no type, so it is memory; "
-        "there are memory, sqlite, postgres, dynamodb, http",
+        "use one of memory, sqlite, postgres, dynamodb, http",
     ]
 
 
@@ -146,7 +146,7 @@ def test_variables_that_are_not_set_are_all_named() -> None:
 @pytest.mark.parametrize("text", [f"${{{SECRET}", f"${{1{SECRET}}}", f"${{NAME-{SECRET}}}"])
 def test_a_variable_that_is_none_is_not_shown(text: str) -> None:
     error = _error(type="sqlite", config={"db_file": text})
-    assert error.startswith("config.db_file: has a `${` that begins no variable")
+    assert error.startswith("config.db_file: has a `${` that does not begin a variable")
     assert SECRET not in error
 
 

@@ -155,7 +155,7 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
         ),
         (
             "checkpointer:\n  config: {db_file: ${A}}",
-            ", line 2: this is not YAML: expected ',' or '}', but got '{'; put what has",
+            ", line 2: this is not YAML: expected ',' or '}', but got '{'; put values with",
         ),
         ("a: 1\n---\nb: 2", ", line 2: this is not YAML: but found another document"),
         ("a: \x00", ": this is not YAML: it has a character that YAML does not allow"),

@@ -100,7 +100,7 @@ async def test_a_store_of_each_type_async(engine: Engine, name: str, options: di
 
 def test_what_a_store_keeps_expires_as_configured(engine: Engine, name: str, options: dict[str, Any]) -> None:
     if name == "memory":
-        with pytest.raises(CheckpointerConfigurationError, match=r"ttl: is unknown here; there are index"):
+        with pytest.raises(CheckpointerConfigurationError, match=r"ttl: is unknown here; use one of index"):
             StoreConfig(type=name, config={"ttl": {"default_ttl": 5}})
         return
     with create_store({"type": name, "config": {**options, "ttl": {"default_ttl": 5.5}}}) as store:
@@ -117,7 +117,7 @@ def test_a_cache_of_each_type(engine: Engine, name: str, options: dict[str, Any]
     if name == "postgres":
         with pytest.raises(CheckpointerConfigurationError) as caught:
             CacheConfig(type=name, config=options)
-        assert str(caught.value) == "type: is no type of cache; there are memory, sqlite, dynamodb"
+        assert str(caught.value) == "type: is not a type of cache; use one of memory, sqlite, dynamodb"
         return
     with create_cache({"type": name, "config": options}) as cache:
         assert cache is not None
@@ -202,7 +202,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     file.write_text("store:\n  type: dynamodb\n  config:\n    table: a\n    index: {dims: 3}\n")
     assert sorted(_error(StoreConfig, file).splitlines()[1:]) == [
         f"  {file}, line 3, store.config.table_name: is missing: the name or ARN of the table.",
-        f"  {file}, line 4, store.config.table: is unknown here; did you mean table_name? there are "
+        f"  {file}, line 4, store.config.table: is unknown here; did you mean table_name? use one of "
         + ", ".join(DynamoDBStoreOptions.model_fields),
         f"  {file}, line 5, store.config.index: give exactly one of embed and embed_function (Makes the store"
         " search by similarity: dims, embed, fields, distance_type, search.)",

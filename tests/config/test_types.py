@@ -99,7 +99,7 @@ def test_its_options_are_checked_like_those_of_the_others() -> None:
     )
     assert (
         _error({"type": "book"})
-        == "type: is no type of checkpointer; there are memory, sqlite, postgres, dynamodb, http, shelf"
+        == "type: is not a type of checkpointer; use one of memory, sqlite, postgres, dynamodb, http, shelf"
     )
 
 
@@ -114,7 +114,7 @@ def test_a_type_of_this_package_cannot_be_replaced() -> None:
     [
         ("no_such_module:TYPE", "which cannot be loaded: No module named 'no_such_module'"),
         ("os:NO_SUCH_TYPE", "which cannot be loaded: module 'os' has no attribute 'NO_SUCH_TYPE'"),
-        ("os:path", "shelf is registered as something that is no CheckpointerType"),
+        ("os:path", "shelf is registered as an object that is not a CheckpointerType"),
     ],
 )
 def test_what_cannot_be_loaded(register: Callable[[str, str, str], None], where: str, says: str) -> None:

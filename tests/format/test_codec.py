@@ -107,7 +107,7 @@ def test_what_was_encrypted_for_another_sort_key_is_refused_though_the_checksum_
 def test_bound_bytes_do_not_pass_as_unbound_ones(compression: int) -> None:
     """Who may write could change the version, and so take the place for content."""
     _, payload = _verified(ENCRYPTED.seal(noise(500), ITEM, NAME), ITEM)
-    with pytest.raises(CheckpointCorruptionError, match="no release seals"):
+    with pytest.raises(CheckpointCorruptionError, match="sealed in a way"):
         ENCRYPTED.open(_envelope(1, compression, b"aes", payload, SK), ITEM, NAME)
 
 

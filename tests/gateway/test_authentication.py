@@ -186,9 +186,9 @@ async def test_insecure_is_for_requests_of_this_machine(host: str, is_local: boo
             assert principal is not None
             assert principal.rights == {"read", "write", "administer"}
         elif host or request.client is None:
-            with pytest.raises(ProblemError, match="at localhost"):
+            with pytest.raises(ProblemError, match="use localhost"):
                 await anybody_on_this_machine(request)
-    with pytest.raises(ProblemError, match="at localhost"):
+    with pytest.raises(ProblemError, match="use localhost"):
         await anybody_on_this_machine(connection(client=None))
 
 
@@ -247,7 +247,7 @@ def test_what_could_be_anothers_prefix_is_no_tenant(tenant: str) -> None:
 
 def test_an_unknown_right_is_refused() -> None:
     rights: Any = frozenset(("read", "all"))
-    with pytest.raises(CheckpointerInputError, match="rights are administer, read, write"):
+    with pytest.raises(CheckpointerInputError, match="rights can be administer, read, write"):
         Principal("agents", rights=rights)
 
 

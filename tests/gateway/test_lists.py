@@ -175,7 +175,7 @@ async def test_a_cursor_is_for_its_principal_its_request_and_its_service(
     for name, (who, what) in others.items():
         answer = await who.post("/checkpoints/list", json={**what, "cursor": cursor})
         assert answer.status_code == 400, name
-        assert answer.json()["detail"].startswith("cursor is not one that was given")
+        assert answer.json()["detail"].startswith("cursor does not belong to this request")
     same = make_client(principal=ACME, **key)
     assert (await same.post("/checkpoints/list", json={**request, "cursor": cursor})).status_code == 200
 

@@ -116,7 +116,7 @@ async def test_an_owner_is_bound_to_threads_by_name_only(make_client: MakeClient
     for name, request in requests:
         answer = await client.post(f"/checkpoints/{name}", json=request)
         assert answer.status_code == 403
-        assert "of one tenant or owner" in answer.json()["detail"]
+        assert "for one tenant or owner" in answer.json()["detail"]
     assert script.asked == []
 
 

@@ -21,11 +21,11 @@ PRIVATE = "that-nobody-may-see"
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"url": None}, "url is no address"),
-        ({"url": "gateway.example"}, "url is no address"),
-        ({"url": "ftp://gateway.example"}, "url is no address"),
-        ({"url": "https://"}, "url is no address"),
-        ({"url": "https://gateway.example:port"}, "url is no address"),
+        ({"url": None}, "url is not the address"),
+        ({"url": "gateway.example"}, "url is not the address"),
+        ({"url": "ftp://gateway.example"}, "url is not the address"),
+        ({"url": "https://"}, "url is not the address"),
+        ({"url": "https://gateway.example:port"}, "url is not the address"),
         ({"url": f"https://me:{PRIVATE}@gateway.example"}, "remove them, and pass credentials as auth="),
         ({"url": f"https://gateway.example/?key={PRIVATE}"}, "remove them, and pass credentials"),
         ({"url": f"https://gateway.example/#{PRIVATE}"}, "remove them, and pass credentials"),
@@ -48,7 +48,7 @@ PRIVATE = "that-nobody-may-see"
         ({"allow_http": "no"}, "allow_http is 'no'"),
         (
             {"client_options": {"auth": PRIVATE}},
-            "client_options has no option 'auth'; there are headers, http2",
+            "client_options has no option 'auth'; use one of headers, http2",
         ),
         (
             {"client_options": {"headers": {"X-Key": f"{PRIVATE}\n"}}},

@@ -262,8 +262,8 @@ def test_what_the_configuration_is_to_blame_for(
 @pytest.mark.parametrize(
     ("method", "answer", "says"),
     [
-        ("put", Answer(body=b"\xc1"), "cannot be read: it is no msgpack"),
-        ("about", replace(ABOUT, body=b"{"), "cannot be read: it is no JSON"),
+        ("put", Answer(body=b"\xc1"), "cannot be read: it is not msgpack"),
+        ("about", replace(ABOUT, body=b"{"), "cannot be read: it is not JSON"),
     ],
 )
 def test_an_answer_that_cannot_be_decoded(

@@ -184,12 +184,12 @@ def test_the_bill_of_a_million_threads_a_day_adds_up() -> None:
         int(each.replace(",", ""))
         for each in re.findall(r"([\d,]+) write units, ([\d,]+) read units, ([\d,]+) bytes", plain)[0]
     )
-    # A sixth of the conversation whose units are measured.
-    assert writes == round(_numbers("write units")[0] / 6)
-    assert reads == round(_numbers("read units, on one process")[0] / 6)
+    # A thread of ten turns is measured by itself: its first steps cost a little more than the later ones of the 60.
+    assert 1 <= writes / (_numbers("write units")[0] / 6) < 1.25
+    assert 1 <= reads / (_numbers("read units, on one process")[0] / 6) < 1.25
     thread = writes * float(WRITE_UNIT_DOLLARS) + reads * float(READ_UNIT_DOLLARS)
-    assert f"{thread:.6f}" == "0.000144"
-    assert round(30_000_000 * size / GB_BYTES) == 4878
+    assert f"30,000,000 {TIMES} {thread:.6f} |" in plain
+    assert f"{30_000_000 * size / GB_BYTES:,.0f} GiB." in plain
 
 
 def test_the_resource_policy_allows_what_the_agents_policy_does() -> None:
@@ -197,4 +197,8 @@ def test_the_resource_policy_allows_what_the_agents_policy_does() -> None:
     [statement] = json.loads(block)["Statement"]
     own = render(load("table.yaml")).properties("AgentPolicy")["PolicyDocument"]
     assert set(statement["Action"]) == actions_of(own)
-    assert [resource.partition("/index/")[2] for resource in statement["Resource"]] == ["", "run_id-index"]
+    assert [resource.partition("/index/")[2] for resource in statement["Resource"]] == [
+        "",
+        "run_id-index",
+        "owner-index",
+    ]

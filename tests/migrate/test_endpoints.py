@@ -164,15 +164,15 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nothing", "names no store"),
-        ("postgresql:", "names no store"),
+        ("nothing", "does not name a store"),
+        ("postgresql:", "does not name a store"),
         ("functions_of_the_tests:other", "cannot be imported"),
         ("no_such_module:make", "cannot be imported"),
         ("functions_of_the_tests:number", "gives a int"),
         ("postgresql://user:secret@host/database?nonsense=1", "cannot be read"),
         ("postgresql://user:a@b:secret@host/database", "cannot be read"),
         ("sqlite:/no/such/file.db", "there is no SQLite database"),
-        ("aws:table?bucket=x", "no option 'bucket'; there are bucket_name"),
+        ("aws:table?bucket=x", "no option 'bucket'; use one of bucket_name"),
         ("aws:table?key_prefix=x", "no bucket_name"),
     ],
 )
@@ -202,11 +202,11 @@ def test_a_file_that_is_no_database_of_threads(tmp_path: Path) -> None:
     empty, text = tmp_path / "empty.db", tmp_path / "text.db"
     empty.touch()
     text.write_text("This is no database, but some text that is longer than the header of one.")
-    for path, message in ((empty, "has no tables"), (text, "is no SQLite database")):
+    for path, message in ((empty, "has no tables"), (text, "is not a SQLite database")):
         with pytest.raises(CheckpointerConfigurationError, match=message), open_endpoint(f"sqlite:{path}"):
             pass
     with (
-        pytest.raises(CheckpointerConfigurationError, match="there is no folder"),
+        pytest.raises(CheckpointerConfigurationError, match="the folder of the SQLite database"),
         open_endpoint(f"sqlite:{tmp_path}/none/new.db", as_target=True),
     ):
         pass
@@ -313,5 +313,5 @@ def test_savers_for_event_loops_are_refused() -> None:
         def __init__(self) -> None:
             pass
 
-    with pytest.raises(CheckpointerConfigurationError, match="AsyncSqliteSaver is for event loops"):
+    with pytest.raises(CheckpointerConfigurationError, match="AsyncSqliteSaver is an async saver"):
         store_of(AsyncSqliteSaver())

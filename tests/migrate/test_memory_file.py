@@ -32,9 +32,9 @@ def test_what_is_written_is_read(records: list[dict[str, Any]]) -> None:
         (lambda lines: [lines[0], *lines[2:]], CheckpointCorruptionError, "damaged"),
         (lambda lines: [lines[0], lines[2], lines[1], lines[3]], CheckpointCorruptionError, "damaged"),
         (lambda lines: [*lines, b"\n"], CheckpointCorruptionError, "damaged"),
-        (lambda lines: [lines[0], b"3\n", *lines[1:]], CheckpointCorruptionError, "no JSON object"),
-        (lambda lines: [lines[0], b"{\n", *lines[1:]], CheckpointCorruptionError, "no JSON object"),
-        (lambda lines: [b"{}\n", *lines[1:]], CheckpointCorruptionError, "no file of memories"),
+        (lambda lines: [lines[0], b"3\n", *lines[1:]], CheckpointCorruptionError, "not a JSON object"),
+        (lambda lines: [lines[0], b"{\n", *lines[1:]], CheckpointCorruptionError, "not a JSON object"),
+        (lambda lines: [b"{}\n", *lines[1:]], CheckpointCorruptionError, "not a file of memories"),
         (
             lambda lines: [lines[0].replace(b"1", b"2"), *lines[1:]],
             CheckpointFormatError,

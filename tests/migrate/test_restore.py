@@ -146,7 +146,7 @@ def test_a_runner_without_the_lock_is_told_of(
             Conversation(tables.saver(), "t").put(log=["from a runner"])
 
     monkeypatch.setattr(store, "copy", copy)
-    with pytest.raises(ThreadBusyError, match="went on while it was restored; stop its agent"):
+    with pytest.raises(ThreadBusyError, match="continued while it was restored; stop its agent"):
         attempt.run()
     tables.now += 300
     # What it stored is kept as well, under an id of its own where that of the first attempt has something else.
@@ -358,7 +358,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(
 
     with pytest.raises(CheckpointerInputError, match="is the table in use"):
         refused(of=table_name)
-    with pytest.raises(CheckpointerInputError, match="beside"):
+    with pytest.raises(CheckpointerInputError, match="keep_as has no effect"):
         refused(as_id="one", keep_as="another")
     with pytest.raises(CheckpointerInputError, match="is the thread itself"):
         refused(keep_as="t")

@@ -504,7 +504,7 @@ def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
-    with pytest.raises(CheckpointerInputError, match=f"{rate} units per second is no rate"):
+    with pytest.raises(CheckpointerInputError, match=f"{rate} units per second is not a rate"):
         Budget(rate)
 
 

@@ -265,13 +265,13 @@ def test_a_runner_without_the_lock_is_told_of_and_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(TableStore, "copy", copy)
         patch.setattr(DynamoDBSaver, "delete_thread", delete)
-        with pytest.raises(ThreadBusyError, match="went on while its ttl was changed; stop its agent"):
+        with pytest.raises(ThreadBusyError, match="continued while its ttl was changed; stop its agent"):
             change(small).run()
     if moment == "while there is none":
         # Nobody knows which of the two is wanted.
         left = contents(small)
         for _ in range(2):
-            with pytest.raises(ThreadBusyError, match=rf"before is thread '{COPY}'. Delete the one"):
+            with pytest.raises(ThreadBusyError, match=rf"earlier state is thread '{COPY}'. Delete the one"):
                 change(small).run()
         assert (contents(small), contents(small, COPY)) == (left, before)
         small.saver().delete_thread("t")

@@ -77,7 +77,7 @@ def test_a_thread_of_another_saver_does_not_begin_anew(
         with pytest.raises(
             CheckpointerConfigurationError,
             match=rf"table {foreign_table} holds checkpoints of {other} \(item PK='.*thread-1'.*"
-            r"a table of its own.*python -m langgraph.checkpoint.dynamodb template",
+            r"a separate table.*python -m langgraph.checkpoint.dynamodb template",
         ):
             ask(side, saver, method, **OPERATIONS[method])
     heads = [item for item in all_items(client, foreign_table, begins="C#") if "body" in item]

@@ -131,7 +131,7 @@ def a_head_of_a_newer_release(harness: Harness) -> str:
 def metadata_that_were_changed(harness: Harness) -> str:
     """They are not what the body vouches for."""
     harness.change(harness.items("C#")["C#1#"], metadata={"S": "{}"})
-    return "its metadata is not what it was stored with"
+    return "its metadata was changed after it was stored"
 
 
 @damage

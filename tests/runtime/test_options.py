@@ -192,7 +192,7 @@ def test_checking_options_loads_no_client_library() -> None:
         ("enable_checkpoint_compression", "leave it out: everything is compressed"),
         ("s3_offload_config", "leave it out: the table takes a checkpoint of any size"),
         ("ttl_second", r"did you mean ttl_seconds\?"),
-        ("xyz", "there are region_name, endpoint_url, "),
+        ("xyz", "use one of region_name, endpoint_url, "),
     ],
 )
 def test_an_unknown_option_is_answered_by_the_one_to_use(name: str, says: str) -> None:

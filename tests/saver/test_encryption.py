@@ -295,9 +295,9 @@ def test_readable_metadata_cannot_be_changed_or_added(
     del changed[items.SEALED_METADATA]
     client.put_item(TableName=table_name, Item=changed)
     saver = make_saver(serde=cipher())
-    with pytest.raises(CheckpointCorruptionError, match="metadata is not what it was stored with"):
+    with pytest.raises(CheckpointCorruptionError, match="metadata was changed after it was stored"):
         saver.get_tuple(thread_config("t"))
-    with pytest.raises(CheckpointCorruptionError, match="metadata is not what it was stored with"):
+    with pytest.raises(CheckpointCorruptionError, match="metadata was changed after it was stored"):
         list(saver.list(thread_config("t"), filter={"step": 9}))
 
 

@@ -270,7 +270,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "is encrypted with 'aes', and the saver has no cipher": _read_with(KEY, {}),
     "cannot be decrypted with the saver's key": _read_with(KEY, OTHER_KEY),
     "is not encrypted, or not for its place, but the saver has a cipher": _read_with({}, KEY),
-    "what was encrypted for another place": _read_with(KEY, {**KEY, "bound_to": "before"}),
+    "data that was encrypted for another place": _read_with(KEY, {**KEY, "bound_to": "before"}),
     "thread ... is held by another runner": _held,
     "thread ... is no longer held": _lost,
     "needs segments that are not in the table": _damaged,

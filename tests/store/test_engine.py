@@ -113,7 +113,7 @@ def test_ids_that_are_not_the_stores_are_refused(
             return [("mine", 1.0)]
 
     store = make_store(index={"dims": DIMS, "embed": embeddings, "search": Strange()})
-    with pytest.raises(CheckpointerInputError, match="must return ids that put was given"):
+    with pytest.raises(CheckpointerInputError, match="must return ids that were passed to its put"):
         store.search(NAMESPACE, query="a")
 
 

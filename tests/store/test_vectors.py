@@ -162,7 +162,7 @@ def test_a_store_tells_its_index(
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"dims": 0}, "index has dims=0"), ({"embed": None}, 'index has no "embed"'),
-    ({"text_fields": []}, "index has the option 'text_fields'"),
+    ({"text_fields": []}, "index has no option 'text_fields'"),
     ({"distance_type": "hamming"}, "index has distance_type='hamming'"),
     ({"search": "approximate"}, "index has search='approximate'"),
 ], ids=str)  # fmt: skip

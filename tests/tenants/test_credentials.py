@@ -221,7 +221,7 @@ def test_a_lock_is_renewed_by_the_tenant_that_holds_it(
 
 @pytest.mark.parametrize("name", ["", "a/b", "acme/", "a b", "*", "a" * 129, None, 1])
 def test_what_is_no_tenant_s_name_is_refused(credentials: TenantCredentials, name: Any) -> None:
-    with pytest.raises(CheckpointerInputError, match="is no tenant's name"), credentials.tenant(name):
+    with pytest.raises(CheckpointerInputError, match="is not a tenant's name"), credentials.tenant(name):
         pass
 
 

@@ -126,10 +126,10 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
 
 
 class DynamoDBCache(TableCache[ValueT]):
-    """A LangGraph node cache on one DynamoDB table, for sync and async code alike; the saver's table will do.
+    """A LangGraph node cache on one DynamoDB table, for sync and async code alike.
 
-    What cannot be read or stored is a miss with a line in the log, and never fails a run: throttling, damaged entries,
-    values over 390 KB compressed, a missing table.
+    A failure never fails a run. Throttling, damaged entries, values over 390 KB compressed, or a missing table count as
+    a miss, with a line in the log.
 
     Example:
         ```python
@@ -141,24 +141,26 @@ class DynamoDBCache(TableCache[ValueT]):
         ```
 
     Args:
-        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
+        table_name: Name or ARN of a table created by `setup()`, or from the saver's template. The saver's own
+            table is fine.
         region_name: As for `DynamoDBSaver`, as are the options up to `client_config`.
         endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
         session: A `boto3.Session` for the blocking client.
         async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client, which is used as it is and never closed.
+        client: A boto3 DynamoDB client to use as it is. It is never closed.
         client_config: A botocore `Config` that replaces the cache's own.
-        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
+        retry_seconds: For how many seconds to retry a request that is throttled or gets no response.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
             encrypts values, bound to their place.
-        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss what
-            was cached a moment ago.
-        allow_unencrypted: Whether a cache with a cipher reads values that are not encrypted.
+        consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a
+            value that was cached a moment ago.
+        allow_unencrypted: Whether a cache with a cipher also reads values that are not encrypted.
         bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
-        prefix: Labels in front of every namespace, such as the tenant that `infra/tenant.yaml` lets in. `clear()`
-            deletes only what is under it.
+        prefix: Labels in front of every namespace, such as the tenant of `infra/tenant.yaml`. `clear()` deletes only
+            entries under it.
         on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
-            first label of `prefix`. What the log has as a warning is the event's error.
+            first label of `prefix`. A failure that the log has as a warning is
+            the event's error.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.

@@ -97,10 +97,10 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Args:
             config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
-                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the
-                other: by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
-                administrators. A damaged namespace then does not keep the others from being listed: the error is
-                raised at the end.
+                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the other:
+                by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
+                administrators. If a namespace is damaged, the list continues with the others, and raises the error at
+                its end.
             filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
             before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
             limit: The maximum number of matching checkpoints to list.
@@ -110,7 +110,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Raises:
             CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, or `filter`, `before` or
-                `limit` is of the wrong kind. The errors below are raised by the first or a later step of the iterator.
+                `limit` is of the wrong kind. The iterator raises the errors below at its first or a later step.
             CheckpointCorruptionError: As for `get_tuple`.
             CheckpointFormatError: As for `get_tuple`.
             CheckpointNotFoundError: As for `get_tuple`.
@@ -129,10 +129,10 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Args:
             config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
-                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the
-                other: by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
-                administrators. A damaged namespace then does not keep the others from being listed: the error is
-                raised at the end.
+                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the other:
+                by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
+                administrators. If a namespace is damaged, the list continues with the others, and raises the error at
+                its end.
             filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
             before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
             limit: The maximum number of matching checkpoints to list.
@@ -142,7 +142,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Raises:
             CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, or `filter`, `before` or
-                `limit` is of the wrong kind. The errors below are raised by the first or a later step of the iterator.
+                `limit` is of the wrong kind. The iterator raises the errors below at its first or a later step.
             CheckpointCorruptionError: As for `aget_tuple`.
             CheckpointFormatError: As for `aget_tuple`.
             CheckpointNotFoundError: As for `aget_tuple`.
@@ -198,7 +198,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint. When this returns, it is whole, whatever else happens to its thread meanwhile.
+        """Store a checkpoint. Once this returns, it is whole, whatever else happens to its thread meanwhile.
 
         Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
         children inherit the values that their own process knows: the first ones if they are cached (`cache_bytes`),
@@ -207,7 +207,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Args:
             config: `configurable` with `thread_id`, `checkpoint_ns`, and the parent's `checkpoint_id` if any.
             checkpoint: The checkpoint, of any size.
-            metadata: Its metadata. Keys of the config are added, as LangGraph defines it.
+            metadata: Its metadata. Keys of the config are added, as LangGraph requires.
             new_versions: The channels that this step changed. The others inherit the parent's values.
 
         Returns:
@@ -228,7 +228,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint. When this returns, it is whole, whatever else happens to its thread meanwhile.
+        """Store a checkpoint. Once this returns, it is whole, whatever else happens to its thread meanwhile.
 
         Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
         children inherit the values that their own process knows: the first ones if they are cached (`cache_bytes`),
@@ -237,7 +237,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Args:
             config: `configurable` with `thread_id`, `checkpoint_ns`, and the parent's `checkpoint_id` if any.
             checkpoint: The checkpoint, of any size.
-            metadata: Its metadata. Keys of the config are added, as LangGraph defines it.
+            metadata: Its metadata. Keys of the config are added, as LangGraph requires.
             new_versions: The channels that this step changed. The others inherit the parent's values.
 
         Returns:
@@ -261,8 +261,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     ) -> RunnableConfig:
         """Store a checkpoint with writes that were held back. `DeferredCheckpointSaver` calls this to flush.
 
-        The writes are stored first, so that a reader who finds the checkpoint finds them. Writes of checkpoints that
-        are not in the table, since only the last one of a run was kept, are left out: no reader would find them.
+        It stores the writes first, so that a reader who finds the checkpoint finds them. It leaves out writes of
+        checkpoints that are not in the table, because no reader would find those: only the last checkpoint of a run is
+        stored.
 
         Args:
             config: As for `put`. If the parent was never stored, parts of the newest checkpoint are reused.
@@ -294,8 +295,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     ) -> RunnableConfig:
         """Store a checkpoint with writes that were held back. `DeferredCheckpointSaver` calls this to flush.
 
-        The writes are stored first, so that a reader who finds the checkpoint finds them. Writes of checkpoints that
-        are not in the table, since only the last one of a run was kept, are left out: no reader would find them.
+        It stores the writes first, so that a reader who finds the checkpoint finds them. It leaves out writes of
+        checkpoints that are not in the table, because no reader would find those: only the last checkpoint of a run is
+        stored.
 
         Args:
             config: As for `aput`. If the parent was never stored, parts of the newest checkpoint are reused.
@@ -329,7 +331,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Args:
             config: `configurable` with `thread_id`, `checkpoint_id`, and optionally `checkpoint_ns`.
             writes: Channels and values. Special writes (errors, interrupts, resumes) replace stored ones. Of other
-                writes the first one at a position stays, so that a repeated call changes nothing.
+                writes, the first one at a position stays, so that a repeated call changes nothing.
             task_id: The task's id.
             task_path: The task's path, by which writes are ordered.
 
@@ -353,7 +355,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Args:
             config: `configurable` with `thread_id`, `checkpoint_id`, and optionally `checkpoint_ns`.
             writes: Channels and values. Special writes (errors, interrupts, resumes) replace stored ones. Of other
-                writes the first one at a position stays, so that a repeated call changes nothing.
+                writes, the first one at a position stays, so that a repeated call changes nothing.
             task_id: The task's id.
             task_path: The task's path, by which writes are ordered.
 
@@ -400,9 +402,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
 
-        The index by which runs are found lags a little, so a run of the last seconds may be missed. Deletions of a
-        thread exclude each other, as for `delete_thread`. A thread that is damaged or busy does not keep the others
-        from being served. If there are several, the error is of the first one's type and names all.
+        The index of runs lags a little, so the call may miss a run of the last seconds. Deletions of a thread exclude
+        each other, as for `delete_thread`. If a thread is damaged or busy, the call continues with the others. If
+        several are, the error has the type of the first one and names all.
 
         Args:
             run_ids: The runs' ids.
@@ -418,9 +420,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
 
-        The index by which runs are found lags a little, so a run of the last seconds may be missed. Deletions of a
-        thread exclude each other, as for `adelete_thread`. A thread that is damaged or busy does not keep the others
-        from being served. If there are several, the error is of the first one's type and names all.
+        The index of runs lags a little, so the call may miss a run of the last seconds. Deletions of a thread exclude
+        each other, as for `adelete_thread`. If a thread is damaged or busy, the call continues with the others. If
+        several are, the error has the type of the first one and names all.
 
         Args:
             run_ids: The runs' ids.
@@ -470,8 +472,8 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
         is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
-        the call started. A thread that is damaged or busy does not keep the others from being served. If there are
-        several, the error is of the first one's type and names all.
+        the call started. If a thread is damaged or busy, the call continues with the others. If several are, the error
+        has the type of the first one and names all.
 
         Args:
             thread_ids: The threads.
@@ -494,8 +496,8 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
         is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
-        the call started. A thread that is damaged or busy does not keep the others from being served. If there are
-        several, the error is of the first one's type and names all.
+        the call started. If a thread is damaged or busy, the call continues with the others. If several are, the error
+        has the type of the first one and names all.
 
         Args:
             thread_ids: The threads.
@@ -521,15 +523,15 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Say whose thread it is and what it is about, and enter it in the directory if it is not there.
+        """Set a thread's owner, title and metadata, and enter it in the directory if it is not there.
 
-        The thread need not have a checkpoint yet. What is `None` stays as it was.
+        The thread need not have a checkpoint yet. Arguments that are `None` change nothing.
 
         Args:
             thread_id: The thread.
-            owner: Whose thread it is. If it begins with a tenant and a slash, the thread's id does too.
+            owner: The owner's name. If it begins with a tenant and a slash, the thread's id has to begin with the same.
             title: A title; empty text removes it.
-            metadata: JSON that lists show and filter by. It replaces what was there; owner, title and metadata
+            metadata: JSON that lists show and filter by. It replaces the thread's metadata. Owner, title and metadata
                 together have at most 768 bytes.
 
         Raises:
@@ -547,15 +549,15 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Say whose thread it is and what it is about, and enter it in the directory if it is not there.
+        """Set a thread's owner, title and metadata, and enter it in the directory if it is not there.
 
-        The thread need not have a checkpoint yet. What is `None` stays as it was.
+        The thread need not have a checkpoint yet. Arguments that are `None` change nothing.
 
         Args:
             thread_id: The thread.
-            owner: Whose thread it is. If it begins with a tenant and a slash, the thread's id does too.
+            owner: The owner's name. If it begins with a tenant and a slash, the thread's id has to begin with the same.
             title: A title; empty text removes it.
-            metadata: JSON that lists show and filter by. It replaces what was there; owner, title and metadata
+            metadata: JSON that lists show and filter by. It replaces the thread's metadata. Owner, title and metadata
                 together have at most 768 bytes.
 
         Raises:
@@ -579,15 +581,16 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         """List the threads of an owner, newest activity first, by one query for a page.
 
         Args:
-            owner: Whose threads to list. `None` lists all threads, day by day, for operators.
+            owner: The owner of the threads to list. `None` lists all threads, day by day, for operators.
             status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`.
-            metadata: Keys and values that a thread's metadata must have. With it or `status` the list reads on until
-                the page is full.
+            metadata: Keys and values that a thread's metadata must have. With it or `status`, the list reads
+                on until the page is full.
             limit: The maximum number of threads of the page, up to 1,000.
-            before: The cursor of the page before this one. It may go through a browser: whoever changes it gets
+            before: The cursor of the page before this one. It may go through a browser: a changed cursor is only
                 another position in the same list.
-            with_status: Whether to look up the status and step of each thread, by a query each, side by side.
-            since: Where the list ends; by default at the end for an owner, and 30 days ago for all threads.
+            with_status: Whether to look up the status and step of each thread, with one query each, in parallel.
+            since: The earliest last activity to list. By default there is no bound for an owner, and 30 days for all
+                threads.
 
         Returns:
             The threads that have not expired, and the cursor of the next page. The indexes lag by up to a few seconds.
@@ -615,15 +618,16 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         """List the threads of an owner, newest activity first, by one query for a page.
 
         Args:
-            owner: Whose threads to list. `None` lists all threads, day by day, for operators.
+            owner: The owner of the threads to list. `None` lists all threads, day by day, for operators.
             status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`.
-            metadata: Keys and values that a thread's metadata must have. With it or `status` the list reads on until
-                the page is full.
+            metadata: Keys and values that a thread's metadata must have. With it or `status`, the list reads
+                on until the page is full.
             limit: The maximum number of threads of the page, up to 1,000.
-            before: The cursor of the page before this one. It may go through a browser: whoever changes it gets
+            before: The cursor of the page before this one. It may go through a browser: a changed cursor is only
                 another position in the same list.
-            with_status: Whether to look up the status and step of each thread, by a query each, side by side.
-            since: Where the list ends; by default at the end for an owner, and 30 days ago for all threads.
+            with_status: Whether to look up the status and step of each thread, with one query each, in parallel.
+            since: The earliest last activity to list. By default there is no bound for an owner, and 30 days for all
+                threads.
 
         Returns:
             The threads that have not expired, and the cursor of the next page. The indexes lag by up to a few seconds.

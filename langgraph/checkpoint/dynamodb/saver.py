@@ -58,61 +58,60 @@ class DynamoDBSaver(BackendSaver):
         ```
 
     Args:
-        table_name: Name or ARN of a table made by `setup()`, or from the template that
+        table_name: Name or ARN of a table created by `setup()`, or from the template that
             `python -m langgraph.checkpoint.dynamodb template` prints.
         region_name: The AWS region. By default boto3 finds it.
         endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
         session: A `boto3.Session` for the blocking client.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default one is
-            made, if either library is installed and neither `session` nor `client` is given. Otherwise the async
-            methods run boto3 in OS threads.
-        client: A boto3 DynamoDB client. It is used as it is, with its own retries, and never closed. It already has a
-            region, endpoint and config, so these options apply to the async client, and are refused without
-            `async_session`.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default the saver
+            creates one, if either library is installed and you pass neither `session` nor `client`. Otherwise the
+            async methods run boto3 in OS threads.
+        client: A boto3 DynamoDB client. The saver uses it as it is, with its own retries, and never closes it. It has
+            its own region, endpoint and config, so these options apply only to the async client. Without
+            `async_session` they are an error.
         client_config: A botocore `Config` that replaces the saver's own (short time-outs, TCP keep-alive,
             a pool of 64 connections) and its retries (the same with every release of botocore).
-        retry_seconds: For how many seconds a request is sent again that is throttled, fails on AWS's side or gets no
-            response, as are unprocessed items of a batch; 0 sends each once. The last attempt may take as long as the
-            time-outs allow, 13 seconds. A given client or configuration has its own retries, but this option still
-            applies to unprocessed items.
+        retry_seconds: For how many seconds to retry a request that is throttled, fails on AWS's side or gets no
+            response, and unprocessed items of a batch; 0 sends each once. The last attempt may take as long as the
+            time-outs allow, 13 seconds. A client or configuration of your own has its own retries, but this option
+            still applies to unprocessed items.
         serde: The serializer. By default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer` and your own
             serializers work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored. `None` keeps
-            checkpoints for ever. A thread keeps the ttl of its first put; `langgraph-dynamodb set-ttl` changes it. A
-            namespace whose newest checkpoint has expired shows no older one instead.
-        consistent_read: Whether checkpoints are found by strongly consistent reads. Eventually consistent reads cost
+            checkpoints for ever. A thread keeps the ttl of its first put; `langgraph-dynamodb set-ttl` changes it. If
+            the newest checkpoint of a namespace has expired, the namespace has no state.
+        consistent_read: Whether to find checkpoints by strongly consistent reads. Eventually consistent reads cost
             half, but the next message of a conversation may then not see the last one.
-        encrypt_metadata: Whether metadata goes through the serializer too. `None`: if it is an `EncryptedSerializer`,
-            which encrypts it. Otherwise only metadata that is over 8 KiB or not JSON does, and the rest is stored as
-            readable JSON. A run id stays readable in both cases.
-        share_equal_pieces: Whether a checkpoint reuses stored pieces that are equal to its own, so that a step costs
-            only what it adds. False hides from readers of the table which parts of a thread's values are equal, and
-            stores each changed value as a whole. Channels that a step did not change are still shared.
-        allow_unencrypted: Whether a saver with an `EncryptedSerializer` reads data that is not encrypted, or that an
-            earlier release encrypted without binding it to its place. Meant for the time of a migration: such data may
-            have been written by somebody who can write to the table but has no key.
-        bound_to: The name of the table that encrypted data is bound to, if it is another one: the table from which
-            this one was restored or copied.
-        checkpoint_bytes_max: The maximum size of a checkpoint's values together, or of its pending writes, serialized,
-            in bytes. Larger ones can neither be stored nor read: a few small items can name gigabytes.
+        encrypt_metadata: Whether to pass metadata through the serializer too. `None`: only if that is an
+            `EncryptedSerializer`, which encrypts it. Metadata over 8 KiB, or that is not JSON, passes through it in
+            any case. Other metadata is readable JSON. A run id always stays readable.
+        share_equal_pieces: Whether a checkpoint reuses equal stored pieces, so that a step costs only what it adds.
+            False hides from readers of the table which parts of a thread's values are equal, and stores each changed
+            value as a whole. Channels that a step did not change are still shared.
+        allow_unencrypted: Whether a saver with an `EncryptedSerializer` also reads data that is not encrypted, or not
+            bound to its place. Use it only during a migration: somebody without the key may have written such data.
+        bound_to: The name of the table that encrypted data is bound to, if this table was restored or copied from it.
+        checkpoint_bytes_max: The maximum size in bytes, serialized, of a checkpoint's values together, or of its
+            pending writes. The saver neither stores nor reads larger ones, because a few small items can name
+            gigabytes.
         cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. The cache
-            saves reads. It changes a result only if a checkpoint was put again with other values, which LangGraph does
-            not do; see `put`.
+            saves reads. It changes a result only if you put a checkpoint again with other values, which
+            LangGraph does not do; see `put`.
         on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`; see
             docs/observing.md. It runs at the end of the call and has to return at once. Its errors are logged.
         detect_other_savers: Whether a process looks once for another saver's table, when it first finds a thread empty.
-            A runner's and a tenant's policy deny a part of these three queries, so switch it off under either.
+            The policies of runner and tenant deny a part of these three queries, so switch it off under either.
         owner_from: The key of a config's `configurable`, or of its `metadata`, that names the owner of a thread, such
-            as `user_id`. Each thread is then in the directory that `threads` lists, from its first put on. `None` keeps
-            new threads out of it, but for those that `set_thread` enters. A later run never changes an owner.
+            as `user_id`. The first put of each thread then enters it in the directory, which `threads` lists. With
+            `None`, only `set_thread` enters threads. A later run never changes an owner.
         owner_key: 16 to 64 secret bytes, the same in every process. If `serde` is an `EncryptedSerializer`, the table
-            has digests with this key in place of owners' names.
-        activity_seconds: How old the last activity of a thread may be in the directory before a put renews it. Each
-            renewal takes 5 write units. For a thread with a ttl it is at most a tenth of that.
+            holds digests of owners' names under this key, and not the names.
+        activity_seconds: How many seconds old a thread's last activity may be in the directory before a put renews it.
+            Each renewal takes 5 write units. For a thread with a ttl, at most a tenth of the ttl applies.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
-        TypeError: An option is unknown. The message names the one to use, also for those of langgraph-checkpoint-aws.
+        TypeError: An option is unknown. The message names the right one, also for options of langgraph-checkpoint-aws.
     """
 
     transport: Clients

@@ -135,6 +135,6 @@ def _key_of(vector_id: str) -> Item:
     # No label has the mark, since escaping never makes it.
     pk, mark, sk = vector_id.partition(MEMORIES_MARK)
     if not mark or not sk.startswith(VECTORS):
-        msg = f"the engine of index returned {vector_id!r}; its search must return ids that put was given"
+        msg = f"the engine of index returned {vector_id!r}; its search must return ids that were passed to its put"
         raise CheckpointerInputError(msg)
     return key(pk + mark, sk)

@@ -49,7 +49,7 @@ class Index:
         """
         unknown = [name for name in config if name not in _OPTIONS]
         if unknown:
-            msg = f"index has the option {unknown[0]!r}; there are {', '.join(_OPTIONS)}"
+            msg = f"index has no option {unknown[0]!r}; use one of {', '.join(_OPTIONS)}"
             raise CheckpointerInputError(msg)
         dims = config.get("dims")
         if type(dims) is not int or dims < 1:

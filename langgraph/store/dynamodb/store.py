@@ -96,7 +96,7 @@ class TableStore(TransportOwner, BaseStore):
     # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: the reads see the state before the puts, and of several puts of a memory the last counts.
+        """Run operations. Reads see the state before the puts, and the last of several puts of a memory counts.
 
         Args:
             ops: `GetOp`, `SearchOp`, `PutOp` and `ListNamespacesOp`, in any order.
@@ -107,14 +107,14 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A namespace has a label that LangGraph refuses. Nothing was stored.
             CheckpointerInputError: A limit, a filter, a ttl, a value or a key cannot be used. Nothing was stored.
-            CheckpointSerializationError: A value is no JSON data. Nothing was stored.
+            CheckpointSerializationError: A value is not JSON data. Nothing was stored.
             SearchLimitError: A search would read more than `search_bytes_max`.
             CheckpointCorruptionError: Stored data is damaged.
         """
         return self._run(Batch(self.storage, self._index, ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: the reads see the state before the puts, and of several puts of a memory the last counts.
+        """Run operations. Reads see the state before the puts, and the last of several puts of a memory counts.
 
         Args:
             ops: `GetOp`, `SearchOp`, `PutOp` and `ListNamespacesOp`, in any order.
@@ -125,7 +125,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A namespace has a label that LangGraph refuses. Nothing was stored.
             CheckpointerInputError: A limit, a filter, a ttl, a value or a key cannot be used. Nothing was stored.
-            CheckpointSerializationError: A value is no JSON data. Nothing was stored.
+            CheckpointSerializationError: A value is not JSON data. Nothing was stored.
             SearchLimitError: A search would read more than `search_bytes_max`.
             CheckpointCorruptionError: Stored data is damaged.
         """
@@ -144,7 +144,7 @@ class TableStore(TransportOwner, BaseStore):
         order: Order = "updated_at",
         after: Item | None = None,
     ) -> list[SearchItem]:
-        """Search under a namespace. A prefix of two labels or more costs what is under it.
+        """Search under a namespace. With a prefix of two labels or more, it reads only the memories under it.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with; `()` for all.
@@ -152,9 +152,9 @@ class TableStore(TransportOwner, BaseStore):
             filter: Keys and values that a memory must have, or operators: `$eq $ne $gt $gte $lt $lte`.
             limit: The maximum number of memories to return.
             offset: How many matching memories to leave out first.
-            refresh_ttl: Whether to renew the ttls of what is returned; `None`: as the store is configured.
+            refresh_ttl: Whether to renew the ttls of the returned memories; `None`: as the store is configured.
             order: `"updated_at"` or `"created_at"`, the newest first, or `"key"`, which reads no more than it returns.
-            after: The last memory of the page before, to go on behind it.
+            after: The last memory of the page before. The search continues behind it.
 
         Returns:
             The memories, each with its `revision`, and with a `score` if there is a query.
@@ -181,7 +181,7 @@ class TableStore(TransportOwner, BaseStore):
         order: Order = "updated_at",
         after: Item | None = None,
     ) -> list[SearchItem]:
-        """Search under a namespace. A prefix of two labels or more costs what is under it.
+        """Search under a namespace. With a prefix of two labels or more, it reads only the memories under it.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with; `()` for all.
@@ -189,9 +189,9 @@ class TableStore(TransportOwner, BaseStore):
             filter: Keys and values that a memory must have, or operators: `$eq $ne $gt $gte $lt $lte`.
             limit: The maximum number of memories to return.
             offset: How many matching memories to leave out first.
-            refresh_ttl: Whether to renew the ttls of what is returned; `None`: as the store is configured.
+            refresh_ttl: Whether to renew the ttls of the returned memories; `None`: as the store is configured.
             order: `"updated_at"` or `"created_at"`, the newest first, or `"key"`, which reads no more than it returns.
-            after: The last memory of the page before, to go on behind it.
+            after: The last memory of the page before. The search continues behind it.
 
         Returns:
             The memories, each with its `revision`, and with a `score` if there is a query.
@@ -233,7 +233,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: The namespace is one that LangGraph refuses.
             CheckpointerInputError: An argument cannot be used.
-            CheckpointSerializationError: The value is no JSON data.
+            CheckpointSerializationError: The value is not JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
         return self._store([new], "put_if")[0]
@@ -264,7 +264,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: The namespace is one that LangGraph refuses.
             CheckpointerInputError: An argument cannot be used.
-            CheckpointSerializationError: The value is no JSON data.
+            CheckpointSerializationError: The value is not JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
         return (await self._astore([new], "put_if"))[0]
@@ -272,9 +272,9 @@ class TableStore(TransportOwner, BaseStore):
     def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
 
-        A call that fails can be repeated: it goes on with what is left. Memories that are put while it runs may stay.
-        The first two labels of an empty namespace stay in the table's register for a day, until a later call of this or
-        of `sweep_ttl`.
+        If the call fails, repeat it to continue. Memories that are put while it runs may stay.
+        The first two labels of an empty namespace stay in the table's register until this or `sweep_ttl` is called at
+        least a day later.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
@@ -290,7 +290,7 @@ class TableStore(TransportOwner, BaseStore):
     async def adelete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
 
-        A call that fails can be repeated: it goes on with what is left. Memories that are put while it runs may stay.
+        If the call fails, repeat it to continue. Memories that are put while it runs may stay.
         The first two labels of an empty namespace stay in the table's register for a day, until a later call of this or
         of `asweep_ttl`.
 
@@ -306,9 +306,9 @@ class TableStore(TransportOwner, BaseStore):
         return await self.runner.arun(delete_namespace(self.storage, _checked_prefix(namespace_prefix)))
 
     def sweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
-        """Delete memories that have expired, and what processes that died have left; DynamoDB does the former, too.
+        """Delete expired memories, which DynamoDB does later by itself, and leftovers of processes that died.
 
-        It reads all that is under the namespace, so call it rarely, if at all.
+        It reads everything under the namespace, so call it rarely, if at all.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
@@ -322,9 +322,9 @@ class TableStore(TransportOwner, BaseStore):
         return self.runner.run(sweep_ttl(self.storage, _checked_prefix(namespace_prefix)))
 
     async def asweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
-        """Delete memories that have expired, and what processes that died have left; DynamoDB does the former, too.
+        """Delete expired memories, which DynamoDB does later by itself, and leftovers of processes that died.
 
-        It reads all that is under the namespace, so call it rarely, if at all.
+        It reads everything under the namespace, so call it rarely, if at all.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
@@ -396,7 +396,7 @@ class TableStore(TransportOwner, BaseStore):
     def import_items(self, records: Iterable[Mapping[str, Any]]) -> int:
         """Store records of `export_items` with their times. A memory that is newer than its record stays.
 
-        So an import that failed can be repeated. The texts of values are embedded anew.
+        So you can repeat an import that failed. It embeds the texts of values again.
 
         Args:
             records: The records.
@@ -405,7 +405,7 @@ class TableStore(TransportOwner, BaseStore):
             How many memories were stored.
 
         Raises:
-            CheckpointerInputError: One is no such record; those before it may have been stored.
+            CheckpointerInputError: A record has another form. Those before it may have been stored.
         """
         source = iter(records)
         count = 0
@@ -416,7 +416,7 @@ class TableStore(TransportOwner, BaseStore):
     async def aimport_items(self, records: Iterable[Mapping[str, Any]]) -> int:
         """Store records of `aexport_items` with their times. A memory that is newer than its record stays.
 
-        So an import that failed can be repeated. The texts of values are embedded anew.
+        So you can repeat an import that failed. It embeds the texts of values again.
 
         Args:
             records: The records.
@@ -425,7 +425,7 @@ class TableStore(TransportOwner, BaseStore):
             How many memories were stored.
 
         Raises:
-            CheckpointerInputError: One is no such record; those before it may have been stored.
+            CheckpointerInputError: A record has another form. Those before it may have been stored.
         """
         source = iter(records)
         count = 0
@@ -483,7 +483,7 @@ class TableStore(TransportOwner, BaseStore):
 
 
 class DynamoDBStore(TableStore):
-    """A LangGraph store on one DynamoDB table, for sync and async code alike; the saver's table will do.
+    """A LangGraph store on one DynamoDB table, for sync and async code alike.
 
     The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
     also closes its clients.
@@ -499,24 +499,25 @@ class DynamoDBStore(TableStore):
         ```
 
     Args:
-        table_name: Name or ARN of a table made by `setup()`, or from the saver's template.
+        table_name: Name or ARN of a table created by `setup()`, or from the saver's template. The saver's own
+            table is fine.
         region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
         endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
         session: A `boto3.Session` for the blocking client.
         async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client, which is used as it is and never closed.
+        client: A boto3 DynamoDB client to use as it is. It is never closed.
         client_config: A botocore `Config` that replaces the store's own.
-        retry_seconds: For how many seconds a request is sent again that is throttled or gets no response.
+        retry_seconds: For how many seconds to retry a request that is throttled or gets no response.
         index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
-            `IndexConfig` has them, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` says who
-            compares: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the table's vector
-            index, in beta; or a `VectorEngine`.
+            `IndexConfig` has them, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` says what
+            compares vectors: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the
+            table's vector index, in beta; or a `VectorEngine`.
         ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
             omitted, and DynamoDB removes them by itself.
         serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
             with any serializer. Namespaces and keys stay readable.
         consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
-        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
+        allow_unencrypted: Whether a store with a cipher also reads values that are not encrypted.
         bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
         search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
             `SearchLimitError`.
@@ -525,8 +526,8 @@ class DynamoDBStore(TableStore):
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: What `index` needs is not installed, or `index` has a `search` that cannot keep
-            encrypted embeddings, or tenants apart.
+        CheckpointerConfigurationError: A package that `index` needs is not installed, or its `search` cannot encrypt
+            embeddings or keep tenants apart.
     """
 
     transport: Clients
@@ -639,7 +640,7 @@ def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
         return None
     unknown = [name for name in ttl if name not in _TTL_OPTIONS]
     if unknown:
-        msg = f"ttl has the option {unknown[0]!r}; there are {', '.join(_TTL_OPTIONS)}"
+        msg = f"ttl has no option {unknown[0]!r}; use one of {', '.join(_TTL_OPTIONS)}"
         raise CheckpointerInputError(msg)
     ttl_seconds(ttl.get("default_ttl"))
     check_flag("refresh_on_read", ttl.get("refresh_on_read", True))

@@ -16,7 +16,7 @@ def plain(value: Any, path: str) -> Any:
     """Return a copy of a value as JSON has it: mappings as dicts, tuples as lists.
 
     Raises:
-        CheckpointSerializationError: A part of it is no JSON data; the message names the part.
+        CheckpointSerializationError: A part of it is not JSON data; the message names the part.
     """
     if isinstance(value, str):
         # Also a member of an enumeration of texts, which is stored as the text.
@@ -41,7 +41,7 @@ def _text(text: str, path: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        msg = f"{path} has a lone surrogate, which is no valid Unicode; nothing of the call was stored"
+        msg = f"{path} has a lone surrogate, which is not valid Unicode; nothing of the call was stored"
         raise CheckpointSerializationError(msg) from None
     return text
 
@@ -49,7 +49,7 @@ def _text(text: str, path: str) -> str:
 def _no_json(path: str, value: Any) -> CheckpointSerializationError:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return CheckpointSerializationError(
-        f"{path} is a {kind}, which is no JSON data; nothing of the call was stored. Convert it first, for example"
+        f"{path} is a {kind}, which is not JSON data; nothing of the call was stored. Convert it first, for example"
         " with model_dump(mode='json') or isoformat()"
     )
 
@@ -87,7 +87,7 @@ def _check_condition(condition: Any) -> None:
         return
     for name in condition:
         if name not in _OPERATORS:
-            msg = f"filter has the operator {name!r}; there are {', '.join(_OPERATORS)}"
+            msg = f"filter has no operator {name!r}; use one of {', '.join(_OPERATORS)}"
             raise CheckpointerInputError(msg)
 
 

@@ -479,7 +479,7 @@ def test_segments_without_a_thread_are_refused(endpoint: str) -> None:
     pair = Pair()
     STORES[endpoint](pair)
     [sent, *_] = [each.params for each in pair.asked if _has_segments(each, endpoint)]
-    with pytest.raises(CheckpointerInputError, match="put-segments without segments answers which"):
+    with pytest.raises(CheckpointerInputError, match="put-segments without segments returns it"):
         pair.ask(endpoint, {**sent, "thread": None})
 
 

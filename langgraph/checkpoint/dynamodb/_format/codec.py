@@ -202,14 +202,15 @@ class Codec:
         msg = (
             f"{name_of(item)} is not encrypted, or not for its place, but the saver has a cipher: somebody without the"
             " key may have written it. If the thread was stored before there was a cipher, move it with a saver that"
-            " has allow_unencrypted=True (`langgraph-dynamodb docs operations`); otherwise restore the item from a"
+            " has allow_unencrypted=True (`langgraph-dynamodb docs encrypt`); otherwise restore the item from a"
             " backup"
         )
         raise UnreadableError(msg)
 
     def _elsewhere(self, item: Item, name: str) -> CheckpointCorruptionError:
         return CheckpointCorruptionError(
-            f"{name_of(item)} has in {name} what was encrypted for another place, or names other segments than when it"
+            f"{name_of(item)} has in {name} data that was encrypted for another place, or names other"
+            " segments than when it"
             " was stored; restore it from a backup or point-in-time recovery. If the whole table was restored or copied"
             f" from a table with another name than {self._bound_to!r}, pass that name as bound_to"
         )
@@ -264,7 +265,7 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     if version > _BOUND:
         raise newer_format(item, version, _BOUND)
     if version < _UNBOUND or (version == _BOUND) != bool(name_bytes):
-        raise damaged(item, "no release seals its data so")
+        raise damaged(item, "its data is sealed in a way that no release knows")
     end = _ENVELOPE.size + name_bytes
     header, payload = sealed[:end], sealed[end + CHECKSUM_BYTES :]
     if sealed[end : end + CHECKSUM_BYTES] != checksum(sort_key(item), header + payload):
@@ -294,7 +295,7 @@ def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
     except zstd.ZstdError as error:
         raise damaged(item, f"it cannot be decompressed ({error})") from error
     if not decompressor.eof or len(raw) > bytes_max:
-        raise damaged(item, "its compressed data has no end within bounds")
+        raise damaged(item, "its compressed data is larger, decompressed, than it may be")
     return raw
 
 

@@ -52,7 +52,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     def body(data: Any) -> Body:
         kind, serialized, rows, metadata_digest, sources = _row(data, str, bytes, list, bytes, dict)
         if metadata_digest != _metadata_digest(item):
-            msg = "its metadata is not what it was stored with"
+            msg = "its metadata was changed after it was stored"
             raise ValueError(msg)
         values, start = {}, 0
         for row in rows:
@@ -109,7 +109,9 @@ def unpack_object(codec: Codec, item: Item, raw: bytes, *, plain: bool = False) 
     try:
         return _object(unpack_typed(codec, item, raw, plain=plain))
     except ValueError as error:
-        raise items.damaged(item, f"its content is not what was written ({error})") from error
+        raise items.damaged(
+            item, f"its content has another form than this package writes ({error})"
+        ) from error
 
 
 def delta_counters(metadata: CheckpointMetadata) -> set[str]:
@@ -229,7 +231,10 @@ def _pack(data: Any) -> bytes:
     try:
         return ormsgpack.packb(data)
     except ormsgpack.MsgpackEncodeError as error:
-        msg = f"a channel name or task path is not valid Unicode ({error}); what has it was not stored"
+        msg = (
+            f"a channel name or task path is not valid Unicode ({error}); nothing of the call was"
+            " stored; use valid Unicode"
+        )
         raise CheckpointSerializationError(msg) from error
 
 
@@ -260,4 +265,6 @@ def _parse(codec: Codec, item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
     try:
         return read(codec.unpack(raw))
     except (ValueError, TypeError) as error:
-        raise items.damaged(item, f"its content is not what was written ({error})") from error
+        raise items.damaged(
+            item, f"its content has another form than this package writes ({error})"
+        ) from error

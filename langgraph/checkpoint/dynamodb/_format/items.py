@@ -278,7 +278,7 @@ def parse_part(item: Item, name: str) -> Part | None:
         return None
     data = attribute.get("B")
     if data is None or len(data) < _PART.size:
-        raise damaged(item, f"its attribute {name} is not what was written")
+        raise damaged(item, f"its attribute {name} has another form than this package writes")
     version, own, refs = _PART.unpack_from(data)
     check_version(item, version, _PART_VERSION)
     end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
@@ -389,7 +389,7 @@ def namespace_item(partition: Partition, rng: random.Random, until: int | None) 
 
 
 def indexable_run_id(metadata: Any) -> str | None:
-    """Return the run id by which the index finds a head; `None` if there is none that an index key can store."""
+    """Return the run id under which the index lists a head; `None` if it has none that an index key can store."""
     run_id = metadata.get(RUN_ID)
     if type(run_id) is not str:
         return None

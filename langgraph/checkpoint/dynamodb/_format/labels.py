@@ -1,4 +1,4 @@
-"""Paths of labels in partition keys, for what is in the table beside threads.
+"""Paths of labels in partition keys, for memories and cached nodes.
 
 Each label is escaped by itself and ends in a slash, so no two lists of labels make the same path, and a prefix of a
 path is one of whole labels. A mark behind the path says what the partition holds: a percent sign with a letter that

@@ -22,7 +22,7 @@ def stored_at(checkpoint_id: str | None) -> datetime | None:
 
 
 def in_epoch_seconds(seconds: int | None) -> datetime | None:
-    """Return the time of a number of epoch seconds; `None` if it is out of range, or there is none."""
+    """Return the time of a number of epoch seconds; `None` if it is missing or out of range."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):

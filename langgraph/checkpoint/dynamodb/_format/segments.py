@@ -83,7 +83,7 @@ class StoredValue:
 
     @property
     def inline_bytes(self) -> int:
-        """The size of what is inline, in bytes."""
+        """The number of inline bytes."""
         return sum(len(data) for _, data in self.inline)
 
     def join(self, contents: Mapping[bytes, bytes]) -> bytes:
@@ -228,7 +228,7 @@ def fold(ids: Sequence[bytes], limit: int, index: Callable[[bytes], bytes]) -> t
 
 
 def _grouped(ids: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """Divide ids into groups, of which the last one is open and may be empty.
+    """Divide ids into groups. The last one is open and may be empty.
 
     The ids themselves determine where a group ends, so the groups of a list are the same behind ids that were added or
     removed in front.
@@ -266,11 +266,11 @@ def expand(
         if not is_index(each) or each not in contents:
             expanded.append(each)
         elif levels == 0:
-            raise _damaged_index(each, "it is reached through too many others")
+            raise _damaged_index(each, "it is nested too deeply in other index segments")
         else:
             expanded += expand(_indexed(each, contents), contents, levels - 1)
         if len(expanded) > _EXPANDED_IDS_MAX:
-            raise _damaged_index(each, "too many ids are reached with it")
+            raise _damaged_index(each, "it leads to more ids than one value can have")
     return expanded
 
 
@@ -278,7 +278,7 @@ def _indexed(segment_id: bytes, contents: Mapping[bytes, bytes]) -> tuple[bytes,
     """Return the ids in an index segment."""
     data = contents[segment_id]
     if not data or len(data) % len(segment_id):
-        raise _damaged_index(segment_id, "its content is no list of ids")
+        raise _damaged_index(segment_id, "its content is not a list of ids")
     return unpack_ids(data)
 
 

@@ -1,6 +1,6 @@
 """`copy_thread`: store the checkpoints and writes of a thread under another thread id.
 
-The source may be in another table, such as a restored one: content is bound to its keys and not to its table.
+The source may be in another table, such as a restored one, whose encrypted content is bound to this table's name.
 
 - Segments get new ids. If an id were used twice in a partition, a deletion of its first use could delete the second.
 - A namespace of the copy is hidden until it is complete, unless the target had checkpoints in it before. Its newest

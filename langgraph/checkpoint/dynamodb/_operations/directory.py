@@ -1,7 +1,7 @@
 """`set_thread` and `threads`: describe a thread, and list threads by their last activity.
 
-Entries are made and opened here, which may take a key. What the table has of them is in `directory_table.py`, which a
-`Backend` reaches.
+This module seals and opens entries, which may need a key. `directory_table.py` stores and reads them, and a `Backend`
+reaches it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ThreadPage:
 def set_thread(
     backend: Backend, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
 ) -> Op[None]:
-    """Say whose thread it is and what it is about. Arguments that are `None` stay as they were."""
+    """Set a thread's owner, title and metadata. Arguments that are `None` change nothing."""
     storage = backend.storage
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     # Refuse what cannot be stored before the thread is created for it.

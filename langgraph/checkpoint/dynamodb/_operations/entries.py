@@ -1,8 +1,8 @@
 """Entries of the directory: a thread's owner, title and metadata, as attributes of its thread item.
 
-`owner` is the key of an index. It is the owner's name, or a digest of it with a key if the codec encrypts. What stands
-before the first slash is the tenant: it stays readable, so that a policy can keep tenants apart, and a thread can only
-have an owner of its own tenant. `about` holds the name, the title and the metadata, sealed.
+`owner` is the key of an index. It is the owner's name, or a digest of it with a key if the codec encrypts. The part
+before the first slash is the tenant. It stays readable, so that a policy can keep tenants apart. A thread can only have
+an owner of its own tenant. `about` holds the name, the title and the metadata, sealed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors of single threads in a call over several threads or namespaces, which serves the others."""
+"""Collecting the errors of single threads in a call over several, which continues with the others."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
 
 @dataclass
 class SegmentRefs:
-    """The segments that a composed item names: new ones, which are stored before it, and what is known of all."""
+    """The segments that a composed item names: the new ones, which are stored before it, and details of all."""
 
     segments: dict[bytes, Item] = field(default_factory=dict)
     chunks: dict[bytes, Chunk] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class ItemBuilder(SegmentRefs):
         return StoredValue(value.kind, (*ids, *value.segments[start:]), tuple(inline))
 
     def copy(self) -> ItemBuilder:
-        """Return a builder that goes on from here with another part, to see which one costs less."""
+        """Return a copy of the builder, to compose the next part in another way and compare the costs."""
         builder = ItemBuilder(self._storage, self._partition, self._sk, self._base)
         builder.segments |= self.segments
         builder.chunks |= self.chunks

@@ -1,6 +1,6 @@
 """Lists of partitions that need no scan: an item of each is found through the index, under a few values of its key.
 
-The item is written before the first one that relies on it, once an hour and process.
+A process writes the item before the first item that relies on it, and again once an hour.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class LocalOperations:
     """The operations of a saver with access to the table."""
 
     def __init__(self, storage: LocalStorage) -> None:
-        """Take what they work with."""
+        """Bind each operation to the storage."""
         self.get_tuple = partial(get_tuple, storage)
         self.list = partial(list_checkpoints, storage)
         self.get_delta_channel_history = partial(get_delta_channel_history, storage)

@@ -62,14 +62,14 @@ def look_for_other_savers(storage: LocalStorage, partition: Partition | None) ->
         storage.cache.facts.is_shared = True
         _warn_once(storage)
     for saver, outcome in found.items():
-        # A tenant's policy allows only the keys of its own threads. The table is made from our template then.
+        # A tenant's policy allows only the keys of its own threads. Such a table was created from our template.
         stored = [] if error_code(outcome) == _DENIED else storage.table.checked(outcome)["Items"]
         if stored:
             storage.cache.facts.is_shared = True
             msg = (
                 f"table {storage.table.name} holds checkpoints of {saver} ({items.name_of(stored[0])}) for this"
-                " thread. This saver cannot read them, so the conversation would begin anew. Give this saver a table of"
-                f" its own (`{TEMPLATE_COMMAND}` prints its template), and move the threads:"
+                " thread. This saver cannot read them, so the conversation would begin anew. Use a separate table"
+                f" (`{TEMPLATE_COMMAND}` prints its template), and move the threads:"
                 f" `{DOCS_COMMAND} migrating`"
             )
             raise CheckpointerConfigurationError(msg)
@@ -105,9 +105,9 @@ def _warn_once(storage: LocalStorage) -> None:
     if storage.table.name not in _warned:
         _warned.add(storage.table.name)
         logger.warning(
-            "Table %s has no %s, so it was made for another saver or by hand. What another saver keeps in it is not"
-            " read here, and delete_for_runs and list by run_id will fail. Give this saver a table of its own, whose"
-            " template `%s` prints.",
+            "Table %s has no %s, so it was created for another saver or by hand. This saver does not read what another"
+            " saver stores, and delete_for_runs and list by run_id will fail. Use a separate table: `%s` prints its"
+            " template.",
             storage.table.name,
             RUN_INDEX,
             TEMPLATE_COMMAND,

@@ -1,8 +1,8 @@
 """`put_writes`: store the pending writes of a task.
 
 The regular writes of a task are one compressed group, and each special write is an attribute of its own, so a call is
-one UpdateItem. A special write replaces the stored one. Of regular writes the first one with an index stays: a call
-that finds a stored group adds the writes that it lacks.
+one UpdateItem. A special write replaces the stored one. Of the regular writes, the first one at a position stays: a
+call that finds a stored group adds the writes that the group lacks.
 """
 
 from __future__ import annotations

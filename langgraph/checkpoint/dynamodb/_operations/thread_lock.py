@@ -1,4 +1,4 @@
-"""`thread_lock`: one runner of a thread at a time, by an item of the thread with its holder and the end of the hold.
+"""`thread_lock`: one runner of a thread at a time. An item of the thread names the holder and the end of its hold.
 
 A random token identifies the holder, so that a late request of one holder cannot change the hold of another. Times are
 those of the holder's clock. A runner that takes over waits for longer than clocks may differ:

@@ -4,8 +4,8 @@ Verification checks everything that readers rely on: keys, formats and checksums
 checkpoints, the ancestors of delta channels, and that each namespace can be found. Missing segments are damage under
 the same rule that readers apply.
 
-Leftovers of a put or a deletion that died are no damage. As for deletions, their age tells them from the items of a put
-that is under way. A deletion that deletes no checkpoint removes them.
+Leftovers of a put or a deletion that died are not damage. As in deletions, their age distinguishes them from the items
+of a put under way. A deletion that deletes no checkpoint removes them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ DELETIONS = frozenset({"delete_thread", "delete_for_runs", "prune", "store.delet
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One operation of a saver, a store or a cache. It holds no content, and no id unless the ids are asked for."""
+    """One operation of a saver, a store or a cache. It holds no content, and ids only with `Events(with_ids=True)`."""
 
     table_name: str | None = None
     """The name or ARN of the table, as the saver has it; `None` through a gateway."""
@@ -81,7 +81,7 @@ def tenant_before_slash(thread_id: str) -> str | None:
 
 @dataclass(frozen=True)
 class Events:
-    """A callable for events, and what they say of threads.
+    """A receiver of events, with options for what events say about threads.
 
     Args:
         on_event: Receives each event, in the OS thread or on the event loop that ran the operation, before the call

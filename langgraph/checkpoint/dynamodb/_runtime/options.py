@@ -62,7 +62,7 @@ def refuse_unknown(options: Mapping[str, object], known: Sequence[str]) -> None:
     """
     for name in options:
         close = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        meant = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
         msg = f"DynamoDBSaver has no option {name}; {OTHER_NAMES.get(name, meant)}"
         raise TypeError(msg)
 
@@ -109,7 +109,7 @@ def check_owner_options(*, owner_from: Any, owner_key: Any) -> None:
     if owner_from is not None and (not isinstance(owner_from, str) or not owner_from):
         _refuse("owner_from", owner_from, 'give the name of a key, such as "user_id", or None')
     if owner_key is not None and (not isinstance(owner_key, bytes) or not 16 <= len(owner_key) <= 64):
-        msg = "owner_key is not what it must be; give 16 to 64 secret bytes, or None"
+        msg = "owner_key cannot be used; give 16 to 64 secret bytes, or None"
         raise CheckpointerInputError(msg)
 
 

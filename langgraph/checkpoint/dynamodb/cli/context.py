@@ -198,7 +198,7 @@ class CommandContext:
         if yes:
             return
         if not self.output.is_watched:
-            msg = f"{question} Nobody can be asked here; give --yes to agree, or --dry-run to see what would happen"
+            msg = f"{question} Nobody can answer here; give --yes to agree, or --dry-run to see what would happen"
             raise CommandError(Exit.NOT_CONFIRMED, msg)
         if not self.output.ask(question):
             raise CommandError(Exit.NOT_CONFIRMED, "nothing was changed")

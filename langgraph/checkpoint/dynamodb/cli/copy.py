@@ -59,7 +59,9 @@ def _pairs(
 ) -> dict[str, tuple[str, str]]:
     """Return sources and targets, by the lines that name them."""
     if source is not None and target is None:
-        raise CommandError(Exit.USAGE, "give the id of the copy as well")
+        raise CommandError(
+            Exit.USAGE, "the id of the copy is missing; give two ids, the thread's and the copy's"
+        )
     given = [] if source is None else [f"{source}\t{target}"]
     pairs = {}
     for line in chosen(context, given, file):

@@ -48,11 +48,11 @@ def delete(
     """Delete threads, or what runs stored.
 
     A thread goes with everything that it ever stored. Nothing brings it back but a backup or point-in-time
-    recovery. A thread that does not exist keeps no other from being deleted; the command ends with exit code 3.
-    --owner erases what a person has stored, and says at the end what was not looked at.
+    recovery. If a thread does not exist, the command deletes the others, and ends with exit code 3. --owner erases
+    what a person has stored. At the end, it says what it did not look at.
     """
     if sum((bool(thread_ids or file), bool(run_ids), owner is not None)) > 1:
-        raise CommandError(Exit.USAGE, "give threads, --owner or --run-id, not several")
+        raise CommandError(Exit.USAGE, "give only one of threads, --owner and --run-id")
     if memories and owner is None:
         raise CommandError(Exit.USAGE, "--memories needs --owner; `memories delete` deletes a namespace")
     if owner is not None:

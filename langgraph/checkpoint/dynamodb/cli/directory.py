@@ -35,10 +35,10 @@ def directory(
 ) -> None:
     """Enter existing threads in the directory that lists them.
 
-    Without threads, all that a scan finds; what the scan reads and costs is said before, and what entering costs is
-    asked. The owner is what the newest checkpoint's metadata say: LangGraph keeps the keys of a config there. Threads
-    that are in the directory stay as they are, so the command can be repeated; with --done it goes on where it was
-    interrupted.
+    Without threads as arguments, it scans the table and enters all threads. It first says what the scan reads and
+    costs, and asks before it writes. The owner comes from the newest checkpoint's metadata, where LangGraph keeps the
+    keys of a config. Threads that are in the directory already stay as they are, so you can repeat the command. With
+    --done, it continues where it was interrupted.
     """
     found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)

@@ -50,9 +50,9 @@ def doctor(
 ) -> None:
     """Check that everything is as the saver needs it.
 
-    Credentials, rights, the table and its settings, the clock and the distance are looked at, each with its remedy.
-    Nothing is changed: rights to write are tried by requests whose condition cannot hold. Ends with 8 if there is a
-    problem; warnings are for you to judge.
+    It checks credentials, rights, the table and its settings, the clock and the distance, and prints a remedy for each
+    problem. It changes nothing: it tries rights to write by requests whose condition cannot hold. It ends with exit
+    code 8 if there is a problem. Warnings are for you to judge.
     """
     with context.output.progress("checking", None) as bar:
         findings = []

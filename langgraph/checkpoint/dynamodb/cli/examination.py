@@ -156,7 +156,7 @@ class Examination:
         def keys(table: Mapping[str, Any]) -> Finding:
             wrong = differences(table, table_schema(self.name))
             says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
-            remedy = f"keys cannot be changed: give the saver a table of its own, {_TEMPLATE}"
+            remedy = f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}"
             return (
                 Finding("keys", Verdict.PROBLEM, says, remedy) if says else ok("keys", "PK and SK, strings")
             )

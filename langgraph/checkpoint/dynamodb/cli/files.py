@@ -48,8 +48,8 @@ def export(
     The file has all that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It is not
     encrypted, even if the thread is: whoever has the file has the conversation.
 
-    --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what
-    was not looked at. Run the same command again after an interruption, and it goes on.
+    --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what it
+    did not look at. After an interruption, run the same command again to continue.
     """
     if owner is not None:
         if thread_id is not None or folder is None:
@@ -86,9 +86,9 @@ def import_(
 ) -> None:
     """Store a thread that was exported, and compare it with the file.
 
-    Under its own id or another. The file is checked to its end before anything is stored. Of a thread that is there
-    already, only what is missing is stored; one that has gone on since is left alone. No object that the file names is
-    made.
+    The thread keeps its id, unless you give another one. The command checks the whole file before it stores anything.
+    If the thread exists already, it stores only what is missing. If the thread has continued since, it changes nothing.
+    It creates no object that the file names.
     """
     target = TableStore(context.saver)
     with readable_file(file) as stream:

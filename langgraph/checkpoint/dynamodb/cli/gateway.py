@@ -80,7 +80,7 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> FastA
         msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[gateway]'"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     if insecure and not is_of_this_machine(host):
-        msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure who may ask"
+        msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure principals"
         raise CommandError(Exit.USAGE, msg)
     return load_options(context.connection.config).gateway(context.configured_saver, insecure=insecure)
 

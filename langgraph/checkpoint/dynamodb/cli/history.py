@@ -42,7 +42,7 @@ def history(
     found = list(islice(stream, limit or None))
     if not found:
         where = f" in namespace {namespace!r}" if namespace else ""
-        msg = f"thread {thread_id!r} has no checkpoint{where}; `threads` lists those that there are"
+        msg = f"thread {thread_id!r} has no checkpoint{where}; `threads` lists them"
         raise CommandError(Exit.NOT_FOUND, msg)
     if context.output.as_json:
         context.output.json([_as_json(each) for each in found])

@@ -254,8 +254,8 @@ def check_all_served(served: Served) -> None:
     """
     if served.failed:
         failed = counted(len(served.failed), "thread")
-        msg = f"{failed} could not be served; the same command tries them again"
+        msg = f"{failed} could not be served; run the same command again to retry"
         raise CommandError(Exit.PROBLEMS, msg)
     if served.absent:
-        msg = f"{counted(len(served.absent), 'thread')} not found; `threads` lists those that there are"
+        msg = f"{counted(len(served.absent), 'thread')} not found; `threads` lists them"
         raise CommandError(Exit.NOT_FOUND, msg)

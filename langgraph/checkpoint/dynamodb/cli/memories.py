@@ -65,12 +65,16 @@ def search(
     *,
     query: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Find what is similar to a text; the store needs an index."),
+        typer.Option(
+            metavar="TEXT", help="Find memories that are similar to a text; the store needs an index."
+        ),
     ] = None,
     filters: Annotated[
         str | None,
         typer.Option(
-            "--filter", metavar="JSON", help='What values must have, such as \'{"likes": "pizza"}\'.'
+            "--filter",
+            metavar="JSON",
+            help='The fields that values must have, such as \'{"likes": "pizza"}\'.',
         ),
     ] = None,
     limit: Limit = 50,
@@ -102,15 +106,15 @@ def put(
     *,
     ttl_minutes: Annotated[
         float | None,
-        typer.Option(metavar="N", help="After how many minutes it expires; otherwise as configured."),
+        typer.Option(metavar="N", help="The minutes after which it expires; otherwise as configured."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Store a memory, or replace one.
 
-    What you are asked about is what is replaced: if a memory was changed meanwhile, nothing is stored, and the command
-    ends with exit code 6.
+    The command replaces only the memory that it asks you about. If somebody changes that memory meanwhile, it stores
+    nothing, and ends with exit code 6.
     """
     labels, parsed = one_namespace(namespace), _parsed(value, "the value")
     old = context.embedding_store.get(labels, name, refresh_ttl=False)
@@ -150,8 +154,8 @@ def delete(
 ) -> None:
     """Delete a memory, or all under a namespace.
 
-    Nothing brings them back but a backup or point-in-time recovery. If --all ends with an error, run it again: it goes
-    on with what is left.
+    Nothing brings them back but a backup or point-in-time recovery. If --all ends with an error, run it again
+    to continue.
     """
     labels = one_namespace(namespace)
     if (name is None) != everything:
@@ -190,7 +194,7 @@ def export(
 ) -> None:
     """Write memories to a file of JSON lines, with their times.
 
-    An empty NAMESPACE, '', is all memories. The file is not encrypted, even if the memories are.
+    An empty NAMESPACE, '', stands for all memories. The file is not encrypted, even if the memories are.
     """
     labels = parse_labels(prefix)
     with written_file(context, file, yes=yes) as stream:
@@ -212,8 +216,8 @@ def import_(
 ) -> None:
     """Store memories that were exported, with their times.
 
-    The file is checked to its end before anything is stored. A memory that is newer than the file's stays, so you can
-    repeat an import. If the store has an index, texts are embedded again.
+    The command checks the whole file before it stores anything. It does not replace a memory that is newer than the
+    file's, so you can repeat an import. If the store has an index, it embeds texts again.
     """
     store = context.embedding_store
     with readable_file(file) as stream:
@@ -244,7 +248,7 @@ def migrate(
             "--from",
             metavar="PLACE",
             envvar="LANGGRAPH_MIGRATE_FROM",
-            help="Where the memories are; see below. A password is better given by the environment.",
+            help="Where the memories are; see below. Pass a password in the environment.",
         ),
     ],
     labels: Annotated[
@@ -260,9 +264,9 @@ def migrate(
 ) -> None:
     """Move memories from another store into the table.
 
-    With their times, and their ttls where the source has them. The source is only read, and each memory is read back
-    and compared. What the table has already, as new or newer, is not stored again: the same command goes on where it
-    was interrupted, and moves what has come since.
+    It keeps their times, and their ttls if the source shows them. It only reads the source. It reads each memory
+    back and compares it. It skips memories that the table has already, or has newer. So run the same command again to
+    continue after an interruption, or to move what came since.
     """
     store = context.embedding_store
     with open_memories(source, labels=labels) as records:
@@ -297,7 +301,7 @@ def _say_what_was_moved(context: CommandContext, moved: MovedMemories) -> None:
 def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
     found = context.store.get(labels, name, refresh_ttl=False)
     if found is None:
-        msg = f"there is no memory {name!r} in {labels_text(labels)}; `memories search` lists those that there are"
+        msg = f"there is no memory {name!r} in {labels_text(labels)}; `memories search` lists them"
         raise CommandError(Exit.NOT_FOUND, msg)
     return found
 

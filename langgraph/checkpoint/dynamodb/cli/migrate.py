@@ -189,7 +189,7 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
     if moved.left:
-        msg = f"{counted(len(moved.left), 'thread')} not moved to the end; the same command goes on"
+        msg = f"{counted(len(moved.left), 'thread')} not moved to the end; run the same command again to continue"
         raise CommandError(Exit.PROBLEMS, msg)
 
 

@@ -39,10 +39,10 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.DONE: "done",
-    Exit.FAILED: "failed in a way that has no code of its own",
+    Exit.FAILED: "failed in a way that no other code describes",
     Exit.USAGE: "an option, an argument or an id cannot be used",
     Exit.NOT_FOUND: "there is no such thread, checkpoint or memory",
-    Exit.CONFIGURATION: "the table, the credentials, their rights, the region or the serializer is not what is needed",
+    Exit.CONFIGURATION: "the table, the credentials, their rights, the region or the serializer does not fit",
     Exit.DAMAGED: "what is stored is damaged, or of a newer release",
     Exit.TRY_AGAIN: "throttled, busy, or without an answer: the same command may succeed later",
     Exit.NOT_CONFIRMED: "nothing was changed: nobody confirmed it. Answer the question, or pass --yes",

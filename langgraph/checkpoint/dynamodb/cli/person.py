@@ -107,7 +107,7 @@ class Person:
             if self._context.store.search(each, order="key", limit=1, refresh_ttl=False)
         ]
         if left:
-            msg = f"memories were put under {', '.join(left)} meanwhile; the same command deletes them"
+            msg = f"memories were put under {', '.join(left)} meanwhile; run the same command again to delete them"
             raise CommandError(Exit.PROBLEMS, msg)
 
     # Export

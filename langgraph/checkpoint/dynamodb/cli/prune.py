@@ -48,7 +48,9 @@ def prune(
     older_than: Annotated[
         timedelta | None,
         typer.Option(
-            metavar="AGE", parser=parse_age, help="Remove only what is older, such as 30d, 12h or 2w."
+            metavar="AGE",
+            parser=parse_age,
+            help="Remove only checkpoints that are older, such as 30d, 12h or 2w.",
         ),
     ] = None,
     parallel: Parallel = 4,
@@ -59,7 +61,7 @@ def prune(
     """Take old checkpoints out of threads.
 
     It also removes writes and values that only they need, and keeps what delta channels are rebuilt from. Agents can
-    go on. Ages are those in LangGraph's checkpoint ids; checkpoints with other ids are never old.
+    continue meanwhile. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
     """
     found = chosen(context, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)

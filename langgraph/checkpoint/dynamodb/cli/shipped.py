@@ -75,7 +75,7 @@ def template(name: str | None = None) -> str:
     """
     found = _templates()
     if name not in {None, *found}:
-        msg = f"there is no template {name!r}; `{TEMPLATE_COMMAND} --list` lists those that there are"
+        msg = f"there is no template {name!r}; `{TEMPLATE_COMMAND} --list` lists them"
         raise LookupError(msg)
     return found[name or "table"].read_text(encoding="utf-8")
 
@@ -106,7 +106,7 @@ def policy(role: str, table_arn: str = TABLE_ARN) -> str:
         if resource["Type"] == "AWS::IAM::ManagedPolicy"
     }
     if role not in documents:
-        msg = f"there is no policy for {role!r}; there are {', '.join(documents)}"
+        msg = f"there is no policy for {role!r}; use one of {', '.join(documents)}"
         raise LookupError(msg)
     return json.dumps(_resolved(documents[role], table_arn), indent=2) + "\n"
 
@@ -164,7 +164,7 @@ def document(name: str | None = None) -> str:
     if name is None:
         return "".join(f"{each:42}  {text.splitlines()[0].lstrip('# ')}\n" for each, text in found.items())
     if Path(name).stem not in found:
-        msg = f"there is no document {name!r}; `{DOCS_COMMAND}` lists those that there are"
+        msg = f"there is no document {name!r}; `{DOCS_COMMAND}` lists them"
         raise LookupError(msg)
     return found[Path(name).stem]
 

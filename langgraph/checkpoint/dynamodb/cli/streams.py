@@ -21,7 +21,7 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
     """Open a file for writing that appears under its name only when it is complete. Ask before one is replaced."""
     if file == PIPE:
         if context.output.as_json:
-            raise CommandError(Exit.USAGE, "--json is about what was written; give a file to write to")
+            raise CommandError(Exit.USAGE, "--json prints a report about the file; give a file to write to")
         yield sys.stdout.buffer
         return
     if file.exists():

@@ -66,13 +66,13 @@ def threads(
 ) -> None:
     """List threads: size, last step, waiting or not, expiry.
 
-    --owner and --since list what the directory has, newest activity first: threads that puts entered, by the saver's
-    option owner_from, or set_thread.
+    --owner and --since list threads of the directory, newest activity first. The saver's option owner_from, or
+    set_thread, enters threads in it.
 
-    Without these and --run-id the table is scanned, and what that may read and cost is said before. Up to 256 MB are
-    read for the newest threads; of a larger table those are listed that the scan found by then, which is said.
-    --limit 0 reads all. Nothing that is stored is deserialized. "Waiting" is a task of the newest checkpoint that
-    called interrupt().
+    Without these and --run-id, the command scans the table, and first says what that may read and cost. To find the
+    newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and says so.
+    --limit 0 reads everything. It deserializes nothing. A thread is "waiting" if a task of its newest checkpoint called
+    interrupt().
     """
     if owner is not None or since is not None:
         if run_id is not None:

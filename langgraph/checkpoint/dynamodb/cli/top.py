@@ -153,11 +153,9 @@ def _name_of(pk: str) -> str:
 def top(
     context: CommandContext,
     *,
-    minutes: Annotated[
-        int, typer.Option(min=1, max=180, metavar="N", help="How many minutes to look back.")
-    ] = 5,
+    minutes: Annotated[int, typer.Option(min=1, max=180, metavar="N", help="The minutes to look back.")] = 5,
     every: Annotated[
-        int, typer.Option(min=5, metavar="SECONDS", help="How often to read the metrics anew.")
+        int, typer.Option(min=5, metavar="SECONDS", help="The seconds between two reads of the metrics.")
     ] = 60,
     once: Annotated[bool, typer.Option("--once", help="Print once and end; --json does, too.")] = False,
     namespace: Annotated[
@@ -166,9 +164,9 @@ def top(
 ) -> None:
     """Watch hot threads, tenants and throttles, by CloudWatch.
 
-    CloudWatch has metrics of a minute one to three minutes later. Hot threads need Contributor Insights on the table,
-    tenants savers that write metrics. Nothing is read from the table. CloudWatch bills each metric that is read, some
-    $0.0001 a time.
+    CloudWatch has the metrics of a minute one to three minutes later. To show hot threads, the table needs Contributor
+    Insights. To show tenants, the savers have to write metrics. The command reads nothing from the table. CloudWatch
+    charges about $0.0001 for each metric that it reads.
     """
     watch = Watch(context.client, context.session.client("cloudwatch"), context.options.table_name, namespace)
     for moment in _moments(watch, minutes, every, once=once or context.output.as_json):

@@ -40,7 +40,7 @@ def verify(
     file: From = None,
     all_threads: AllThreads = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Remove what nothing can reach. Agents can go on.")
+        bool, typer.Option("--repair", help="Remove what nothing can reach. Agents can continue meanwhile.")
     ] = False,
     parallel: Parallel = 4,
     yes: Yes = False,

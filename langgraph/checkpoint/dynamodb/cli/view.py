@@ -40,7 +40,7 @@ def view(
             min=0,
             max=65535,
             metavar="N",
-            help=f"The port; 0 is any that is free. By default {PORT}, or one that is free where it is taken.",
+            help=f"The port; 0 takes a free one. By default {PORT}, or a free one if that is taken.",
         ),
     ] = None,
     browser: Annotated[

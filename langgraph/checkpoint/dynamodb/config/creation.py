@@ -51,8 +51,8 @@ def create_checkpointer(source: Source = None) -> AbstractContextManager[BaseChe
         source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
 
     Returns:
-        A context manager that yields the saver and closes it at the end. For SQLite and Postgres, `setup()` has been
-        called. It yields None if `enabled` is false. `open_checkpointer` returns the saver itself.
+        A context manager that yields the saver and closes it at the end. For SQLite and Postgres, it has called
+        `setup()`. It yields None if `enabled` is false. `open_checkpointer` returns the saver itself.
 
     Raises:
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong

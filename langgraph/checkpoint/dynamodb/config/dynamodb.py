@@ -55,7 +55,7 @@ class RetryOptions(Options):
         default=None, description="botocore's retry mode."
     )
     total_max_attempts: Positive | None = Field(
-        default=None, description="How often a request is sent at most, including the first time."
+        default=None, description="How often a request is sent at most, the first time included."
     )
 
 
@@ -107,16 +107,16 @@ class TableOptions(CodecOptions):
     )
     session: Reference | None = Field(
         default=None,
-        description="A boto3.Session for the blocking client, or a function that makes one, as module:name. Profiles "
+        description="A boto3.Session for the blocking client, or a function that returns one, as module:name. Profiles "
         "need none: set AWS_PROFILE.",
     )
     async_session: Reference | None = Field(
         default=None,
-        description="An aioboto3.Session or a session of aiobotocore, or a function that makes one, as module:name.",
+        description="An aioboto3.Session or a session of aiobotocore, or a function that returns one, as module:name.",
     )
     client: Reference | None = Field(
         default=None,
-        description="A boto3 DynamoDB client, or a function that makes one, as module:name. It is used as it is.",
+        description="A boto3 DynamoDB client to use as it is, or a function that returns one, as module:name.",
     )
     client_config: ClientConfig | None = Field(
         default=None,
@@ -148,11 +148,14 @@ class DynamoDBOptions(TableOptions, StorageOptions):
     )
     detect_other_savers: bool = Field(
         default=True,
-        description="Whether to look for another saver's table once; a runner's and a tenant's policy deny a part.",
+        description=(
+            "Whether to look for another saver's table once; the policies of runner and tenant"
+            " deny a part of that."
+        ),
     )
     activity_seconds: NotNegative = Field(
         default=ACTIVITY_SECONDS,
-        description="How old the last activity of a thread may be in lists before a put renews it, in seconds.",
+        description="The seconds that a thread's last activity may be old in lists before a put renews it.",
     )
 
 
@@ -203,7 +206,7 @@ class DynamoDBCacheOptions(TableOptions):
 
     retry_seconds: SecondsOrZero = Field(
         default=CACHE_RETRY_SECONDS,
-        description="For how many seconds to send a request again; then it is a miss.",
+        description="The seconds for which to retry a request; then it is a miss.",
     )
     consistent_read: bool = Field(
         default=False,

@@ -87,7 +87,7 @@ def _unknown(name: str, known: Iterable[str], other_names: Mapping[str, str]) ->
     close = difflib.get_close_matches(name, names, n=1)
     meant = f"did you mean {close[0]}? " if close else ""
     return (
-        f"is unknown here; {meant}{'there are ' + ', '.join(names) if names else 'this type has no options'}"
+        f"is unknown here; {meant}{'use one of ' + ', '.join(names) if names else 'this type has no options'}"
     )
 
 

@@ -77,11 +77,11 @@ class HttpOptions(StorageOptions):
     )
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
-        description="For how many seconds to send a request again that gets no answer, or one that says to try again.",
+        description="The seconds for which to retry a request that gets no answer, or one that says to retry.",
     )
     allow_http: bool = Field(
         default=False,
-        description="Whether credentials may go over http:// to another machine. Anybody on the way can read them.",
+        description="Whether to send credentials over http:// to another machine. Anybody on the way can read them.",
     )
     ca_file: str | None = Field(
         default=None,

@@ -135,10 +135,10 @@ class CheckpointerConfig(ComponentConfig):
     Attributes:
         type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
         config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
-        enabled: False for an agent without a checkpointer. The rest is checked all the same.
+        enabled: False for an agent without a checkpointer. The rest is checked anyway.
 
     Raises:
-        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
     """
 
     subject = CHECKPOINTER
@@ -151,10 +151,10 @@ class StoreConfig(ComponentConfig):
     Attributes:
         type: `memory`, `sqlite`, `postgres`, `dynamodb`, or a type that another package registers.
         config: The options of that type, as for `CheckpointerConfig`.
-        enabled: False for an agent without a store. The rest is checked all the same.
+        enabled: False for an agent without a store. The rest is checked anyway.
 
     Raises:
-        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
     """
 
     subject = STORE
@@ -167,10 +167,10 @@ class CacheConfig(ComponentConfig):
     Attributes:
         type: `memory`, `sqlite`, `dynamodb`, or a type that another package registers.
         config: The options of that type, as for `CheckpointerConfig`.
-        enabled: False for an agent without a cache. The rest is checked all the same.
+        enabled: False for an agent without a cache. The rest is checked anyway.
 
     Raises:
-        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; all that is, is named.
+        CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
     """
 
     subject = CACHE
@@ -184,7 +184,7 @@ def _with_options(data: dict[str, Any], types: TypeRegistry) -> tuple[dict[str, 
         return data, []
     names = types.names()
     if name not in names:
-        return data, [Fault(("type",), f"is no type of {types.component}; there are {', '.join(names)}")]
+        return data, [Fault(("type",), f"is not a type of {types.component}; use one of {', '.join(names)}")]
     try:
         options = types.find(name).options
         # A `config:` in YAML with nothing below it is None.
@@ -195,5 +195,5 @@ def _with_options(data: dict[str, Any], types: TypeRegistry) -> tuple[dict[str, 
     except ValidationError as error:
         faults = faults_of(error, options, ("config",))
         if "type" not in data:
-            faults.append(Fault((), f"has no type, so it is {name}; there are {', '.join(names)}"))
+            faults.append(Fault((), f"has no type, so it is {name}; use one of {', '.join(names)}"))
         return data, faults

@@ -18,7 +18,7 @@ class SerdeOptions(Options):
 
     allowed_msgpack_modules: Annotated[list[Name], BeforeValidator(split)] | None = Field(
         default=None,
-        description="Types, as module:Name, that stored data may be turned into besides harmless ones. By default "
+        description="Types, as module:Name, that stored data may become in addition to harmless ones. By default "
         "LANGGRAPH_STRICT_MSGPACK decides; for the type http, none.",
     )
     pickle_fallback: bool = Field(

@@ -169,7 +169,9 @@ def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
         error.problem or "",
     )
     hint = (
-        "; put what has ${...} in quotes" if "${" in "".join(text.splitlines()[number : number + 1]) else ""
+        "; put values with ${...} in quotes"
+        if "${" in "".join(text.splitlines()[number : number + 1])
+        else ""
     )
     return f", line {number + 1}: this is not YAML: {says}{hint}"
 

@@ -92,7 +92,7 @@ def _usable(db_file: str) -> str:
         return db_file
     path = Path(db_file).expanduser()
     if not path.parent.is_dir():
-        raise OptionError("db_file", "the folder of the file does not exist; make it, or give another path")
+        raise OptionError("db_file", "the folder of the file does not exist; create it, or give another path")
     try:
         sqlite3.connect(path).close()
     except sqlite3.OperationalError as error:

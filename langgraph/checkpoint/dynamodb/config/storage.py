@@ -17,16 +17,16 @@ class CodecOptions(Options):
 
     serde: Serde | None = Field(
         default=None,
-        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that makes one, as"
+        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that returns one, as"
         " module:name.",
     )
     encryption_key: EncryptionKey | None = Field(
         default=None,
-        description="Where the AES key is. With it everything but ids, sizes and times is encrypted in this process.",
+        description="Where the AES key is. With it, this process encrypts everything except ids, sizes and times.",
     )
     allow_unencrypted: bool = Field(
         default=False,
-        description="Whether data that is not encrypted is read although there is a key; for the time of a migration.",
+        description="Whether to read unencrypted data although there is a key; for the time of a migration.",
     )
     bound_to: str | None = Field(
         default=None,
@@ -36,7 +36,7 @@ class CodecOptions(Options):
     )
     on_event: Reference | None = Field(
         default=None,
-        description="A function that receives an event for each operation, or a class of such an object, as"
+        description="A function that receives an event for each operation, or a class whose objects do, as"
         " module:name.",
     )
 
@@ -46,11 +46,11 @@ class StorageOptions(CodecOptions):
 
     encrypt_metadata: bool | None = Field(
         default=None,
-        description="Whether metadata goes through the serializer too; by default if the serializer encrypts.",
+        description="Whether to pass metadata through the serializer too; by default if the serializer encrypts.",
     )
     share_equal_pieces: bool = Field(
         default=True,
-        description="Whether a stored piece that is equal to a new one is used instead of stored again.",
+        description="Whether to reuse a stored piece that is equal to a new one, instead of storing it again.",
     )
     checkpoint_bytes_max: Positive = Field(
         default=CHECKPOINT_BYTES_MAX,
@@ -63,9 +63,12 @@ class StorageOptions(CodecOptions):
     owner_from: str | None = Field(
         default=None,
         min_length=1,
-        description="The key of a config that names a thread's owner, such as user_id; otherwise no list has it.",
+        description=(
+            "The key of a config that names a thread's owner, such as user_id; without it, puts"
+            " enter no thread in the directory."
+        ),
     )
     owner_key: EncryptionKey | None = Field(
         default=None,
-        description="Where the key is with which owners' names are digested, if the saver encrypts.",
+        description="Where the key of the digests of owners' names is, if the saver encrypts.",
     )

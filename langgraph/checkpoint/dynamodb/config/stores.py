@@ -72,9 +72,9 @@ class TtlOptions(Options):
         description="Minutes after which a memory expires, counted from when it was stored or read; otherwise never.",
     )
     refresh_on_read: bool = Field(default=True, description="Whether a read renews a memory's ttl.")
-    omit_expired: bool = Field(default=True, description="Whether reads leave out what has expired.")
+    omit_expired: bool = Field(default=True, description="Whether reads leave out expired memories.")
     sweep_interval_minutes: Positive | None = Field(
-        default=None, description="Minutes between deletions of what has expired; by default 5."
+        default=None, description="Minutes between deletions of expired memories; by default 5."
     )
 
 

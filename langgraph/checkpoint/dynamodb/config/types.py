@@ -127,7 +127,7 @@ class TypeRegistry:
             else:
                 found = _load([each for each in self._registered() if each.name == name])
         if not isinstance(found, self.kind):
-            raise OptionError("type", f"{name} is registered as something that is no {self.kind.__name__}")
+            raise OptionError("type", f"{name} is registered as an object that is not a {self.kind.__name__}")
         return found
 
     def _registered(self) -> tuple[EntryPoint, ...]:

@@ -36,7 +36,10 @@ class Variables:
         if match["escaped"]:
             return "${"
         if match["broken"]:
-            says = "has a `${` that begins no variable; write ${NAME} or ${NAME:-default}, or $${ for the text ${"
+            says = (
+                "has a `${` that does not begin a variable; write ${NAME} or ${NAME:-default}, or $${ for the"
+                " text ${"
+            )
             self.faults.append(Fault(key, says))
             return ""
         # As in a shell, the default also replaces an empty variable.

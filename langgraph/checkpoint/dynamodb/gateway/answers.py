@@ -74,7 +74,7 @@ class ListEnd(Message):
 class ListFailed(Message):
     """The last document of a list that failed on the way."""
 
-    problem: dict[str, Any] = Field(description="What a problem body would say.")
+    problem: dict[str, Any] = Field(description="The reason, as a problem body would give it.")
 
 
 class ListDocument(RootModel[StoredCheckpoint | ListEnd | ListFailed]):
@@ -92,14 +92,14 @@ class Sealed(Message):
     """An encrypted value. The gateway has no key."""
 
     sealed: Literal[True]
-    bytes: int = Field(description="How much is stored of it.")
+    bytes: int = Field(description="Its stored size in bytes.")
 
 
 class Omission(Message):
     """The reason why a value is not shown."""
 
     reason: Literal["sealed", "too_large", "unreadable", "delta_channel"]
-    bytes: int = Field(description="How much is stored of it.")
+    bytes: int = Field(description="Its stored size in bytes.")
 
 
 class Omitted(Message):
@@ -134,7 +134,7 @@ class PlainInterrupt(Message):
     """An interrupt: a task's question to a human."""
 
     task_id: str
-    id: str | None = Field(description="What an answer names it by.")
+    id: str | None = Field(description="The id that an answer names it by.")
     value: Any
 
 
@@ -159,13 +159,13 @@ class PlainCheckpoint(Message):
     checkpoint_ns: str
     checkpoint_id: str
     parent_checkpoint_id: str | None
-    ts: str | None = Field(description="When it was made, as LangGraph noted it; null where that is sealed.")
+    ts: str | None = Field(description="When LangGraph created it; null if that is sealed.")
     metadata: Sealed | Omitted | dict[str, Any]
     values: Sealed | Omitted | dict[str, Any] = Field(description="The values by channel.")
     omitted: dict[str, Omission] = Field(description="The channels whose values are not shown.")
     pending_writes: list[SealedWrite | OmittedWrite | PlainWrite]
     interrupts: list[SealedInterrupt | OmittedInterrupt | PlainInterrupt] | None = Field(
-        description="What tasks ask a human; null where all writes of some task are sealed or omitted."
+        description="The questions of tasks to a human; null if all writes of some task are sealed or omitted."
     )
 
 

@@ -64,7 +64,7 @@ def create_gateway(
     open_metrics: bool = False,
     plain_json: bool = False,
 ) -> FastAPI:
-    """Make the service through which agents without AWS access store their threads.
+    """Return the service through which agents without AWS access store their threads.
 
     Example:
         ```python
@@ -79,13 +79,13 @@ def create_gateway(
 
     Args:
         saver: The saver whose table is served. Its serializer is not used. It is closed when the application ends.
-        authenticate: An async function that returns a request's `Principal`, or None, which is answered with 401.
+        authenticate: An async function that returns a request's `Principal`, or None for the answer 401.
         insecure: Instead of authenticating, let anybody on this machine do anything. For development.
         limits: The limits of one request, one tenant and one principal.
         cursor_key: A secret of 16 bytes or more that signs cursors. All processes of one service need the same. Without
             one, each process makes its own, and a cursor is valid only for the process that issued it.
         open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
-        plain_json: Whether to open what is stored without encryption, and serve it as plain JSON.
+        plain_json: Whether to decode unencrypted checkpoints, and serve them as plain JSON.
 
     Returns:
         An ASGI application.
@@ -275,7 +275,7 @@ class _Service:
             check_right(principal, "administer")
             if (principal.tenant, principal.owner) != (None, None):
                 raise forbidden(
-                    "metrics are of all tenants, and these credentials are for one, or for an owner"
+                    "metrics are about all tenants, and these credentials are for one tenant or owner"
                 )
         return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
 

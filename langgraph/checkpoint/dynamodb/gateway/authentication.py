@@ -38,13 +38,13 @@ async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
     """
     if _is_forwarded(request):
         raise forbidden(
-            "the gateway runs with insecure, and this request came through a proxy, which anybody may have asked;"
-            " configure who may ask (bearer, jwt or iam), or ask the gateway itself"
+            "the gateway runs with --insecure, and this request came through a proxy, which anybody may use;"
+            " configure principals (bearer, jwt or iam), or connect to the gateway directly"
         )
     host = request.client.host if request.client else ""
     if not (is_of_this_machine(host) and is_of_this_machine(request.url.hostname or "")):
         raise forbidden(
-            "the gateway runs with insecure, which is for clients on its own machine, at localhost"
+            "the gateway runs with --insecure, and serves only clients on its own machine; use localhost"
         )
     return _ANYBODY
 

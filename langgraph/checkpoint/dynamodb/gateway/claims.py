@@ -31,7 +31,7 @@ class ClaimOptions(Options):
     )
     tenant: Tenant | None = Field(
         default=None,
-        description="The tenant of all tokens, where no claim names it; without either, all threads.",
+        description="The tenant of all tokens, if no claim names it; without either, all threads.",
     )
     owner_claim: str | None = Field(
         default=None,
@@ -42,14 +42,17 @@ class ClaimOptions(Options):
     rights_claim: str | None = Field(
         default=None,
         min_length=1,
-        description="The claim with the rights, a list or a text with spaces, such as scope; others are passed over.",
+        description=(
+            "The claim with the rights, a list or a text with spaces, such as scope; other words"
+            " in it are ignored."
+        ),
     )
     rights_prefix: str = Field(
         default="",
-        description="What stands before a right in that claim, such as checkpoints: in checkpoints:read.",
+        description="The prefix of a right in that claim, such as checkpoints: in checkpoints:read.",
     )
     rights: Rights = Field(
-        default=["read", "write"], description="The rights of all tokens, where no claim has them."
+        default=["read", "write"], description="The rights of all tokens, if no claim has them."
     )
 
     def principal(self, claims: Mapping[str, Any]) -> Principal | None:

@@ -46,7 +46,7 @@ class Cursors:
             content = b""
         binding, position = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         if not hmac.compare_digest(binding, _binding(principal, request)):
-            raise ProblemError(400, "cursor is not one that was given for this request; list from the start")
+            raise ProblemError(400, "cursor does not belong to this request; start the list again without it")
         return position.decode()
 
 

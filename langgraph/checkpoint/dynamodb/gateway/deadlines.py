@@ -38,10 +38,13 @@ def seconds_left(headers: Headers, now: float | None = None) -> float:
         deadline = math.nan
     if math.isnan(deadline):
         raise ProblemError(
-            400, f"{HEADER} is no number; give epoch seconds, by the clock of the service's Date"
+            400, f"{HEADER} is not a number; send epoch seconds by the clock of the service's Date"
         )
     left = deadline - (time.time() if now is None else now)
     if left < 0:
-        msg = f"the request came after its {HEADER}, so nothing was done; ask again, by the clock of this answer's Date"
+        msg = (
+            f"the request arrived after its {HEADER}, so nothing was done; send it again, by the clock of this"
+            " answer's Date"
+        )
         raise ProblemError(503, msg, CheckpointerError, retry_seconds=0)
     return left

@@ -32,7 +32,7 @@ _STATUSES = {
     "400": "The request cannot be used.",
     "401": "Credentials are missing or not accepted.",
     "403": "These credentials may not do this.",
-    "404": "A checkpoint that is needed is not there.",
+    "404": "A checkpoint that another one needs is missing.",
     "406": "Accept has no media type of this service.",
     "409": "Somebody else has the thread, or what is stored of it is damaged.",
     "413": "The body is too large.",

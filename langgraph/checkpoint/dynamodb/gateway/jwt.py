@@ -30,15 +30,15 @@ class JwtOptions(ClaimOptions):
     jwks_url: str = Field(
         # A key from an unencrypted connection could be anybody's. This machine's own connections are safe.
         pattern=r"^(https://[^/]|http://(localhost|127\.0\.0\.1)[:/])",
-        description="Where the issuer has its public keys, by https.",
+        description="The address of the issuer's public keys, with https.",
     )
-    issuer: str = Field(min_length=1, description="The claim `iss` that a token has to have.")
-    audience: str = Field(min_length=1, description="The claim `aud` that a token has to have.")
+    issuer: str = Field(min_length=1, description="The value of the claim `iss` that a token needs.")
+    audience: str = Field(min_length=1, description="The value of the claim `aud` that a token needs.")
     algorithms: Annotated[list[Algorithm], BeforeValidator(split), Field(min_length=1)] = Field(
-        default=["RS256"], description="By which algorithms a token may be signed; asymmetric ones only."
+        default=["RS256"], description="The algorithms that may sign a token; asymmetric ones only."
     )
     leeway_seconds: Annotated[NotNegative, Field(le=300)] = Field(
-        default=10, description="By how much clocks may differ, in seconds."
+        default=10, description="The seconds by which clocks may differ."
     )
 
 
@@ -76,7 +76,7 @@ class JsonWebTokens:
     async def _verified(self, token: str) -> Mapping[str, Any] | None:
         key = await self._keys.key(jwt.get_unverified_header(token).get("kid"))
         if key is None:
-            logger.info("a token was refused: its key is none of the issuer's")
+            logger.info("a token was refused: its key is not one of the issuer's")
             return None
         options = self._options
         claims: Mapping[str, Any] = jwt.decode(

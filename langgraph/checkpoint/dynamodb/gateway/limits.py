@@ -9,16 +9,14 @@ from langgraph.checkpoint.dynamodb.config.types import Options
 
 
 class Limits(Options):
-    """The limits of one request and of one principal. `GET /about` tells them to clients."""
+    """The limits of one request and of one principal. `GET /about` shows them to clients."""
 
-    body_bytes_max: Positive = Field(
-        default=8 << 20, description="How large a body may be as it is sent, in bytes."
-    )
+    body_bytes_max: Positive = Field(default=8 << 20, description="The largest body, in bytes as it is sent.")
     decompressed_bytes_max: Positive = Field(
-        default=16 << 20, description="How large a body may be once it is decompressed, in bytes."
+        default=16 << 20, description="The largest body, in bytes once it is decompressed."
     )
     nesting_max: Positive = Field(
-        default=32, le=100, description="How deep lists and mappings may be in each other."
+        default=32, le=100, description="How deeply lists and mappings may be nested."
     )
     items_max: Positive = Field(
         default=10_000, description="How many writes, segments, ids or other items one list may have."
@@ -32,10 +30,13 @@ class Limits(Options):
     )
     stall_seconds_max: Seconds = Field(
         default=30,
-        description="How long a body that comes, or an answer that is read, may stand still; what moves earns time.",
+        description=(
+            "The seconds for which a body that arrives, or an answer that is read, may stand"
+            " still; bytes that move earn time."
+        ),
     )
     bytes_per_second_min: Positive = Field(
-        default=16 << 10, description="How many bytes have to move to earn a second."
+        default=16 << 10, description="The bytes that have to move to earn a second."
     )
     requests_per_second: Seconds | None = Field(
         default=None,
@@ -50,5 +51,6 @@ class Limits(Options):
         default=64, description="How many requests a process works on at a time; others wait for their turn."
     )
     waiting_max: Positive = Field(
-        default=1000, description="How many requests may wait; those who have most of them are refused first."
+        default=1000,
+        description="How many requests may wait; those of whoever has the most are refused first.",
     )

@@ -116,7 +116,7 @@ class Room:
 
     def _over(self) -> ProblemError:
         self._is_over = True
-        return ProblemError(_TOO_LARGE, "there is no room for it in one answer")
+        return ProblemError(_TOO_LARGE, "the value does not fit into one answer")
 
 
 class LeftOutError(Exception):

@@ -25,7 +25,7 @@ class Principal:
     Args:
         name: The name in the log. Requests with the same name are counted together.
         tenant: The tenant that owns the threads whose ids begin with its name and a slash. None: all threads.
-        owner: The owner that the threads are of, without the tenant's name. None: all threads of the tenant.
+        owner: The owner of the threads, without the tenant's name. None: all threads of the tenant.
         rights: Any of `read`, `write` and `administer` (delete, prune, copy, list all); none contains another.
 
     Raises:
@@ -46,13 +46,16 @@ class Principal:
             raise CheckpointerInputError(msg)
         unknown = set(self.rights) - RIGHTS
         if unknown:
-            msg = f"rights are {', '.join(sorted(RIGHTS))}; {len(unknown)} of those given are none"
+            msg = f"rights can be {', '.join(sorted(RIGHTS))}; {len(unknown)} of yours are none of these"
             raise CheckpointerInputError(msg)
         if self.owner_name is not None:
             checked_id(self.owner, "owner")
             items.owner_key(self.owner_name)
             if self.tenant is None and "/" in self.owner_name:
-                msg = "owner has a slash, before which a tenant stands; give the tenant, and the owner without it"
+                msg = (
+                    "owner has a slash, and the part before it would be a tenant; give tenant, and the owner without"
+                    " it"
+                )
                 raise CheckpointerInputError(msg)
 
     @property
@@ -63,7 +66,7 @@ class Principal:
         return f"{self.tenant}/{self.owner}"
 
     def owns(self, thread_id: str) -> bool:
-        """Tell whether a thread, or an owner, is of their tenant."""
+        """Tell whether a thread, or an owner, belongs to the tenant."""
         return self.tenant is None or thread_id.startswith(f"{self.tenant}/")
 
 
@@ -74,7 +77,7 @@ def check_right(principal: Principal, right: Right) -> None:
         ProblemError: The principal lacks it.
     """
     if right not in principal.rights:
-        raise forbidden(f"this needs the right to {right}, which these credentials do not have")
+        raise forbidden(f"this request needs the right to {right}, which these credentials do not have")
 
 
 def check_threads(principal: Principal, endpoint: Endpoint, request: Message) -> None:
@@ -118,7 +121,7 @@ def _check_named(principal: Principal, named: Iterable[str | None]) -> None:
     for thread_id in named:
         if thread_id is None and (principal.tenant, principal.owner) != (None, None):
             raise forbidden(
-                "this reaches all threads, and these credentials are for those of one tenant or owner"
+                "this request is about all threads, and these credentials are for one tenant or owner"
             )
         if thread_id is not None and not principal.owns(thread_id):
             prefix = f"{principal.tenant}/"

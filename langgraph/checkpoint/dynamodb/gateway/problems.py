@@ -31,11 +31,11 @@ RETRY_AFTER_SECONDS = 2
 _UNUSABLE = "the gateway cannot use its table; its log says why, under this request_id"
 
 _TITLES: dict[type[CheckpointerError], str] = {
-    CheckpointerError: "The gateway could not do it now",
+    CheckpointerError: "The gateway cannot serve this request now",
     CheckpointerInputError: "The request cannot be used",
-    CheckpointerConfigurationError: "Credentials, rights or configuration are not what is needed",
+    CheckpointerConfigurationError: "The credentials, rights or configuration do not fit",
     CheckpointSerializationError: "A value cannot be written",
-    CheckpointNotFoundError: "A checkpoint that is needed is not there",
+    CheckpointNotFoundError: "A checkpoint that another one needs is missing",
     CheckpointCorruptionError: "Stored data is damaged or incomplete",
     CheckpointFormatError: "Stored data is of a newer release",
     ThreadBusyError: "Somebody else has the thread",
@@ -108,7 +108,7 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, CheckpointerError):
         return _unavailable(str(error))
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
-        return ProblemError(504, "the request took too long; it may be sent again", CheckpointerError)
+        return ProblemError(504, "the request took too long; you may send it again", CheckpointerError)
     if is_transient(error):
         return _unavailable("the table throttles or does not answer; send the request again")
     return ProblemError(500, None, CheckpointerError)
@@ -120,7 +120,7 @@ def _unavailable(detail: str) -> ProblemError:
 
 def overloaded() -> ProblemError:
     """Return the problem for a request that the process has no room for now."""
-    return _unavailable("the gateway has as many requests as it can take; send it again")
+    return _unavailable("the gateway has as many requests as it can serve; send yours again")
 
 
 def unauthenticated() -> ProblemError:

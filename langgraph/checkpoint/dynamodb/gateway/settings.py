@@ -56,12 +56,15 @@ def _parsed(value: Any) -> Any:
 
 class _NamedOptions(Options):
     tenant: Tenant | None = Field(
-        default=None, description="The tenant whose threads these are; without one, all threads."
+        default=None, description="The tenant whose threads the principal may use; without one, all threads."
     )
     owner: str | None = Field(
         default=None,
         min_length=1,
-        description="The owner whose threads these are, without the tenant's name; without one, all of the tenant.",
+        description=(
+            "The owner whose threads the principal may use, without the tenant's name; without"
+            " one, all of the tenant."
+        ),
     )
     rights: Rights = Field(
         default=["read", "write"], description="Any of read, write and administer; none contains another."
@@ -106,7 +109,7 @@ class PrincipalsOptions(Options):
     )
     authorizer: ClaimOptions | None = Field(
         default=None,
-        description="What the claims mean of tokens that a JWT authorizer of API Gateway has verified.",
+        description="What the claims mean in tokens that a JWT authorizer of API Gateway has verified.",
     )
 
     def authenticate(self) -> Authenticate | None:
@@ -129,12 +132,15 @@ class GatewayOptions(Options):
     """The settings of the service."""
 
     principals: Annotated[PrincipalsOptions, BeforeValidator(_parsed)] = Field(
-        default=PrincipalsOptions(), description="Who may ask, and for what; also as one text, JSON or YAML."
+        default=PrincipalsOptions(),
+        description="Who may send requests, and which; also as one text, JSON or YAML.",
     )
-    limits: Limits = Field(default=Limits(), description="What one request, and one principal, may ask for.")
+    limits: Limits = Field(
+        default=Limits(), description="How much one request, and one principal, may ask for."
+    )
     cursor_key: Annotated[SecretStr, Field(min_length=16)] | None = Field(
         default=None,
-        description="A secret that signs cursors, the same in all processes; without one each makes its own.",
+        description="A secret that signs cursors, the same in all processes; without one, each creates its own.",
     )
     open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
     plain_json: bool = Field(
@@ -183,7 +189,7 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
 
 
 def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> FastAPI:
-    """Make the service from a configuration: its checkpointer, which is of type `dynamodb`, and its settings.
+    """Return the service of a configuration: its checkpointer, of type `dynamodb`, and its settings.
 
     Args:
         source: The path of a file with both, or None for the environment, as for `create_checkpointer`.

@@ -96,7 +96,7 @@ def segment_refs_of(partition: Partition, request: wire.NewSegments) -> SegmentR
             commit under the new epoch what the deletion is about to remove.
     """
     if request.segments and request.thread is None:
-        msg = "segments need a thread; put-segments without segments answers which"
+        msg = "segments need a thread; put-segments without segments returns it"
         raise CheckpointerInputError(msg)
     refs = SegmentRefs()
     for each in request.segments:
@@ -166,7 +166,7 @@ def _as_sent() -> Iterator[None]:
     try:
         yield
     except CheckpointCorruptionError as error:
-        msg = "what was sent is not what its client sealed for this item; send it again, and look at who changes it"
+        msg = "the data is not what its client sealed for this item; send it again, and find what changes it on its way"
         raise CheckpointerInputError(msg) from error
     except CheckpointFormatError as error:
         msg = "the client seals in a later format than this service knows; update langgraph-dynamodb in the service"

@@ -137,7 +137,9 @@ def _asked(table: Table, method: str, params: Mapping[str, Any]) -> Op[dict[str,
     if error_code(outcome) == CONDITION_FAILED:
         return {"conflict": outcome.response.get("Item", {})}
     if error_code(outcome) == "ValidationException" or type(outcome).__name__ == "ParamValidationError":
-        raise CheckpointerInputError(f"DynamoDB refuses the {method}; compare it with one of our own client")
+        raise CheckpointerInputError(
+            f"DynamoDB refuses the {method}; compare it with the one that HttpStore sends"
+        )
     response: dict[str, Any] = table.checked(outcome)
     return response
 

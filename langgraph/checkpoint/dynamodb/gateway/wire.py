@@ -94,7 +94,7 @@ class Namespace(Message):
 class ThreadHint(Message):
     """A hint on a thread. The client sends the hint of the last answer with its next request about the thread."""
 
-    epoch: Epoch = Field(description="The epoch under which what is stored, and reused, is safe.")
+    epoch: Epoch = Field(description="The epoch under which stored and reused segments are safe.")
     ttl_seconds: Seconds | None = Field(None, description="The thread's ttl; null: none.")
     registered: bool = Field(False, description="Whether the namespace has its marker.")
     registered_until: Seconds | None = Field(
@@ -117,10 +117,10 @@ class Entry(Message):
 
     owner: Id | None = Field(
         None,
-        description="The owner's name, or what stands for it if the client encrypts; null: there is none.",
+        description="The owner's name, or its digest if the client encrypts; null: none.",
     )
     about: Annotated[Bytes, Field(max_length=1024), _in_json(0, 1024)] | None = Field(
-        None, description="The owner's name, title and metadata, sealed; null: there are none."
+        None, description="The owner's name, title and metadata, sealed; null: none."
     )
 
 
@@ -139,7 +139,7 @@ class ReusedSegment(Message):
 
     id: SegmentId
     expires_at: Seconds | None = Field(
-        None, description="In epoch seconds, as an answer told it; null: never."
+        None, description="In epoch seconds, from an earlier answer; null: never."
     )
 
 
@@ -148,11 +148,11 @@ class NewSegments(Namespace):
 
     thread: ThreadHint | None = Field(
         None,
-        description="The thread under whose epoch it is stored; null where that is not known, and with no segments.",
+        description="The thread under whose epoch it is stored; null if you do not know it and send no segments.",
     )
     segments: list[NewSegment] = []
     entry: Entry | None = Field(
-        None, description="What the directory gets of the thread if it is new in it; null keeps it out."
+        None, description="The directory's entry for the thread if it is new there; null keeps it out."
     )
 
 
@@ -160,9 +160,7 @@ class Stored(NewSegments):
     """Common fields of the requests that store an item."""
 
     checkpoint_id: Text
-    reused: list[ReusedSegment] = Field(
-        [], description="Those of the segments that are named again which may have to live longer."
-    )
+    reused: list[ReusedSegment] = Field([], description="Reused segments that may have to live longer.")
     reused_until: Seconds | None = Field(
         None, description="When the first of the others expires; null: never, or there are none."
     )
@@ -170,7 +168,7 @@ class Stored(NewSegments):
         0,
         ge=0,
         le=COUNT_MAX,
-        description="How long ago the first part of these segments was sent ahead, where they were.",
+        description="How many seconds ago you sent the first of the segments that went ahead.",
     )
 
 
@@ -204,7 +202,7 @@ class Put(Stored):
     has_delta_channels: bool = False
     parent_lifetime: Lifetime | None = Field(
         None,
-        description="How long the checkpoint of which it is made is there; null where that is not stored.",
+        description="How long its parent lives; null if the parent is not stored.",
     )
 
 
@@ -232,14 +230,13 @@ class PutWrites(Stored):
     task_id: str
     parts: Attributes
     order: Number | None = Field(
-        None, description="Of special writes: milliseconds, larger than what there was."
+        None, description="For special writes: milliseconds, larger than the stored number."
     )
     old: OldWrites | None = Field(
-        None, description="What the task had, as an answer told it, where the parts were merged with that."
+        None,
+        description="The task's stored writes from an earlier answer, if the parts were merged with them.",
     )
-    replaces: bool = Field(
-        False, description="Whether the parts take the place of that, as where it has gone."
-    )
+    replaces: bool = Field(False, description="Whether the parts replace those, as when they have gone.")
 
 
 class PutSegments(NewSegments):
@@ -289,7 +286,7 @@ class DeltaChannelHistory(Namespace):
     checkpoint_id: Text | None = None
     after: Text | None = Field(None, description="The ancestor that the last answer ended with.")
     count: Annotated[int, Field(ge=1, le=1000), _WHOLE] = Field(
-        16, description="How many ancestors are wanted."
+        16, description="How many ancestors you want."
     )
 
 
@@ -300,7 +297,7 @@ class GetPlain(Namespace):
     """Read a checkpoint, or the newest one of the namespace, as plain JSON."""
 
     checkpoint_id: Text | None = None
-    channels: list[str] | None = Field(None, description="The channels that are wanted; null: all.")
+    channels: list[str] | None = Field(None, description="The channels that you want; null: all.")
 
 
 class ListPlain(Message):
@@ -308,7 +305,7 @@ class ListPlain(Message):
 
     thread_id: Text
     checkpoint_ns: str | None = Field(None, description="The namespace; null: all of the thread.")
-    channels: list[str] | None = Field(None, description="The channels that are wanted; null: all.")
+    channels: list[str] | None = Field(None, description="The channels that you want; null: all.")
     limit: Annotated[int, Field(ge=1, le=100), _WHOLE] = Field(
         10, description="How many checkpoints a page has at most."
     )
@@ -335,7 +332,7 @@ class CopyProgress(Message):
 
     # The hash that derives ids from it takes at most 64 bytes.
     seed: Annotated[Bytes, Field(min_length=1, max_length=63), _in_json(1, 63)] = Field(
-        description="What the ids of the copy's segments follow from."
+        description="The seed of the ids of the copy's segments."
     )
     epoch: Epoch = Field(description="The target's epoch when the attempt began.")
     ttl_seconds: Seconds | None = Field(None, description="The target's ttl then; null: none.")
@@ -355,7 +352,7 @@ class CopyThread(Message):
     target_thread_id: Text
     progress: CopyProgress | None = None
     entry: Entry | None = Field(
-        None, description="What the directory gets of a target that is new; null: what it has of the source."
+        None, description="The directory's entry for a new target; null: that of the source."
     )
 
 
@@ -379,7 +376,7 @@ class SetThread(Message):
 
     thread_id: Text
     entry: Entry
-    old: OldEntry | None = Field(None, description="The entry that is replaced, as the last answer told it.")
+    old: OldEntry | None = Field(None, description="The entry to replace, from the last answer.")
 
 
 class ThreadPosition(Message):
@@ -396,7 +393,7 @@ class Threads(Message):
     since: Moment = Field(0, description="The last activity at which the list ends, in epoch seconds.")
     before: ThreadPosition | None = Field(None, description="The last entry of the page before.")
     count: Annotated[int, Field(ge=1, le=1000), _WHOLE] = Field(
-        20, description="How many entries are wanted. An answer may have more."
+        20, description="How many entries you want. An answer may have more."
     )
 
 

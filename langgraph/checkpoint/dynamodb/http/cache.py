@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 class HttpCache(TableCache[ValueT]):
     """A LangGraph node cache that reaches the table through the gateway, for sync and async code alike.
 
-    What cannot be read or stored is a miss with a line in the log, and never fails a run, as for `DynamoDBCache`.
+    A failure counts as a miss with a line in the log, and never fails a run, as for `DynamoDBCache`.
 
     Example:
         ```python
@@ -34,17 +34,16 @@ class HttpCache(TableCache[ValueT]):
         url: The gateway's address.
         auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds a request is sent again that gets no response, or one that says to try
-            again.
-        allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
+        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
+        allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
         serde: As for `DynamoDBCache`, as are the options from here on.
         consistent_read: Whether reads are strongly consistent.
         allow_unencrypted: Whether a cache with a cipher reads values that are not encrypted.
         bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
-        prefix: Labels in front of every namespace, such as the tenant of the token. `clear()` deletes only what is
+        prefix: Labels in front of every namespace, such as the tenant of the token. `clear()` deletes only entries
             under it.
-        on_event: As for `DynamoDBCache`. The gateway does not tell units.
+        on_event: As for `DynamoDBCache`. Events have no units, since only the gateway knows them.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.

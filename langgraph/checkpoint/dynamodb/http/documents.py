@@ -44,7 +44,7 @@ def parsed(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        raise BadDocumentError("it is no JSON") from error
+        raise BadDocumentError("it is not JSON") from error
 
 
 def unpacked(data: bytes) -> Any:
@@ -52,7 +52,7 @@ def unpacked(data: bytes) -> Any:
     try:
         return ormsgpack.unpackb(data)
     except ormsgpack.MsgpackDecodeError as error:
-        raise BadDocumentError("it is no msgpack") from error
+        raise BadDocumentError("it is not msgpack") from error
 
 
 def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
             raise CutOffError("the stream ends before its last document")
         document = unpacked(data[begin:end])
         if not isinstance(document, dict):
-            raise BadDocumentError("the stream has something that is no document")
+            raise BadDocumentError("the stream contains something that is not a document")
         documents.append(document)
         start = end
     return documents

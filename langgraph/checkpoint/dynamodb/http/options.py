@@ -26,7 +26,7 @@ def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
     parts = _parts(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise CheckpointerInputError(
-            'url is no address of a gateway; give one such as "https://gateway.example"'
+            'url is not the address of a gateway; give one such as "https://gateway.example"'
         )
     if parts.username is not None or parts.query or parts.fragment:
         msg = "url has a user, a password, a query or a fragment in it; remove them, and pass credentials as auth="
@@ -70,7 +70,10 @@ def check_auth(value: Any) -> None:
     if value is None or isinstance(value, (SigV4, httpx_auth)):
         return
     if isinstance(value, type) or not callable(value):
-        msg = f"auth is a {type(value).__name__}; give a token, a function that gives one, SigV4(...) or an httpx.Auth"
+        msg = (
+            f"auth is a {type(value).__name__}; give a token, a function that returns one, SigV4(...) or an"
+            " httpx.Auth"
+        )
         raise CheckpointerInputError(msg)
 
 
@@ -90,7 +93,7 @@ def checked_client_options(value: Mapping[str, Any] | None) -> dict[str, Any]:
     options = dict(value or {})
     for name in options:
         if name not in _CLIENT_OPTIONS:
-            msg = f"client_options has no option {name!r}; there are {', '.join(_CLIENT_OPTIONS)}"
+            msg = f"client_options has no option {name!r}; use one of {', '.join(_CLIENT_OPTIONS)}"
             raise CheckpointerInputError(msg)
     for name, text in dict(options.get("headers") or {}).items():
         # httpx would show the header's value in its own error.

@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS, Transp
 class HttpCheckpointSaver(BackendSaver):
     """A LangGraph checkpoint saver that reaches the table through the gateway, for `invoke` and `ainvoke` alike.
 
-    It stores the same items as `DynamoDBSaver`. Values are serialized, cut, compressed and encrypted here, and the
+    It stores the same items as `DynamoDBSaver`. The client serializes, cuts, compresses and encrypts values, and the
     gateway never looks inside. Each method does, returns and raises the same as that of `DynamoDBSaver`.
 
     Example:
@@ -38,14 +38,15 @@ class HttpCheckpointSaver(BackendSaver):
         url: The gateway's address.
         auth: A bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`.
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds a request is sent again that gets no response, or one that says to try
-            again; 0 sends each once.
-        allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
+        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0
+            sends each once.
+        allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
         thread_prefix: The prefix of every thread id and owner in the table, such as `acme/` with a token of the tenant
-            `acme`. Ids and names that the agent passes and receives do not have it.
-        serde: The serializer. By default LangGraph's `JsonPlusSerializer` in strict mode: it makes only harmless types
-            and those that `with_allowlist` adds, since anybody who may write to the thread may have written the bytes.
+            `acme`. The agent uses ids and names without it.
+        serde: The serializer. By default LangGraph's `JsonPlusSerializer` in strict mode: it creates only harmless
+            types and those that `with_allowlist` adds, since anybody who may write to the thread may have written the
+            bytes.
             LangGraph adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name
             yours: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
         encrypt_metadata: As for `DynamoDBSaver`.
@@ -53,9 +54,9 @@ class HttpCheckpointSaver(BackendSaver):
         allow_unencrypted: As for `DynamoDBSaver`.
         bound_to: The name of the table that encrypted data is bound to; `None` for the name that the gateway reports.
         checkpoint_bytes_max: As for `DynamoDBSaver`.
-        cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. Here the cache
-            also saves transfer: segments that are not cached are sent again.
-        on_event: As for `DynamoDBSaver`. The service knows the units, so events here have none.
+        cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. The
+            cache also saves transfer, because the client receives segments again that it has not cached.
+        on_event: As for `DynamoDBSaver`. Events have no units, since only the gateway knows them.
         owner_from: As for `DynamoDBSaver`. Names do not have the `thread_prefix`. Credentials that the gateway binds to
             an owner need no option: new threads get that owner.
         owner_key: As for `DynamoDBSaver`.

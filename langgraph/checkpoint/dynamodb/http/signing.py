@@ -29,7 +29,7 @@ class SigV4:
         region_name: The region of either; by default that of boto3's configuration.
 
     Raises:
-        CheckpointerInputError: The service is neither of these.
+        CheckpointerInputError: `service` is neither of these.
     """
 
     def __init__(self, service: Literal["lambda", "execute-api"], region_name: str | None = None) -> None:

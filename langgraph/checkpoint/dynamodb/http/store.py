@@ -27,8 +27,9 @@ from langgraph.store.dynamodb.store import TableStore, check_reading_options
 class HttpStore(TableStore):
     """A LangGraph store that reaches the table through the gateway, for sync and async code alike.
 
-    It stores the same items as `DynamoDBStore`. Values and vectors are serialized, compressed, encrypted and compared
-    here, and the gateway never looks inside. Each method does, returns and raises the same as that of `DynamoDBStore`.
+    It stores the same items as `DynamoDBStore`. The client serializes, compresses, encrypts and compares values and
+    vectors, and the gateway never looks inside. Each method does, returns and raises the same as that of
+    `DynamoDBStore`.
 
     Example:
         ```python
@@ -42,9 +43,8 @@ class HttpStore(TableStore):
         url: The gateway's address.
         auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds a request is sent again that gets no response, or one that says to try
-            again.
-        allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
+        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
+        allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
         index: As for `DynamoDBStore`, as are the options from here on.
         ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`.
@@ -54,7 +54,7 @@ class HttpStore(TableStore):
         bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
         search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
             `SearchLimitError`.
-        on_event: As for `DynamoDBStore`. The gateway does not tell units.
+        on_event: As for `DynamoDBStore`. Events have no units, since only the gateway knows them.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.

@@ -29,7 +29,7 @@ class Budget:
             CheckpointerInputError: The rate is not a number above 0.
         """
         if units_per_second is not None and not 0 < units_per_second < math.inf:
-            msg = f"{units_per_second!r} units per second is no rate; give a number above 0, or None"
+            msg = f"{units_per_second!r} units per second is not a rate; give a number above 0, or None"
             raise CheckpointerInputError(msg)
         self.spent = 0.0
         self._rate = units_per_second

@@ -47,19 +47,20 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
     Args:
         endpoint: One of `ENDPOINTS`.
         parallel: How many threads will be moved at a time.
-        as_target: Whether threads are moved to it, so that missing tables are made.
+        as_target: Whether to move threads to it, and so create missing tables.
 
     Yields:
         The store. It is closed at the end if it was opened here.
 
     Raises:
-        CheckpointerInputError: The endpoint is none of `ENDPOINTS`.
-        CheckpointerConfigurationError: It cannot be reached, has no checkpoints, or its package is not installed.
+        CheckpointerInputError: The endpoint is not one of `ENDPOINTS`.
+        CheckpointerConfigurationError: The endpoint cannot be reached, has no checkpoints, or its package is not
+            installed.
     """
     kind, colon, rest = endpoint.partition(":")
     if not colon or not rest:
         # It may be a connection string with a password, so it is not shown.
-        msg = f"this names no store of threads; give one of\n{ENDPOINTS}"
+        msg = f"this does not name a store of threads; give one of\n{ENDPOINTS}"
         raise CheckpointerInputError(msg)
     with ExitStack() as stack:
         if kind not in _PACKAGES:
@@ -95,11 +96,11 @@ def _amazon_options(given: dict[str, str]) -> dict[str, Any]:
     known = {*_BUCKET_OPTIONS, *_TABLE_OPTIONS, "compression"}
     unknown = given.keys() - known
     if unknown:
-        msg = f"aws: has no option {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}"
+        msg = f"aws: has no option {sorted(unknown)[0]!r}; use one of {', '.join(sorted(known))}"
         raise CheckpointerInputError(msg)
     bucket = {_BUCKET_OPTIONS[name]: value for name, value in given.items() if name in _BUCKET_OPTIONS}
     if bucket and "bucket_name" not in bucket:
-        msg = "aws: has options of a bucket and no bucket_name; give the bucket that langgraph-checkpoint-aws was given"
+        msg = "aws: has options of a bucket, but no bucket_name; give the bucket that langgraph-checkpoint-aws uses"
         raise CheckpointerInputError(msg)
     options: dict[str, Any] = {name: given[name] for name in _TABLE_OPTIONS if name in given}
     options["enable_checkpoint_compression"] = given.get("compression") == "true"
@@ -145,7 +146,7 @@ def store_of(saver: BaseCheckpointSaver[Any]) -> SaverStore:
         return TableStore(saver)
     name = type(saver).__name__
     if name.startswith("Async"):
-        msg = f"{name} is for event loops; give the saver of the same kind that blocks"
+        msg = f"{name} is an async saver; give its blocking counterpart"
         raise CheckpointerConfigurationError(msg)
     home = type(saver).__module__
     if home.startswith("langgraph.checkpoint.postgres") and name == "PostgresSaver":

@@ -61,7 +61,7 @@ def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Recor
             others belong to the last one. 0 makes every colon a separator.
 
     Yields:
-        Records as `DynamoDBStore.export_items` has them. A source that has no ttl gives none.
+        Records in the form of `DynamoDBStore.export_items`, with ttls if the source has them.
 
     Raises:
         CheckpointerInputError: The endpoint is none of `MEMORY_ENDPOINTS`, or its colons need `labels`.
@@ -70,7 +70,7 @@ def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Recor
     kind, colon, rest = endpoint.partition(":")
     if not colon or not rest:
         # It may be a connection string with a password, so it is not shown.
-        msg = f"this names no store of memories; give one of\n{MEMORY_ENDPOINTS}"
+        msg = f"this does not name a store of memories; give one of\n{MEMORY_ENDPOINTS}"
         raise CheckpointerInputError(msg)
     with ExitStack() as stack:
         if kind in _POSTGRES:
@@ -137,7 +137,7 @@ def _postgres(connection_string: str) -> Iterator[Records]:
             cursor.execute("SELECT * FROM store ORDER BY prefix, key")
             yield map(_of_row, cursor)
     except psycopg.errors.UndefinedTable as error:
-        msg = "the database has no table of LangGraph's PostgresStore; name the one that the store was given"
+        msg = "the database has no table of LangGraph's PostgresStore; name the database that the store uses"
         raise CheckpointerConfigurationError(msg) from error
     except psycopg.OperationalError as error:
         msg = f"the Postgres database cannot be reached: {str(error).strip()}"
@@ -154,7 +154,7 @@ def _sqlite(path: str) -> Iterator[Records]:
         try:
             rows = connection.execute("SELECT * FROM store ORDER BY prefix, key")
         except sqlite3.DatabaseError as error:
-            msg = f"{path} has no memories of LangGraph's SqliteStore ({error}); name the file that the store was given"
+            msg = f"{path} has no memories of LangGraph's SqliteStore ({error}); name the file that the store uses"
             raise CheckpointerConfigurationError(msg) from None
         yield (_of_row({**dict(row), "value": json.loads(row["value"])}) for row in rows)
 
@@ -184,7 +184,7 @@ def _amazon(rest: str, labels: int | None) -> Iterator[Records]:
     options: dict[str, Any] = dict(parse_qsl(query))
     unknown = sorted(options.keys() - {*_TABLE_OPTIONS})
     if unknown:
-        msg = f"aws: has no option {unknown[0]!r} for memories; there are {', '.join(_TABLE_OPTIONS)}"
+        msg = f"aws: has no option {unknown[0]!r} for memories; use one of {', '.join(_TABLE_OPTIONS)}"
         raise CheckpointerInputError(msg)
     try:
         with closing(boto3.Session().client("dynamodb", **options)) as client:
@@ -299,11 +299,11 @@ def move_memories(records: Iterable[Mapping[str, Any]], target: DynamoDBStore) -
     """Store memories in a table, with their times, and read each back to compare.
 
     Args:
-        records: What `open_memories` or `memories_of` reads.
+        records: The records from `open_memories` or `memories_of`.
         target: The store to move them to.
 
     Yields:
-        What has been done so far, after each group of memories; the same object each time.
+        The numbers so far, after each group of memories; the same object each time.
     """
     moved = MovedMemories()
     source = iter(records)

@@ -42,7 +42,7 @@ def read_memories(file: BinaryIO) -> Iterator[dict[str, Any]]:
     data = file.readline()
     header = _parsed(data)
     if header.get("format") != FORMAT:
-        msg = "this is no file of memories; give one that `memories export` wrote"
+        msg = "this is not a file of memories; give one that `memories export` wrote"
         raise CheckpointCorruptionError(msg)
     if header.get("version") != VERSION:
         msg = f"the file has version {header.get('version')!r}; this release reads version {VERSION}"
@@ -57,7 +57,7 @@ def read_memories(file: BinaryIO) -> Iterator[dict[str, Any]]:
         count += 1
         yield record
     if (record["end"], record.get("digest")) != (count, digest.hexdigest()) or file.read(1):
-        msg = "the file of memories is damaged: its lines are not those that were written; export it again"
+        msg = "the file of memories is damaged: its lines were changed after the export; export it again"
         raise CheckpointCorruptionError(msg)
 
 
@@ -70,6 +70,8 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except ValueError:
         record = None
     if not isinstance(record, dict):
-        msg = "the file of memories has a line that is no JSON object; give one that `memories export` wrote"
+        msg = (
+            "the file of memories has a line that is not a JSON object; give one that `memories export` wrote"
+        )
         raise CheckpointCorruptionError(msg)
     return record

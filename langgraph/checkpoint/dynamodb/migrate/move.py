@@ -73,22 +73,22 @@ def migrate(
     verify: bool = False,
     measure: bool = True,
 ) -> Iterator[ThreadReport]:
-    """Move threads. A thread that cannot be moved does not stop the others.
+    """Move threads from one store to another. A thread that fails does not stop the others.
 
     Args:
         source: The store that has the threads. It is only read.
         target: The store to move them to. Checkpoints that it has already are not stored again.
-        thread_ids: The threads. One that comes twice is moved once.
+        thread_ids: The ids of the threads. An id that comes twice is moved once.
         parallel: How many threads are moved at a time.
         verify: Whether to read each thread back on both sides afterwards and compare.
-        measure: Whether to find out each thread's size on both sides, for which tables of this package are read.
+        measure: Whether to measure each thread's size on both sides, which reads tables of this package.
 
     Yields:
         A report for each thread, as they end.
 
     Raises:
         CheckpointerInputError: `parallel` is not a whole number above 0.
-        CheckpointerError: Very many threads in a row failed, which is no matter of single threads.
+        CheckpointerError: Twenty threads in a row failed, so the cause is not a single thread.
     """
     if type(parallel) is not int or parallel < 1:
         msg = f"parallel is {parallel!r}; give the number of threads to move at a time, 1 or more"
@@ -201,7 +201,9 @@ class _Move:
             self._mend(lacking)
             self._put(missing)
             if self._stopped.is_set():
-                self._report.problems.append("interrupted; move the thread again, which goes on from here")
+                self._report.problems.append(
+                    "interrupted; move the thread again, and the move continues from here"
+                )
             if self._report.problems:
                 return Status.FAILED
             if not missing and not lacking:

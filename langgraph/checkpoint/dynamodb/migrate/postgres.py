@@ -73,7 +73,7 @@ class PostgresStore(SaverStore):
                 return cursor.execute(statement, arguments).fetchall()
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
             msg = (
-                f"the Postgres database has not the tables of this release of LangGraph's saver"
+                "the Postgres database lacks the tables of this release of LangGraph's saver"
                 f" ({error.diag.message_primary}); name the database of the threads, and call setup() of its"
                 " PostgresSaver once"
             )
@@ -94,7 +94,7 @@ def open_postgres(connection_string: str, *, connections: int, as_target: bool) 
     if not is_connection_string(connection_string):
         msg = (
             "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database,"
-            " with what is special in a password percent-encoded"
+            " with special characters of the password percent-encoded"
         )
         raise CheckpointerConfigurationError(msg)
     pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(

@@ -73,7 +73,7 @@ class Restoration:
             raise CheckpointerInputError(msg)
         if as_id is not None and keep_as is not None:
             msg = (
-                "keep_as is for a thread that is restored in its place, and as_id restores it beside that one"
+                "keep_as has no effect with as_id, which leaves the thread in use alone; give one of the two"
             )
             raise CheckpointerInputError(msg)
         source = target.beside(restored_table)
@@ -156,6 +156,6 @@ def _taken(thread: StoredThread) -> str:
 
 def _went_on(thread: StoredThread) -> str:
     return (
-        f"thread {thread.thread_id!r} went on while it was restored; stop its agent, and restore it again with another"
-        " id to keep it under"
+        f"thread {thread.thread_id!r} continued while it was restored; stop its agent, and restore it again with"
+        " another id to keep it under"
     )

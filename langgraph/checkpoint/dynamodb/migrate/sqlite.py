@@ -72,7 +72,7 @@ def open_sqlite(path: str, *, as_target: bool) -> SqliteStore:
     if not as_target:
         _check_source(path)
     elif not Path(path).resolve().parent.is_dir():
-        msg = f"there is no folder for the SQLite database {path}; make it first"
+        msg = f"the folder of the SQLite database {path} does not exist; create it first"
         raise CheckpointerConfigurationError(msg)
     store = SqliteStore(SqliteSaver(sqlite3.connect(path, check_same_thread=False)))
     store.saver.setup()
@@ -92,12 +92,10 @@ def _check_source(path: str) -> None:
     try:
         [(tables,)] = connection.execute(_TABLES).fetchall()
     except sqlite3.DatabaseError as error:
-        msg = f"{path} is no SQLite database ({error}); name the file that LangGraph's saver was given"
+        msg = f"{path} is not a SQLite database ({error}); name the file that LangGraph's saver uses"
         raise CheckpointerConfigurationError(msg) from None
     finally:
         connection.close()
     if tables != 2:
-        msg = (
-            f"the SQLite database {path} has no tables of LangGraph's saver; name the file that it was given"
-        )
+        msg = f"the SQLite database {path} has no tables of LangGraph's saver; name the file that the saver uses"
         raise CheckpointerConfigurationError(msg)

@@ -133,7 +133,7 @@ class TtlChange:
             return _Stage.CLEAN_UP if is_copying else _Stage.DONE
         if not is_copying and self._copy.refs():
             msg = (
-                f"{self._copy} is another conversation, and has the id that the copy is to have; nothing was changed."
+                f"{self._copy} is another conversation, and set-ttl needs its id for the copy; nothing was changed."
                 " Copy that conversation to another id, and delete it"
             )
             raise CheckpointerInputError(msg)
@@ -150,7 +150,7 @@ class TtlChange:
             # The thread continued before anything of it was deleted, so the copy is out of date.
             return _Stage.COPY
         msg = (
-            f"{self._thread} went on while set-ttl was interrupted; what it had before is thread"
+            f"{self._thread} continued while set-ttl was interrupted; its earlier state is thread"
             f" {self._copy.thread_id!r}. Delete the one that you do not need, and repeat set-ttl"
         )
         raise ThreadBusyError(msg)
@@ -218,4 +218,4 @@ class TtlChange:
         self._copy.delete()
 
     def _went_on(self) -> str:
-        return f"{self._thread} went on while its ttl was changed; stop its agent, and repeat set-ttl"
+        return f"{self._thread} continued while its ttl was changed; stop its agent, and repeat set-ttl"

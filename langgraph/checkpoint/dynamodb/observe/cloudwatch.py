@@ -43,8 +43,9 @@ class EmbeddedMetrics:
 
     Args:
         namespace: The metrics' namespace; by default `POWERTOOLS_METRICS_NAMESPACE`, or `langgraph-dynamodb`.
-        service: The dimension `service`; by default `POWERTOOLS_SERVICE_NAME`, or `service_undefined`, as there.
-        tenants_max: How many tenants get a dimension of their own; the rest are `(other)`. Each series is billed.
+        service: The dimension `service`; by default `POWERTOOLS_SERVICE_NAME`, or `service_undefined`, as in
+            Powertools.
+        tenants_max: How many tenants get their own dimension; the rest are `(other)`. CloudWatch bills each series.
         write: Takes a line; by default it goes to standard output.
     """
 

@@ -67,7 +67,7 @@ class TenantCredentials:
     Args:
         fetch: Returns a tenant's credentials, such as `AssumeTenantRole`. It is called in an OS thread, once for each
             tenant and again 5 minutes before the credentials expire.
-        tenants_max: How many tenants' credentials are kept, those used last. Others are fetched again.
+        tenants_max: How many tenants' credentials to keep: those used last. Others are fetched again.
         clock: Returns the time, in epoch seconds.
     """
 
@@ -89,18 +89,16 @@ class TenantCredentials:
 
     @contextmanager
     def tenant(self, name: Any) -> Iterator[None]:
-        """Sign requests of the block for a tenant, in tasks and OS threads that it starts too.
+        """Sign the requests of a block as a tenant, also in the tasks and OS threads that the block starts.
 
         Args:
             name: The tenant's name: letters, digits, dots, underscores and hyphens.
 
         Raises:
-            CheckpointerInputError: It is no such name.
+            CheckpointerInputError: The name has other characters.
         """
         if not isinstance(name, str) or not re.fullmatch(TENANT_PATTERN, name):
-            msg = (
-                f"{name!r} is no tenant's name; give 1 to 128 letters, digits, dots, underscores and hyphens"
-            )
+            msg = f"{name!r} is not a tenant's name; give 1 to 128 letters, digits, dots, underscores and hyphens"
             raise CheckpointerInputError(msg)
         token = self._tenant.set(name)
         try:
@@ -153,7 +151,7 @@ class TenantCredentials:
         tenant = self._tenant.get()
         if tenant is None:
             msg = (
-                "no tenant is set for this request, so nothing signs it;"
+                "no tenant is set for this request, so it cannot be signed;"
                 " call the saver inside `with credentials.tenant(name):`"
             )
             raise CheckpointerConfigurationError(msg)

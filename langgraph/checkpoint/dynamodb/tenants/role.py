@@ -23,7 +23,7 @@ class AssumeTenantRole:
 
     Args:
         role_arn: The role.
-        client: A boto3 client of STS with the broker's own credentials. By default one is made, in the region that
+        client: A boto3 client of STS with the broker's own credentials. By default it creates one, in the region that
             boto3 finds.
         duration_seconds: For how long the credentials are valid.
     """

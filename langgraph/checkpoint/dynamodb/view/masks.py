@@ -64,15 +64,15 @@ def parse_rule(text: str, action: Action) -> Rule:
         try:
             pattern = re.compile(text[1:-1])
         except re.error as error:
-            msg = f"{text} is no regular expression: {error}"
+            msg = f"{text} is not a regular expression: {error}"
             raise CheckpointerInputError(msg) from error
         if pattern.match("") is not None:
-            msg = f"{text} is found in every text; give an expression that does not match nothing at all"
+            msg = f"{text} matches an empty text, and so every text; give a narrower expression"
             raise CheckpointerInputError(msg)
         return Rule(text, action, pattern, ())
     keys = tuple(text.removeprefix("values.").split("."))
     if not all(keys):
-        msg = f"{text!r} is no rule; give {', '.join(PATTERNS)}, a /regular expression/, or keys such as account.key"
+        msg = f"{text!r} is not a rule; give {', '.join(PATTERNS)}, a /regular expression/, or keys such as account.key"
         raise CheckpointerInputError(msg)
     return Rule(text, action, None, keys)
 
