@@ -159,6 +159,12 @@ def _postgres_with_vectors() -> Iterator[Postgres]:
         yield postgres
 
 
+def _sqlite_that_loads_extensions() -> Any:
+    """Return a connection of a package: few builds of Python let `sqlite3` load sqlite-vec."""
+    connect = importlib.import_module("pysqlite3").connect
+    return connect(":memory:", check_same_thread=False, isolation_level=None)
+
+
 def _search_vectors(engine: Engine, postgres: Postgres, count: int) -> list[object]:
     """Return the cost of one search among so many vectors of one user, and how long it takes here and elsewhere."""
     meter = Meter()
@@ -177,8 +183,7 @@ def _search_vectors(engine: Engine, postgres: Postgres, count: int) -> list[obje
     )
     with (
         store,
-        # Few builds of Python let sqlite3 load an extension.
-        closing(importlib.import_module("pysqlite3").connect(":memory:", check_same_thread=False, isolation_level=None)) as connection,
+        closing(_sqlite_that_loads_extensions()) as connection,
         postgres.database() as url,
         PostgresStore.from_conn_string(url, index=index) as postgres_store,
     ):

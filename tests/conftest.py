@@ -183,6 +183,21 @@ def table_name(client: DynamoDBClient) -> Iterator[str]:
     client.delete_table(TableName=name)
 
 
+@pytest.fixture
+def other_table(client: DynamoDBClient) -> Iterator[Callable[..., str]]:
+    """Give what makes a table from `create_table`'s arguments; it is deleted after the test."""
+    names: list[str] = []
+
+    def make(**schema: Any) -> str:
+        client.create_table(**schema)
+        names.append(schema["TableName"])
+        return names[-1]
+
+    yield make
+    for name in names:
+        client.delete_table(TableName=name)
+
+
 @pytest.fixture(scope="session")
 def sessions(_no_aws_account: None) -> dict[str, Any]:
     """Give sessions for savers to share: the first client of each reads all that AWS says of its services."""

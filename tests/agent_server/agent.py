@@ -1,7 +1,7 @@
 """The graphs that the server runs.
 
 `graph` repeats what was said, asks for a name if need be, and waits if it is told to. `journal` adds to a delta
-channel.
+channel. `diary` keeps what was said in the store.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
@@ -44,3 +45,15 @@ def count(state: AccessLog) -> dict[str, Any]:
 
 
 journal = StateGraph(AccessLog).add_node("count", count).add_edge(START, "count").compile()
+
+
+async def remember(state: MessagesState, runtime: Runtime) -> dict[str, Any]:
+    """Keep the last message as a memory, and answer with all memories, the oldest first."""
+    assert runtime.store is not None
+    found = await runtime.store.asearch(("users", "ada"))
+    said = str(state["messages"][-1].content)
+    await runtime.store.aput(("users", "ada"), f"memory {len(found)}", {"text": said})
+    return {"messages": [("ai", " ".join(each.value["text"] for each in reversed(found)))]}
+
+
+diary = StateGraph(MessagesState).add_node("remember", remember).add_edge(START, "remember").compile()

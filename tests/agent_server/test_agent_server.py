@@ -1,4 +1,4 @@
-"""LangGraph's Agent Server keeps its threads in the table, by a line in `langgraph.json` and the environment.
+"""LangGraph's Agent Server keeps threads and memories in the table, by two lines of its configuration.
 
 The real server runs, in an environment of its own that `make test-all` makes, and its client drives it.
 """
@@ -24,6 +24,7 @@ from langgraph_sdk.errors import InternalServerError
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.support.checkpoints import thread_config
 from tools.engine import Engine
@@ -33,9 +34,10 @@ pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / ".venv-server" / "bin" / "langgraph"
-PREFIX = "LANGGRAPH_CHECKPOINTER_"
+PREFIXES = ("LANGGRAPH_CHECKPOINTER_", "LANGGRAPH_STORE_")
 AGENT = "agent"
 JOURNAL = "journal"
+DIARY = "diary"
 RUNS_AT_ONCE = 30
 POLL_SECONDS = 0.2
 CLEANED_SECONDS_MAX = 20
@@ -68,14 +70,17 @@ def _configured(engine: Engine, table_name: str, tmp_path_factory: pytest.TempPa
         pytest.fail(says) if is_required else pytest.skip(says)
     with pytest.MonkeyPatch.context() as environment:
         environment.chdir(_with_agent(tmp_path_factory.mktemp("agent")))
-        environment.setenv(f"{PREFIX}TYPE", "dynamodb")
-        for name, value in {
-            "TABLE_NAME": table_name,
-            "ENDPOINT_URL": engine.endpoint_url,
-            "REGION_NAME": engine.region_name,
-            "SETUP": "true",
-        }.items():
-            environment.setenv(f"{PREFIX}CONFIG__{name}", value)
+        for prefix in PREFIXES:
+            environment.setenv(f"{prefix}TYPE", "dynamodb")
+            for name, value in {
+                "TABLE_NAME": table_name,
+                "ENDPOINT_URL": engine.endpoint_url,
+                "REGION_NAME": engine.region_name,
+                "SETUP": "true",
+            }.items():
+                environment.setenv(f"{prefix}CONFIG__{name}", value)
+        # A variable of the server's own, beside those of the store.
+        environment.setenv("LANGGRAPH_STORE_BACKEND", "python")
         yield
 
 
@@ -98,6 +103,13 @@ def saver(engine: Engine, table_name: str) -> Iterator[DynamoDBSaver]:
     """Give a saver on the server's table, to look behind its back."""
     with DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver:
         yield saver
+
+
+@pytest.fixture
+def store(engine: Engine, table_name: str) -> Iterator[DynamoDBStore]:
+    """Give a store on the server's table, to look behind its back."""
+    with DynamoDBStore(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as store:
+        yield store
 
 
 def _say(text: str) -> dict[str, Any]:
@@ -211,6 +223,48 @@ def test_a_delta_channel_is_whole_and_its_reading_is_the_savers(
         server.threads.get_state(thread_id)
 
 
+def test_memories_are_put_found_and_deleted_by_the_servers_api(
+    server: SyncLangGraphClient, store: DynamoDBStore
+) -> None:
+    bob, tastes = ("users", "bob"), ("users", "bob", "tastes")
+    server.store.put_item(bob, key="name", value={"is": "Bob"})
+    server.store.put_item(tastes, key="food", value={"likes": "pizza"}, ttl=60)
+    server.store.put_item(tastes, key="drink", value={"likes": "tea"})
+    assert server.store.get_item(tastes, key="food")["value"] == {"likes": "pizza"}
+    found = server.store.search_items(bob, filter={"likes": {"$ne": "tea"}})["items"]
+    assert {each["key"] for each in found} == {"name", "food"}
+    assert [each["key"] for each in server.store.search_items(bob, limit=1, offset=1)["items"]] == ["food"]
+    listed = server.store.list_namespaces(prefix=list(bob))["namespaces"]
+    assert sorted(listed) == [[*bob], [*tastes]]
+    # All of this is in the table.
+    in_table = store.search(bob)
+    assert {(each.namespace, each.key): each.value for each in in_table} == {
+        (bob, "name"): {"is": "Bob"},
+        (tastes, "food"): {"likes": "pizza"},
+        (tastes, "drink"): {"likes": "tea"},
+    }
+    (food,) = [each for each in store.export_items(tastes) if each["key"] == "food"]
+    assert food["ttl_minutes"] == 60
+    server.store.delete_item(tastes, key="food")
+    assert store.get(tastes, "food") is None
+    store.put(tastes, "drink", {"likes": "wine"})
+    assert server.store.get_item(tastes, key="drink")["value"] == {"likes": "wine"}
+
+
+def _note(server: SyncLangGraphClient, text: str) -> str:
+    """Let a new thread keep a text in the store; return what the store had before."""
+    return _last(server.runs.wait(server.threads.create()["thread_id"], DIARY, input=_say(text)))
+
+
+def test_what_a_node_keeps_in_the_store_another_thread_finds(
+    server: SyncLangGraphClient, store: DynamoDBStore
+) -> None:
+    assert [_note(server, text) for text in ("One.", "Two.", "Three.")] == ["", "One.", "One. Two."]
+    assert [each.value["text"] for each in store.search(("users", "ada"))] == ["Three.", "Two.", "One."]
+    store.delete_namespace(("users", "ada"))
+    assert not _note(server, "Four.")
+
+
 IN_THE_SERVER = """
 import asyncio, sys, typing
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -263,12 +317,18 @@ async def test_thirty_runs_at_once(address: str) -> None:
 
 
 @pytest.mark.usefixtures("_configured")
-def test_a_server_that_was_restarted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_was_restarted_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: DynamoDBStore
+) -> None:
     monkeypatch.chdir(_with_agent(tmp_path))
     with _server().run() as address, get_sync_client(url=address) as before:
         thread_id = before.threads.create()["thread_id"]
         _run(before, thread_id, "Hello.")
         _run(before, thread_id, "Who am I?")
+        store.delete_namespace(("users", "ada"))
+        _note(before, "One.")
+    # Now each worker has an event loop of its own, and a checkpointer and a store of its own.
+    monkeypatch.setenv("BG_JOB_ISOLATED_LOOPS", "true")
     with _server().run() as address, get_sync_client(url=address) as after:
         # The thread's own record is the server's, and none of the checkpointer's.
         after.threads.create(thread_id=thread_id, if_exists="do_nothing")
@@ -276,3 +336,5 @@ def test_a_server_that_was_restarted_goes_on(tmp_path: Path, monkeypatch: pytest
         values = after.runs.wait(thread_id, AGENT, command={"resume": "Ada."})
         assert _last(values) == "Hello. Who am I? Ada."
         assert _last(_run(after, thread_id, "And now?")) == "Hello. Who am I? And now?"
+        assert _note(after, "Two.") == "One."
+        assert len(after.store.search_items(("users", "ada"))["items"]) == 2

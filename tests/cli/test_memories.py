@@ -303,6 +303,16 @@ def test_a_file_is_checked_to_its_end_before_anything_is_stored(
     assert run("memories", "list", "--table", other).out == ""
 
 
+def test_the_root_label_that_langgraph_has_reserved_is_refused_before_anything_is_asked(
+    memories: Run,
+) -> None:
+    for more in ((), ("--dry-run",)):
+        ended = memories("put", "langgraph/x", "k", "{}", *more)
+        assert ended.code == Exit.USAGE
+        assert 'Root label for namespace cannot be "langgraph"' in ended.err
+    assert memories("get", "langgraph/x", "k").code == Exit.NOT_FOUND
+
+
 # From other stores
 
 

@@ -193,6 +193,12 @@ def _error(config: type[StoreConfig], source: Any) -> str:
     return str(caught.value)
 
 
+def test_the_environment_may_have_the_agent_servers_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGGRAPH_STORE_TYPE", "memory")
+    monkeypatch.setenv("LANGGRAPH_STORE_BACKEND", "python")
+    assert StoreConfig.load() == StoreConfig(type="memory")
+
+
 def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text("checkpointer: {type: memory}\n")

@@ -21,8 +21,8 @@ from tests.model.actors import CALLS, Start
 from tests.model.judge import ENDED, Judge, Progress, order_matters
 from tests.model.states import Actor, Local, Status, Storage, Table
 from tests.simulation.history import Violation
+from tests.simulation.schedule import subsets
 from tests.simulation.simulator import answered, described
-from tests.simulation.test_crash_points import subsets
 from tests.simulation.world import use_small_limits
 
 # Rounds of more effects than this have them one after the other, where each effect is a step.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import count, zip_longest
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +16,6 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Dynamo
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Outcome, Step
 from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
@@ -341,15 +339,3 @@ def test_ids_at_the_end_of_unicode_are_found(make_saver: MakeSaver) -> None:
     saver.put(config, checkpoint, metadata, versions)
     assert stored_values(saver, thread_config("t")) == {"count": 1}
     assert len(list(saver.list(thread_config("t"), limit=2**31 - 1))) == 1
-
-
-def test_two_processes_may_set_up_the_same_table(make_saver: MakeSaver, table_name: str) -> None:
-    name = f"{table_name}-new"
-    savers = [make_saver(), make_saver()]
-    storages = [replace(saver.storage, table=replace(saver.storage.table, name=name)) for saver in savers]
-    runs = [_rounds(saver, setup(storage.table)) for saver, storage in zip(savers, storages, strict=True)]
-    for rounds in zip_longest(*runs):
-        for step in rounds:
-            if step is not None:
-                step[1]()
-    savers[0].transport.client().delete_table(TableName=name)

@@ -14,6 +14,7 @@ from tests.operations import (
     test_cache,
     test_collect,
     test_commit,
+    test_commit_writes,
     test_copy,
     test_directory,
     test_get,
@@ -62,7 +63,9 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.the_first_special_write_wins: (
         test_put_writes.test_within_a_call_the_last_write_to_a_special_channel_wins
     ),
-    mutants.later_writes_prolong_a_tasks_item: test_put_writes.test_a_tasks_item_does_not_outlive_its_segments,
+    mutants.later_writes_prolong_a_tasks_item: (
+        test_commit_writes.test_a_tasks_item_does_not_outlive_its_segments
+    ),
     mutants.writes_reuse_across_epochs: (
         test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
     ),

@@ -16,13 +16,12 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, deletes, updates
+from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, updates
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -49,22 +48,6 @@ def test_a_later_call_adds_what_the_task_lacks_and_changes_nothing_that_it_has()
         ("task", "x", "first"),
         ("task", "y", "second"),
     ]
-
-
-def test_a_tasks_item_does_not_outlive_its_segments() -> None:
-    """Later calls of the task prolong either both or none."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("1", [("x", BIG)]))
-    for answer in ("first", "second"):
-        harness.now += 0.9 * TTL_SECONDS
-        harness.run(process.put_writes("1", [("__resume__", answer)]))
-    harness.now += 0.6 * TTL_SECONDS
-    harness.run(process.put("1", {}))
-    harness.now += 0.8 * TTL_SECONDS
-    harness.model.expire()
-    assert harness.process().pending("1") == [("task", "__resume__", "second"), ("task", "x", BIG)]
 
 
 def test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch() -> None:
@@ -128,36 +111,6 @@ def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowled
     assert harness.process().pending("1") == [("task", "__resume__", BIG)]
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(again: bool) -> None:
-    """A deletion empties the namespace while a call stores its writes in it, or makes sure that they are there."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"x": 0}, namespace="inner"))
-    writes = harness.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
-    if again:
-        writes.finish()
-        writes = harness.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
-    stored = writes.until(lambda call: call.method == "update_item")
-    harness.run(harness.process().delete_thread())
-    harness.perform(stored[0])
-    writes.finish()
-    harness.run(harness.process().delete_thread())
-    assert harness.model.items() == []
-
-
-@pytest.mark.parametrize("value", ["no", BIG])
-def test_a_special_write_that_arrives_late_does_not_take_the_place_of_a_newer_one(value: object) -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"x": 0}))
-    late = harness.begin(process.put_writes("1", [("__resume__", value)]))
-    (request,) = late.until(lambda call: call.method == "update_item")
-    harness.run(harness.process().put_writes("1", [("__resume__", "yes")]))
-    harness.perform(request)
-    assert harness.process().pending("1") == [("task", "__resume__", "yes")]
-
-
 def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_same() -> None:
     harness = Harness()
     process = harness.process()
@@ -184,63 +137,6 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
         call.go_on()
 
 
-@pytest.mark.parametrize("removed", [False, True])
-def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -> None:
-    """They came before the checkpoint, which is put late; of the item's segments some have gone already."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put_writes("1", [("x", BIG), ("__error__", "old")]))
-    harness.now += 4 * TTL_SECONDS
-    expired = harness.model.expired()
-    harness.model.expire(
-        expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")]
-    )
-    harness.run(process.put("1", {"x": 0}))
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__resume__", "new")]))
-    assert sorted(harness.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
-
-
-def test_writes_that_are_stored_again_do_not_pass_for_abandoned() -> None:
-    """They come before their checkpoint; that they were repeated says that it is still on its way."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("2", [("x", BIG)]))
-    harness.now += ORPHAN_SECONDS - 100
-    harness.run(process.put_writes("2", [("x", BIG)]))
-    harness.now += 200
-    harness.run(harness.process().prune())
-    harness.run(process.put("2", {}, "1"))
-    assert harness.process().pending("2") == [("task", "x", BIG)]
-
-
-def test_writes_that_are_stored_again_while_they_are_deleted_are_there() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("1", [("x", "stored")]))
-    harness.now += ORPHAN_SECONDS
-    again = harness.begin(process.put_writes("1", [("x", "stored")]))
-    again.until(lambda call: call.method == "update_item" and "SET #created" in str(call.params))
-    harness.run(harness.process().delete_thread())
-    again.finish()
-    harness.run(process.put("1", {}))
-    assert harness.process().pending("1") == [("task", "x", "stored")]
-
-
-def test_what_a_task_has_lives_as_long_as_what_is_added() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("1", [("x", BIG)]))
-    harness.now += 1.5 * TTL_SECONDS
-    harness.run(process.put_writes("1", [("__error__", "late")]))
-    [writes] = harness.items("C#1#W#").values()
-    assert items.number(writes, TTL_ATTRIBUTE) == int(harness.now) + 2 * TTL_SECONDS
-    segments = {items.number(each, TTL_ATTRIBUTE) for each in harness.items("S#").values()}
-    assert segments == {int(harness.now) + 3 * TTL_SECONDS}
-
-
 def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it() -> None:
     """It remembers checkpoint and thread as they were; another process has deleted both, and stored them again."""
     harness = Harness()
@@ -250,74 +146,6 @@ def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it()
     harness.run(other.put("1", {"big": BIG}))
     harness.run(process.put_writes("1", [("big", BIG)]))
     assert harness.process().pending("1") == [("task", "big", BIG)]
-
-
-@pytest.mark.parametrize("has_begun_again", [False, True])
-def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_begun_again: bool) -> None:
-    """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": 0}))
-    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    dying.until(updates("C#1#W#"))
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(deletes("S#"))
-    if has_begun_again:
-        harness.run(harness.process().put("1", {"x": 0}))
-    dying.perform()
-    harness.run(harness.process().put_writes("1", [("x", BIG)]))
-    deletion.finish()
-    harness.run(harness.process().put("1", {"x": 0}))
-    assert harness.process().pending("1") == [("task", "x", BIG)]
-
-
-def test_writes_that_are_there_already_are_stored_again_where_the_thread_is_deleted_meanwhile() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": 0}))
-    harness.run(harness.process().put_writes("1", [("x", BIG)]))
-    again = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    again.until(confirms)
-    harness.run(harness.process().delete_thread())
-    again.finish()
-    harness.run(harness.process().put("1", {"x": 0}))
-    assert harness.process().pending("1") == [("task", "x", BIG)]
-
-
-def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": 0}))
-    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    dying.until(updates("C#1#W#"))
-    harness.run(harness.process().delete_thread())
-    dying.perform()
-    harness.run(harness.process().put("1", {"x": 0}))
-    harness.run(harness.process().put_writes("1", [("x", BIG), ("y", 1)]))
-    assert harness.process().pending("1") == [("task", "x", BIG), ("task", "y", 1)]
-
-
-def test_small_writes_need_no_epoch() -> None:
-    """They are whole in their item, and so count whatever the thread's epoch is."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"x": 0}))
-    harness.run(process.put_writes("1", [("x", 1)]))
-    [writes] = harness.items("C#1#W#").values()
-    assert not writes.keys() & set(items.EPOCHS)
-
-
-def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_stored() -> None:
-    harness = Harness()
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG)]))
-    harness.now += 4 * TTL_SECONDS
-    harness.run(harness.process(TTL_SECONDS).put("1", {"x": 0}))
-    calls = [
-        harness.begin(harness.process(TTL_SECONDS).put_writes("1", [(channel, channel)]))
-        for channel in ("x", "__error__")
-    ]
-    for call in calls:
-        call.until(lambda each: each.method == "put_item")
-    for call in calls:
-        call.finish()
-    assert sorted(harness.process().pending("1")) == [("task", "__error__", "__error__"), ("task", "x", "x")]
 
 
 @pytest.mark.parametrize(
@@ -447,27 +275,3 @@ def test_small_writes_wait_for_no_put() -> None:
     writes = harness.begin(process.put_writes("1", [("x", 1)]))
     writes.until(updates("C#1#W"))
     assert harness.now == 1_700_000_000.0
-
-
-def test_new_content_beside_what_the_checkpoint_has_stays_in_the_item_if_it_compresses_well() -> None:
-    """A `Send` with the whole state, and a long message in front of it and behind it."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    segments = harness.items("S#").keys()
-    sent = b"in front" * 2_000 + BIG + b"behind" * 2_000
-    harness.run(process.put_writes("1", [("__pregel_tasks", sent)]))
-    assert harness.items("S#").keys() == segments
-    assert harness.process().pending("1") == [("task", "__pregel_tasks", sent)]
-
-
-def test_new_content_beside_what_the_checkpoint_has_is_stored_in_segments_if_it_does_not_compress() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    segments = harness.items("S#")
-    sent = BIG + noise(20_000, 1)
-    harness.run(process.put_writes("1", [("__pregel_tasks", sent)]))
-    new = harness.items("S#").keys() - segments.keys()
-    assert 1 <= len(new) <= len(segments) / 2
-    assert harness.process().pending("1") == [("task", "__pregel_tasks", sent)]

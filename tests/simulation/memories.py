@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb._format.items import partition_key, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.store.dynamodb import reads
+from langgraph.store.dynamodb.engine import VectorEngine
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.items import VALUE, Expected, pack_value, parse_memory
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
@@ -136,13 +137,15 @@ class MemoryWorld:
         self.history = History()
         self._numbers = 0
         self._storages: dict[str, StoreStorage] = {}
+        self.engine: VectorEngine | None = None
+        """Compares vectors beside the table."""
 
     def storage(self, process: Process) -> StoreStorage:
         """Return the storage of the store in a process."""
         if process.name not in self._storages:
             base = process.storage
             self._storages[process.name] = StoreStorage(
-                codec=base.codec, table=base.table, clock=base.clock, rng=base.rng
+                codec=base.codec, table=base.table, clock=base.clock, rng=base.rng, engine=self.engine
             )
         return self._storages[process.name]
 
@@ -183,13 +186,30 @@ class MemoryWorld:
 
     def _put(self, process: Process, place: Place, expected: Expected | None) -> Op[None]:
         ttl_seconds = TTLS_SECONDS[self.choices.pick(len(TTLS_SECONDS))]
-        write = self._begin(place, self._next(), ttl_seconds, None if expected is None else expected.revision)
         size = (0, 0, 3000)[self.choices.pick(3)]
         vectors = [NewVector(data=b"v" * 8)] * self.choices.pick(3)
+        yield from self.put_value(process, place, lambda _: vectors, size, ttl_seconds, expected)
+
+    def put_value(
+        self,
+        process: Process,
+        place: Place,
+        vectors: Callable[[int], Sequence[NewVector]],
+        size: int = 0,
+        ttl_seconds: int | None = None,
+        expected: Expected | None = None,
+    ) -> Op[None]:
+        """Put the next value, of about so many bytes, with the vectors of its number."""
+        number = self._next()
+        write = self._begin(place, number, ttl_seconds, None if expected is None else expected.revision)
         storage = self.storage(process)
         value = {"n": write.number, "large": "".join(f"{write.number}-{each} " for each in range(size // 8))}
         new = Put(
-            address_of(*place), pack_value(storage.codec, value, "value"), vectors, ttl_seconds, expected
+            address_of(*place),
+            pack_value(storage.codec, value, "value"),
+            vectors(number),
+            ttl_seconds,
+            expected,
         )
         yield from self._finish(write, put(storage, new))
 
@@ -286,17 +306,18 @@ class MemoryWorld:
         self.simulator.faults = FAIR
         process = self.simulator.process()
         storage = self.storage(process)
-        self.simulator.run_alone(self._look(process))
+        self.simulator.run_alone(self.look(process))
         self.simulator.now += 2 * LEFTOVER_SECONDS
         self.simulator.moves += 1
-        self.simulator.run_alone(self._look(process))
+        self.simulator.run_alone(self.look(process))
         for prefix in (("a",), ("a", "b")):
             self.simulator.run_alone(sweep_ttl(storage, prefix))
-        self.simulator.run_alone(self._look(process))
+        self.simulator.run_alone(self.look(process))
         self._check_leftovers(storage)
         self.history.check_conditions()
 
-    def _look(self, process: Process) -> Op[None]:
+    def look(self, process: Process) -> Op[None]:
+        """Read, search and list everything."""
         self.simulator.moves += 1
         for place in PLACES:
             yield from self._get(process, place, renew=False)

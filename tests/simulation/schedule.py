@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+
+# Above this number of effects, all subsets are too many; prefixes and single losses and survivors stand for them.
+EFFECTS_MAX = 4
 
 
 class Choices:
@@ -69,6 +73,17 @@ def search(run: Callable[[Choices], object], seeds: Iterable[int], variable: str
             script = shrink(choices.taken, lambda script: failure_of(script) is not None)
             message = f"{variable}={seed}: {violation}\nshrunk to {script}: {failure_of(script)}"
             raise AssertionError(message) from violation
+
+
+def subsets(size: int) -> list[tuple[int, ...]]:
+    """Return the subsets of a round's effects to try, the empty one first."""
+    everything = range(size)
+    if size <= EFFECTS_MAX:
+        return [subset for count in range(size + 1) for subset in combinations(everything, count)]
+    prefixes = [tuple(everything[:count]) for count in range(size + 1)]
+    survivors = [(position,) for position in everything[1:]]
+    losses = [(*everything[:position], *everything[position + 1 :]) for position in everything[:-1]]
+    return [*prefixes, *survivors, *losses]
 
 
 def every_schedule(run: Callable[[Choices], None], runs_max: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
 
 import pytest
 
@@ -11,22 +10,8 @@ from langgraph.checkpoint.dynamodb._format.items import CHECKPOINTS, SEGMENTS, i
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from tests.simulation.scenarios import CALLS, prepare
-from tests.simulation.schedule import Choices
+from tests.simulation.schedule import Choices, subsets
 from tests.simulation.world import World
-
-# Above this number of effects, all subsets are too many; prefixes and single losses and survivors stand for them.
-EFFECTS_MAX = 4
-
-
-def subsets(size: int) -> list[tuple[int, ...]]:
-    """Return the subsets of a round's effects to try, the empty one first."""
-    everything = range(size)
-    if size <= EFFECTS_MAX:
-        return [subset for count in range(size + 1) for subset in combinations(everything, count)]
-    prefixes = [tuple(everything[:count]) for count in range(size + 1)]
-    survivors = [(position,) for position in everything[1:]]
-    losses = [(*everything[:position], *everything[position + 1 :]) for position in everything[:-1]]
-    return [*prefixes, *survivors, *losses]
 
 
 def test_the_small_sizes_make_large_states() -> None:

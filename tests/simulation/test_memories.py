@@ -1,4 +1,4 @@
-"""The store under random faults, and cut short at every request."""
+"""The store under random faults."""
 
 from __future__ import annotations
 

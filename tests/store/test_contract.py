@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import (
+    BaseStore,
     GetOp,
     InvalidNamespaceError,
     ListNamespacesOp,
@@ -19,6 +22,8 @@ from langgraph.store.base import (
     PutOp,
     SearchOp,
 )
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
 
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -147,6 +152,52 @@ def test_namespaces_that_langgraph_refuses_are_refused_in_a_batch(
     with pytest.raises(InvalidNamespaceError):
         watched.batch([PutOp(("fine",), "k", {}), op])
     assert traffic.requests == []
+
+
+async def test_put_if_refuses_the_root_label_that_put_refuses(
+    watched: DynamoDBStore, traffic: Traffic
+) -> None:
+    reserved = ("langgraph", "x")
+    with pytest.raises(InvalidNamespaceError, match="Root label"):
+        watched.put(reserved, "k", {})
+    with pytest.raises(InvalidNamespaceError, match=r"Root label .* reserved it; begin"):
+        watched.put_if(reserved, "k", {}, revision=None)
+    with pytest.raises(InvalidNamespaceError, match=r"Root label .* reserved it; begin"):
+        await watched.aput_if(reserved, "k", {}, revision=None)
+    assert traffic.requests == []
+
+
+def test_what_a_batch_stored_under_langgraph_is_read_deleted_and_moved(store: DynamoDBStore) -> None:
+    reserved = ("langgraph", "x")
+    store.batch([PutOp(reserved, "k", {"n": 1})])
+    records = list(store.export_items(reserved))
+    found: Any = store.get(reserved, "k")
+    assert store.put_if(reserved, "k", None, revision=found.revision) is not None
+    assert store.get(reserved, "k") is None
+    store.sweep_ttl()
+    newer = [{**each, "updated_at": "2999-01-01T00:00:00+00:00"} for each in records]
+    assert store.import_items(newer) == 1
+    assert keys(store.search(reserved)) == ["k"]
+
+
+async def test_without_an_index_a_query_is_ignored_as_by_other_stores_and_the_log_says_so_once(
+    make_store: Callable[..., DynamoDBStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        sqlite = SqliteStore(connection)
+        sqlite.setup()
+        store = make_store()
+        stores: list[BaseStore] = [InMemoryStore(), sqlite, store]
+        for each in stores:
+            for number in range(3):
+                each.put(NAMESPACE, str(number), {"n": number})
+            found = each.search(NAMESPACE, query="anything")
+            assert [each.score for each in found] == [None] * 3
+            assert keys(found) == keys(each.search(NAMESPACE))
+    await store.asearch(NAMESPACE, query="something")
+    store.search(NAMESPACE, query="")
+    said = [each for each in caplog.records if "ignores the query" in each.message]
+    assert [each.levelname for each in said] == ["WARNING"]
 
 
 @pytest.mark.parametrize("op", [

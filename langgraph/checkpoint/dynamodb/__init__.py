@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -88,13 +89,14 @@ _LATER = {
 }
 
 
-def _checkpointer_of_agent_server() -> Any:
-    return import_module(f"{__name__}.server").checkpointer()
+def _open_for_agent_server(name: str) -> Any:
+    return getattr(import_module(f"{__name__}.server"), name)()
 
 
 # LangGraph's Agent Server looks for a path at its last dot, whatever it has of colons: for
 # `langgraph.checkpoint.dynamodb.server:checkpointer` it asks this module for a name with a colon (langgraph-api 0.16).
-globals()["server:checkpointer"] = _checkpointer_of_agent_server
+for _component in ("checkpointer", "store"):
+    globals()[f"server:{_component}"] = partial(_open_for_agent_server, _component)
 
 
 # Type checkers would take it as a promise that there is any name at all.

@@ -1,6 +1,9 @@
-"""The checkpointer for LangGraph's Agent Server: `langgraph.json` names it, and the environment configures it.
+"""Checkpointer and store of LangGraph's Agent Server, as `langgraph.json` names and the environment configures them.
 
-{"checkpointer": {"path": "langgraph.checkpoint.dynamodb.server:checkpointer"}}
+{
+  "checkpointer": {"path": "langgraph.checkpoint.dynamodb.server:checkpointer"},
+  "store": {"path": "langgraph.checkpoint.dynamodb.server:store"}
+}
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, DeltaChannelHistory
+from langgraph.store.base import BaseStore
 
-from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer
-from langgraph.checkpoint.dynamodb.config.source_locations import Environment
+from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer, acreate_store
+from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Subject
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -36,13 +40,34 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """
     async with acreate_checkpointer() as saver:
         if saver is None:
-            msg = (
-                f"{Environment.prefix}ENABLED is false, and the Agent Server needs a checkpointer; set it to true, or"
-                " remove `checkpointer` from langgraph.json to use the server's own"
-            )
-            raise CheckpointerConfigurationError(msg)
+            _refuse_none(CHECKPOINTER)
         _hand_on_delta_channels()
         yield saver
+
+
+@asynccontextmanager
+async def store() -> AsyncIterator[BaseStore]:
+    """Open the store that the environment configures. The server opens one for each of its event loops.
+
+    Yields:
+        The store. `LANGGRAPH_STORE_TYPE=dynamodb` and `LANGGRAPH_STORE_CONFIG__TABLE_NAME` are enough.
+
+    Raises:
+        CheckpointerConfigurationError: The environment configures no store, or one that cannot be opened.
+    """
+    async with acreate_store() as opened:
+        if opened is None:
+            _refuse_none(STORE)
+        yield opened
+
+
+def _refuse_none(subject: Subject) -> NoReturn:
+    name = subject.in_yaml
+    msg = (
+        f"{subject.environment.prefix}ENABLED is false, and the Agent Server needs a {name}; set it to true, or"
+        f" remove `{name}` from langgraph.json to use the server's own"
+    )
+    raise CheckpointerConfigurationError(msg)
 
 
 def _hand_on_delta_channels() -> None:

@@ -73,6 +73,20 @@ def new_memory(
     return NewMemory(address, value, texts, ttl_seconds(op.ttl), expected, times)
 
 
+def check_root_label(namespace: Sequence[str]) -> None:
+    """Check the first label of a namespace to store in, as LangGraph's `put` does: a batch may store under it.
+
+    Raises:
+        InvalidNamespaceError: LangGraph has reserved the label.
+    """
+    if namespace[0] == "langgraph":
+        msg = (
+            f'Root label for namespace cannot be "langgraph". Got: {tuple(namespace)}. LangGraph has reserved it; begin'
+            " the namespace with another label."
+        )
+        raise InvalidNamespaceError(msg)
+
+
 def texts_of(new: Iterable[NewMemory]) -> list[str]:
     """Return the texts of values to embed, each once."""
     return list(dict.fromkeys(text for each in new for text in each.texts))
@@ -167,6 +181,8 @@ class Batch:
         self._order: Order = order
         self._after = after
         self._count = 0
+        self.ignores_query = False
+        """Whether a search has a query, and the store no index."""
         self._methods: set[str] = set()
         self._gets: dict[int, tuple[Address, bool]] = {}
         self._searches: dict[int, tuple[Search, str | None, bool]] = {}
@@ -184,8 +200,10 @@ class Batch:
         elif isinstance(op, SearchOp):
             self._methods.add("search")
             wanted = new_search(op, order=self._order, after=self._after)
-            query = op.query if self._index is not None else None
-            self._searches[position] = wanted, query or None, op.refresh_ttl
+            query = op.query or None
+            if query is not None and self._index is None:
+                self.ignores_query, query = True, None
+            self._searches[position] = wanted, query, op.refresh_ttl
         elif isinstance(op, ListNamespacesOp):
             self._methods.add("list_namespaces")
             validate_op_namespace(op)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -45,7 +46,15 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory, put_all, texts_of, ttl_seconds
+from langgraph.store.dynamodb.batch import (
+    Batch,
+    NewMemory,
+    check_root_label,
+    new_memory,
+    put_all,
+    texts_of,
+    ttl_seconds,
+)
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.index import Index, StoreIndexConfig
 from langgraph.store.dynamodb.items import Expected
@@ -61,6 +70,8 @@ if TYPE_CHECKING:
     from botocore.config import Config
     from langchain_core.embeddings import Embeddings
     from mypy_boto3_dynamodb import DynamoDBClient
+
+logger = logging.getLogger(__name__)
 
 _TTL_OPTIONS = ("default_ttl", "omit_expired", "refresh_on_read", "sweep_interval_minutes")
 
@@ -85,6 +96,7 @@ class TableStore(TransportOwner, BaseStore):
         self._own(transport, observer)
         self.index_config = index
         """The `index` that the store was given."""
+        self._says_that_queries_are_ignored = True
         self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)
         """The storage of the store's operations; public inside the package."""
 
@@ -111,7 +123,7 @@ class TableStore(TransportOwner, BaseStore):
             SearchLimitError: A search would read more than `search_bytes_max`.
             CheckpointCorruptionError: Stored data is damaged.
         """
-        return self._run(Batch(self.storage, self._index, ops))
+        return self._run(self._checked(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations. Reads see the state before the puts, and the last of several puts of a memory counts.
@@ -129,7 +141,7 @@ class TableStore(TransportOwner, BaseStore):
             SearchLimitError: A search would read more than `search_bytes_max`.
             CheckpointCorruptionError: Stored data is damaged.
         """
-        return await self._arun(Batch(self.storage, self._index, ops))
+        return await self._arun(self._checked(ops))
 
     def search(
         self,
@@ -148,7 +160,8 @@ class TableStore(TransportOwner, BaseStore):
 
         Args:
             namespace_prefix: The labels that the namespaces begin with; `()` for all.
-            query: A text to compare memories with, if the store has an `index`.
+            query: A text to compare memories with. A store without an `index` ignores it, as LangGraph's stores do, and
+                says so once in the log: the memories have no score, and come the newest first.
             filter: Keys and values that a memory must have, or operators: `$eq $ne $gt $gte $lt $lte`.
             limit: The maximum number of memories to return.
             offset: How many matching memories to leave out first.
@@ -165,7 +178,7 @@ class TableStore(TransportOwner, BaseStore):
             SearchLimitError: The search would read more than `search_bytes_max`.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        results = self._run(Batch(self.storage, self._index, [op], order=order, after=after))
+        results = self._run(self._checked([op], order, after))
         return cast("list[SearchItem]", results[0])
 
     async def asearch(
@@ -185,7 +198,8 @@ class TableStore(TransportOwner, BaseStore):
 
         Args:
             namespace_prefix: The labels that the namespaces begin with; `()` for all.
-            query: A text to compare memories with, if the store has an `index`.
+            query: A text to compare memories with. A store without an `index` ignores it, as LangGraph's stores do, and
+                says so once in the log: the memories have no score, and come the newest first.
             filter: Keys and values that a memory must have, or operators: `$eq $ne $gt $gte $lt $lte`.
             limit: The maximum number of memories to return.
             offset: How many matching memories to leave out first.
@@ -202,7 +216,7 @@ class TableStore(TransportOwner, BaseStore):
             SearchLimitError: The search would read more than `search_bytes_max`.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        results = await self._arun(Batch(self.storage, self._index, [op], order=order, after=after))
+        results = await self._arun(self._checked([op], order, after))
         return cast("list[SearchItem]", results[0])
 
     # Beyond the contract
@@ -231,7 +245,7 @@ class TableStore(TransportOwner, BaseStore):
             The new revision; `None` if another put or a deletion came first, and nothing was stored.
 
         Raises:
-            InvalidNamespaceError: The namespace is one that LangGraph refuses.
+            InvalidNamespaceError: The namespace is one that LangGraph's `put` or `delete` refuses.
             CheckpointerInputError: An argument cannot be used.
             CheckpointSerializationError: The value is not JSON data.
         """
@@ -262,7 +276,7 @@ class TableStore(TransportOwner, BaseStore):
             The new revision; `None` if another put or a deletion came first, and nothing was stored.
 
         Raises:
-            InvalidNamespaceError: The namespace is one that LangGraph refuses.
+            InvalidNamespaceError: The namespace is one that LangGraph's `put` or `delete` refuses.
             CheckpointerInputError: An argument cannot be used.
             CheckpointSerializationError: The value is not JSON data.
         """
@@ -449,6 +463,17 @@ class TableStore(TransportOwner, BaseStore):
         )
         return await self.runner.arun(batch.run(embedded, queries), batch.name)
 
+    def _checked(self, ops: Iterable[Op], order: Order = "updated_at", after: Item | None = None) -> Batch:
+        """Check operations, and say once that queries need an index."""
+        batch = Batch(self.storage, self._index, ops, order=order, after=after)
+        if batch.ignores_query and self._says_that_queries_are_ignored:
+            self._says_that_queries_are_ignored = False
+            logger.warning(
+                "A search has a query, and this store has no index: it ignores the query, and returns the newest"
+                " memories. Give the store an index to search by similarity."
+            )
+        return batch
+
     def _store(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
         embedded = {} if self._index is None else self._index.embed(texts_of(new))
         return self.runner.run(put_all(self.storage, self._index, new, embedded), name)
@@ -476,7 +501,10 @@ class TableStore(TransportOwner, BaseStore):
                 "value is None, which deletes, and so is revision; give the revision of the memory to delete"
             )
             raise CheckpointerInputError(msg)
-        return new_memory(op, self._index, expected=Expected(revision))
+        new = new_memory(op, self._index, expected=Expected(revision))
+        if value is not None:
+            check_root_label(namespace)
+        return new
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl

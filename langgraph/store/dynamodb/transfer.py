@@ -57,6 +57,7 @@ def imported(record: Mapping[str, Any], index: Index | None) -> NewMemory:
     Raises:
         CheckpointerInputError: It is no such record; the message names the field.
     """
+    # The root label `langgraph` is allowed here, as in a batch: an export may have such memories, and none may be lost.
     op = PutOp(
         tuple(_field(record, "namespace")),
         _field(record, "key"),

@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     open_memories,
 )
 from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
+from langgraph.store.dynamodb.batch import check_root_label
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
@@ -117,6 +118,7 @@ def put(
     nothing, and ends with exit code 6.
     """
     labels, parsed = one_namespace(namespace), _parsed(value, "the value")
+    check_root_label(labels)
     old = context.embedding_store.get(labels, name, refresh_ttl=False)
     what = f"memory {name!r} of {labels_text(labels)}"
     if dry_run:

@@ -54,7 +54,7 @@ class StoreEnvironment(Environment):
     """The environment's variables of the store."""
 
     prefix = "LANGGRAPH_STORE_"
-    foreign_prefixes = ()
+    foreign_prefixes = ("LANGGRAPH_STORE_BACKEND",)
 
 
 class CacheEnvironment(Environment):

@@ -1,0 +1,395 @@
+"""What is built is read back equal, and stored content is named again instead of written again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.content import part_content
+from langgraph.checkpoint.dynamodb._format.items import Part
+from langgraph.checkpoint.dynamodb._format.limits import (
+    BODY_BYTES_MAX,
+    HEAD_IDS_MAX,
+    INDEX_GROUP,
+    PACKED_BYTES_MAX,
+    PREAMBLE_BYTES,
+    SEALED_TAIL_BYTES_MIN,
+    SEGMENT_BYTES_MAX,
+    SEGMENT_BYTES_MIN,
+    UNIT_DATA_BYTES,
+    WRITES_BYTES_MAX,
+)
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, is_index, split
+from langgraph.checkpoint.dynamodb._operations.item_builder import (
+    ItemBuilder,
+    SegmentRefs,
+    UnlistedExpiryError,
+    store_segments,
+)
+from langgraph.checkpoint.dynamodb._operations.reads import open_segments
+from langgraph.checkpoint.dynamodb._operations.threads import find_epoch
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from tests.support.checkpoints import noise
+from tests.support.harness import CODEC, ENCRYPTED, THREAD, Harness
+
+AT = items.partition_of(THREAD)
+SK = items.checkpoint_prefix("1")
+HEAD = items.key(AT.pk, SK)
+BIG = noise(100_000)
+TTL_SECONDS = 1000
+
+
+def _storage(codec: Codec = CODEC, ttl_seconds: int | None = None) -> LocalStorage:
+    return Harness().process(ttl_seconds, codec).storage
+
+
+def _builder(storage: LocalStorage, base: CachedCheckpoint | None = None) -> ItemBuilder:
+    return ItemBuilder(storage, AT, SK, base)
+
+
+def _stored(builder: SegmentRefs, values: Mapping[str, StoredValue]) -> CachedCheckpoint:
+    """Return the checkpoint that a builder has made, as its child knows it."""
+    return CachedCheckpoint(b"epoch", {}, values, builder.chunks, {})
+
+
+def _contents(codec: Codec, *builders: SegmentRefs) -> dict[bytes, bytes]:
+    """Open all segments that builders have made."""
+    return open_segments(codec, [each for builder in builders for each in builder.segments.values()])
+
+
+def _value(builder: ItemBuilder, data: bytes, before: StoredValue | None = None) -> StoredValue:
+    return builder.value("bytes", data, before, inline=False)
+
+
+# Values
+
+
+def test_a_value_that_is_to_be_inline_has_no_segments() -> None:
+    builder = _builder(_storage())
+    value = builder.value("bytes", BIG, None, inline=True)
+    assert value == StoredValue("bytes", (), ((0, BIG),))
+    assert not builder.segments
+
+
+@pytest.mark.parametrize("is_before_known", [True, False], ids=["same channel", "another channel"])
+def test_a_value_that_grew_names_what_is_stored_and_stores_what_is_new(*, is_before_known: bool) -> None:
+    storage = _storage()
+    first = _builder(storage)
+    before = _value(first, BIG)
+    then = _builder(storage, _stored(first, {"x": before}))
+    grown = BIG + noise(5_000, 1)
+    value = _value(then, grown, before if is_before_known else None)
+    assert value.segments[: len(before.segments)] == before.segments
+    assert sum(map(len, _contents(CODEC, then).values())) + value.inline_bytes < 5_000 + 2 * SEGMENT_BYTES_MAX
+    assert value.join(_contents(CODEC, first, then)) == grown
+    # All that it names is known to the next step, too.
+    assert {*value.segments} <= then.chunks.keys()
+
+
+def test_equal_values_of_one_item_are_stored_once() -> None:
+    builder = _builder(_storage())
+    values = [_value(builder, BIG) for _ in range(2)]
+    assert values[0] == values[1]
+    assert len(builder.segments) == len(values[0].segments)
+
+
+def test_nothing_is_found_by_its_digest_if_pieces_are_not_to_be_shared() -> None:
+    storage = replace(_storage(), share_equal_pieces=False)
+    first = _builder(storage)
+    before = _value(first, BIG)
+    then = _builder(storage, _stored(first, {"x": before}))
+    value = _value(then, BIG, before)
+    assert not {*value.segments} & {*before.segments}
+    assert {*value.segments} == then.segments.keys()
+    # What the step left alone is inherited all the same.
+    assert then.inherit(before) == before
+    assert {*before.segments} <= then.chunks.keys()
+
+
+def test_pieces_that_compress_are_packed_and_cost_fewer_units() -> None:
+    text = b"".join(b"the same line again, number %d\n" % (number % 7) for number in range(10_000))
+    storage = _storage()
+    builder = _builder(storage)
+    value = _value(builder, text)
+    sizes = [len(each) for each in _contents(CODEC, builder).values()]
+    assert SEGMENT_BYTES_MAX < max(sizes) <= PACKED_BYTES_MAX
+    # Each piece by itself would cost one.
+    units = sum(math.ceil(len(each["data"]["B"]) / UNIT_DATA_BYTES) for each in builder.segments.values())
+    assert units <= len(split(text, PREAMBLE_BYTES, ())[0]) / 2
+    # What was packed is found again as it is.
+    then = _builder(storage, _stored(builder, {"x": value}))
+    assert _value(then, text, value) == value
+    assert not then.segments
+
+
+def test_pieces_that_do_not_compress_are_not_packed() -> None:
+    builder = _builder(_storage())
+    _value(builder, BIG)
+    sizes = [len(each) for each in _contents(CODEC, builder).values()]
+    assert max(sizes) <= SEGMENT_BYTES_MAX
+    assert min(sizes) >= SEGMENT_BYTES_MIN
+
+
+# What is inline moves to segments
+
+
+def _with_tail(builder: ItemBuilder, size: int) -> tuple[bytes, StoredValue]:
+    """Return a value with so many inline bytes behind its preamble and segments."""
+    first = noise(SEGMENT_BYTES_MAX * 2)
+    whole = _value(builder, first)
+    stored = len(whole.join(_contents(CODEC, builder))) - len(whole.inline[-1][1])
+    data = first[:stored] + noise(size, 1)
+    value = StoredValue("bytes", whole.segments, (*whole.inline[:-1], (len(whole.segments), data[stored:])))
+    return data, value
+
+
+@pytest.mark.parametrize(
+    ("size", "moves"), [(SEALED_TAIL_BYTES_MIN - 1, False), (SEALED_TAIL_BYTES_MIN, True)]
+)
+def test_long_inline_bytes_move_to_a_segment_and_the_preamble_stays(size: int, *, moves: bool) -> None:
+    builder = _builder(_storage())
+    data, value = _with_tail(builder, size)
+    sealed = builder.seal_inline(value)
+    assert sealed.inline_bytes == (PREAMBLE_BYTES if moves else PREAMBLE_BYTES + size)
+    assert len(sealed.segments) == len(value.segments) + moves
+    assert sealed.join(_contents(CODEC, builder)) == data
+    assert builder.seal_inline(sealed) == sealed
+
+
+def test_a_copy_of_a_builder_does_not_change_the_builder() -> None:
+    builder = _builder(_storage())
+    value = builder.value("bytes", BIG[:SEGMENT_BYTES_MIN], None, inline=True)
+    other = builder.copy()
+    sealed = other.seal_inline(value)
+    assert not builder.segments
+    assert not builder.chunks
+    assert other.segments.keys() == {*sealed.segments}
+    assert sealed.join(_contents(CODEC, other)) == BIG[:SEGMENT_BYTES_MIN]
+    # What the copy has stored, the builder has not.
+    assert builder.segments.keys() == {*builder.seal_inline(value).segments}
+
+
+# Parts
+
+
+def _read(codec: Codec, part: Part, contents: Mapping[bytes, bytes], name: str = items.BODY) -> bytes:
+    return part_content(codec, HEAD, name, part, contents)
+
+
+@pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
+@pytest.mark.parametrize(("size", "is_inline"), [(BODY_BYTES_MAX - 200, True), (BODY_BYTES_MAX + 1, False)])
+def test_content_is_in_its_item_up_to_a_size_and_beyond_in_segments(
+    codec: Codec, size: int, *, is_inline: bool
+) -> None:
+    builder = _builder(_storage(codec))
+    raw = noise(size)
+    part = builder.part(items.BODY, raw, BODY_BYTES_MAX)
+    assert (not part.own) == (not builder.segments) == is_inline
+    assert len(part.sealed) <= BODY_BYTES_MAX
+    assert _read(codec, part, _contents(codec, builder)) == raw
+
+
+def test_content_that_is_mostly_stored_names_the_segments() -> None:
+    """Also where it would fit into its item."""
+    storage = _storage()
+    first = _builder(storage)
+    before = _value(first, BIG[:50_000])
+    then = _builder(storage, _stored(first, {"x": before}))
+    raw = b"before" + BIG[:50_000]
+    part = then.part(items.WRITES, raw, WRITES_BYTES_MAX, before=[before])
+    assert {*part.own} >= {*before.segments}
+    assert not then.segments
+    assert _read(CODEC, part, _contents(CODEC, first), items.WRITES) == raw
+    # Without `before` it shares nothing.
+    alone = _builder(storage, _stored(first, {"x": before}))
+    assert alone.part(items.WRITES, raw, WRITES_BYTES_MAX).own == ()
+
+
+@pytest.mark.parametrize(
+    ("new", "is_inline"), [(b"compresses " * 2_000, True), (noise(SEGMENT_BYTES_MAX + 1, 1), False)]
+)
+def test_new_content_beside_stored_content_is_inline_if_it_takes_at_most_one_unit(
+    new: bytes, *, is_inline: bool
+) -> None:
+    storage = _storage()
+    first = _builder(storage)
+    before = first.seal_inline(_value(first, BIG))
+    then = _builder(storage, _stored(first, {"x": before}))
+    part = then.part(items.WRITES, BIG + new, WRITES_BYTES_MAX, before=[before])
+    assert (not then.segments) == is_inline
+    assert not is_inline or len(part.sealed) <= UNIT_DATA_BYTES
+    assert _read(CODEC, part, _contents(CODEC, first, then), items.WRITES) == BIG + new
+
+
+# Index segments
+
+
+def test_long_lists_of_ids_move_to_index_segments_which_need_no_key() -> None:
+    storage = _storage(ENCRYPTED)
+    first = _builder(storage)
+    raw = noise(2 * INDEX_GROUP * SEGMENT_BYTES_MAX)
+    part = first.part(items.BODY, raw, BODY_BYTES_MAX)
+    contents = _contents(ENCRYPTED, first)
+    assert len(part.own) <= INDEX_GROUP < len(expand(part.own, contents))
+    indexes = [each for each in part.own if is_index(each)]
+    assert open_segments(None, [first.segments[each] for each in indexes]) == {
+        each: contents[each] for each in indexes
+    }
+    assert _read(ENCRYPTED, part, contents) == raw
+
+
+def test_values_of_many_segments_are_named_by_index_segments_which_the_next_step_names_again() -> None:
+    storage = _storage()
+    first = _builder(storage)
+    many = noise((HEAD_IDS_MAX + 5 * INDEX_GROUP) * SEGMENT_BYTES_MAX)
+    value = _value(first, many)
+    part = first.part(items.BODY, b"body", BODY_BYTES_MAX, [value])
+    contents = _contents(CODEC, first)
+    assert len(part.refs) <= HEAD_IDS_MAX < len(value.segments)
+    assert expand(part.refs, contents) == [*value.segments]
+    base = _stored(first, {"x": value})
+    then = _builder(storage, base)
+    again = then.part(items.BODY, b"body", BODY_BYTES_MAX, [then.inherit(value)])
+    assert again.refs == part.refs
+    assert not then.segments
+
+
+# All of it
+
+_Block = tuple[bool, int, int]
+blocks = st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.integers(0, 30_000)), max_size=5)
+
+
+def _data(some: Sequence[_Block]) -> bytes:
+    """Return data of blocks of which some compress, and which other data have as well."""
+    return b"".join(
+        noise(size, seed) if is_noise else b"%d " % seed * (size // 2) for is_noise, seed, size in some
+    )
+
+
+@given(
+    steps=st.lists(st.dictionaries(st.sampled_from("xyz"), blocks, min_size=1), min_size=1, max_size=3),
+    encrypts=st.booleans(),
+    seals=st.booleans(),
+    shares=st.booleans(),
+)
+def test_what_is_built_is_read_back_equal(
+    steps: list[dict[str, list[_Block]]], *, encrypts: bool, seals: bool, shares: bool
+) -> None:
+    """Build a few checkpoints, each with the segments of the one before it."""
+    codec = ENCRYPTED if encrypts else CODEC
+    storage = replace(_storage(codec), share_equal_pieces=shares)
+    base: CachedCheckpoint | None = None
+    builders = list[ItemBuilder]()
+    for step in steps:
+        builder = _builder(storage, base)
+        data = {name: _data(some) for name, some in step.items()}
+        before = {} if base is None else base.values
+        values = {name: _value(builder, each, before.get(name)) for name, each in data.items()}
+        if seals:
+            values = {name: builder.seal_inline(each) for name, each in values.items()}
+        raw = b"".join((b"body", *data.values()))
+        part = builder.part(items.BODY, raw, BODY_BYTES_MAX, values.values(), list(before.values()))
+        builders.append(builder)
+        contents = _contents(codec, *builders)
+        assert {name: each.join(contents) for name, each in values.items()} == data
+        assert _read(codec, part, contents) == raw
+        named = {*expand(part.ids, contents), *part.ids}
+        assert named >= {each for value in values.values() for each in value.segments}
+        # The child, and whoever extends them, know all that is named, and nothing is stored that is not.
+        assert builder.segments.keys() <= builder.chunks.keys() == named
+        base = _stored(builder, values)
+
+
+# Storing
+
+
+def _put_value(harness: Harness, data: bytes) -> tuple[LocalStorage, SegmentRefs]:
+    """Let a thread begin, and store a value's segments under its ttl."""
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put("1", {}))
+    builder = _builder(process.storage)
+    _value(builder, data)
+    return process.storage, builder
+
+
+def _store(harness: Harness, storage: LocalStorage, refs: SegmentRefs, ends_at: int | None = None) -> bool:
+    thread = harness.run(find_epoch(storage, AT))
+    expiry = items.Expiry.after(thread.ttl_seconds, harness.now)
+    return harness.run(store_segments(storage, AT, refs, thread, expiry, ends_at))
+
+
+def test_stored_segments_are_new_ones_and_their_expiry_is_known() -> None:
+    harness = Harness()
+    storage, refs = _put_value(harness, BIG)
+    assert _store(harness, storage, refs)
+    assert harness.items("S#").keys() == {items.segment_sk(each) for each in refs.segments}
+    ends = {int(harness.now) + 3 * TTL_SECONDS}
+    assert {items.expires_at(each) for each in harness.items("S#").values()} == ends
+    assert {each.expires_at for each in refs.chunks.values()} == ends
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_reused_segments_live_as_long_as_the_item_or_are_told_to_be_missing(*, is_gone: bool) -> None:
+    harness = Harness()
+    storage, refs = _put_value(harness, BIG)
+    _store(harness, storage, refs)
+    reused = SegmentRefs(chunks=refs.chunks)
+    harness.now += 2 * TTL_SECONDS
+    if is_gone:
+        harness.remove(next(iter(harness.items("S#").values())))
+    before = {each: chunk.expires_at for each, chunk in refs.chunks.items()}
+    count = len(harness.items("S#"))
+    all_there = _store(harness, storage, reused, int(harness.now) + 2 * TTL_SECONDS)
+    assert all_there == (not is_gone)
+    # A request that extends a segment never creates one.
+    assert len(harness.items("S#")) == count
+    if not is_gone:
+        ends = {int(harness.now) + 3 * TTL_SECONDS}
+        assert {items.expires_at(each) for each in harness.items("S#").values()} == ends
+    assert ({each: chunk.expires_at for each, chunk in refs.chunks.items()} == before) == is_gone
+
+
+def test_nothing_is_stored_if_a_segment_has_to_be_extended_that_was_not_listed() -> None:
+    harness = Harness()
+    storage, refs = _put_value(harness, BIG)
+    before = harness.model.items()
+    refs.others_until = int(harness.now) + TTL_SECONDS
+    with pytest.raises(UnlistedExpiryError):
+        _store(harness, storage, refs, refs.others_until + 1)
+    assert harness.model.items() == before
+
+
+# Calls of `put_writes` that depend on it
+
+
+def test_new_content_beside_what_the_checkpoint_has_stays_in_the_item_if_it_compresses_well() -> None:
+    """A `Send` with the whole state, and a long message in front of it and behind it."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    segments = harness.items("S#").keys()
+    sent = b"in front" * 2_000 + BIG + b"behind" * 2_000
+    harness.run(process.put_writes("1", [("__pregel_tasks", sent)]))
+    assert harness.items("S#").keys() == segments
+    assert harness.process().pending("1") == [("task", "__pregel_tasks", sent)]
+
+
+def test_new_content_beside_what_the_checkpoint_has_is_stored_in_segments_if_it_does_not_compress() -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"big": BIG}))
+    segments = harness.items("S#")
+    sent = BIG + noise(20_000, 1)
+    harness.run(process.put_writes("1", [("__pregel_tasks", sent)]))
+    new = harness.items("S#").keys() - segments.keys()
+    assert 1 <= len(new) <= len(segments) / 2
+    assert harness.process().pending("1") == [("task", "__pregel_tasks", sent)]

@@ -1,0 +1,232 @@
+"""Every call of the store is cut short at every round, after every subset of the round's effects.
+
+A new process then finds the old value or the new one, each with its own vectors, and a repeated call or a sweep removes
+what was left over.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from operator import mul
+from typing import TypeAlias
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.store.dynamodb.engine import EngineVectors, Vector
+from langgraph.store.dynamodb.items import Expected
+from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, address_of
+from langgraph.store.dynamodb.search import Search, search
+from langgraph.store.dynamodb.similarity import NewVector, Vectors
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, TOMBSTONE_SECONDS
+from langgraph.store.dynamodb.vectors import ExactVectors
+from tests.simulation.memories import PLACES, Flow, MemoryWorld, Place
+from tests.simulation.schedule import Choices, subsets
+from tests.simulation.simulator import FAIR, Process
+
+LARGE, EXPIRING, SMALL, NEW = PLACES
+LARGE_BYTES = 350
+TTL_SECONDS = 5000
+# Directions are kept in 16 bits.
+SCORE_ERROR = 0.005
+# More than a put has until its commit.
+ROUNDS_MAX = 10
+
+
+@pytest.fixture(autouse=True)
+def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few hundred bytes be a large value."""
+    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
+
+
+class _Engine:
+    """Compares vectors beside the table. It forgets nothing that it is not told to."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Vector] = {}
+
+    def put(self, vectors: Sequence[Vector]) -> None:
+        self._vectors |= {each.id: each for each in vectors}
+
+    def delete(self, ids: Sequence[str]) -> None:
+        for each in ids:
+            self._vectors.pop(each, None)
+
+    def search(
+        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+    ) -> Sequence[tuple[str, float]]:
+        found = [
+            (each.id, sum(map(mul, each.embedding, embedding)))
+            for each in self._vectors.values()
+            if each.namespace[: len(namespace)] == namespace
+        ]
+        return sorted(found, key=lambda each: -each[1])[:limit]
+
+
+class IndexedWorld(MemoryWorld):
+    """A world in which every vector tells which value it belongs to."""
+
+    def __init__(self, *, has_engine: bool) -> None:
+        """Let the store compare vectors itself, or an engine beside the table."""
+        super().__init__(Choices(), FAIR)
+        engine = self.engine = _Engine() if has_engine else None
+        self._vectors: Vectors = ExactVectors("cosine") if engine is None else EngineVectors(engine)
+        self._angles: dict[int, list[float]] = {}
+
+    def value(
+        self,
+        process: Process,
+        place: Place,
+        size: int = 0,
+        vectors: int = 0,
+        ttl_seconds: int | None = None,
+        expected: Expected | None = None,
+    ) -> Flow:
+        """Put the next value, with so many vectors of its own."""
+
+        def pack(number: int) -> list[NewVector]:
+            self._angles[number] = [0.7 * number + 0.3 * each for each in range(vectors)]
+            return [self._vectors.pack(_embedding(each), address_of(*place)) for each in self._angles[number]]
+
+        return self.put_value(process, place, pack, size, ttl_seconds, expected)
+
+    def put_if(self, process: Process, place: Place) -> Flow:
+        """Read a memory, and replace what was read."""
+        found = yield from self._get(process, place, renew=False)
+        expected = Expected(None if found is None else found.memory.revision)
+        yield from self.value(process, place, LARGE_BYTES, 2, expected=expected)
+
+    def look(self, process: Process) -> Op[None]:
+        """Read everything, and search by each vector that a value has."""
+        yield from super().look(process)
+        everything = yield from search(self.storage(process), Search(("a",), limit=99))
+        for angle in [each for loaded, _ in everything for each in self._angles[loaded.value["n"]]]:
+            wanted = Search(("a",), limit=99, similar_to=self._vectors.query(_embedding(angle)))
+            for loaded, score in (yield from search(self.storage(process), wanted)):
+                own = self._angles[loaded.value["n"]]
+                expected = max((math.cos(angle - each) for each in own), default=None)
+                assert (score is None) == (expected is None), f"{loaded.value} has the score {score}"
+                assert score is None or abs(score - (expected or 0)) < SCORE_ERROR, (
+                    f"{loaded.value['n']} has the score {score} and not {expected}"
+                )
+
+
+def _embedding(angle: float) -> list[float]:
+    return [math.cos(angle), math.sin(angle)]
+
+
+Call: TypeAlias = Callable[[IndexedWorld, Process], Flow]
+
+CALLS: Mapping[str, Call] = {
+    "put small": lambda world, process: world.value(process, NEW),
+    "put in segments": lambda world, process: world.value(process, NEW, LARGE_BYTES, 2),
+    "replace small by large": lambda world, process: world.value(process, SMALL, LARGE_BYTES, 2),
+    "replace large by small": lambda world, process: world.value(process, LARGE, 0, 1),
+    "replace large by large": lambda world, process: world.value(process, LARGE, LARGE_BYTES, 2),
+    "put_if": lambda world, process: world.put_if(process, LARGE),
+    "put_if of a new memory": lambda world, process: world.put_if(process, NEW),
+    "delete": lambda world, process: world.deleter(process, LARGE),
+    "read that renews": lambda world, process: world.reader(process, EXPIRING, ("a",)),
+    "delete_namespace": lambda world, process: world.eraser(process, ("a", "b")),
+    "delete_namespace of old memories": lambda world, process: world.eraser(process, ("a",)),
+    "sweep_ttl": lambda world, process: world.sweeper(process, ("a",)),
+}
+# How long after the memories were put, in seconds.
+LATER = {
+    "read that renews": TTL_SECONDS // 5,
+    "delete_namespace of old memories": 2 * TOMBSTONE_SECONDS,
+    "sweep_ttl": 2 * LEFTOVER_SECONDS,
+}
+
+
+def prepare(world: IndexedWorld) -> Process:
+    """Store three memories and what a put left that died before it committed; return the process that put them."""
+    process = world.simulator.process()
+    world.simulator.run_alone(world.value(process, LARGE, LARGE_BYTES, 2))
+    world.simulator.run_alone(world.value(process, EXPIRING, LARGE_BYTES, 1, TTL_SECONDS))
+    world.simulator.run_alone(world.value(process, SMALL, 0, 1))
+    stored = _segments(world)
+    for rounds in range(ROUNDS_MAX):
+        world.simulator.run_partly(world.value(world.simulator.process(), SMALL, LARGE_BYTES, 2), rounds, ())
+        if _segments(world) > stored:
+            return process
+    message = "no put died between its segments and its commit"
+    raise AssertionError(message)
+
+
+def _segments(world: IndexedWorld) -> int:
+    return sum(sort_key(each).startswith(SEGMENTS) for each in world.simulator.model.items())
+
+
+def cut_short(
+    name: str,
+    rounds: int,
+    effects: tuple[int, ...],
+    *,
+    warm: bool,
+    again: bool,
+    has_engine: bool = False,
+) -> int | None:
+    """Let a call die at one point, look, perhaps make the call again, let a sweep pass, and look again."""
+    world = IndexedWorld(has_engine=has_engine)
+    call, process, simulator = CALLS[name], prepare(world), world.simulator
+    simulator.now += LATER.get(name, 0)
+    simulator.moves += 1
+    size = simulator.run_partly(call(world, process if warm else simulator.process()), rounds, effects)
+    simulator.moves += 1
+    try:
+        simulator.run_alone(world.look(simulator.process()))
+        if again:
+            simulator.run_alone(call(world, simulator.process()))
+        world.check_end()
+    except AssertionError as violation:
+        message = f"{name}, {rounds} rounds and effects {effects} of the next of {size}: {violation}"
+        raise AssertionError(message) from violation
+    return size
+
+
+def test_the_small_sizes_make_large_values() -> None:
+    """Without several segments, and something left over, the crash points would prove little."""
+    world = IndexedWorld(has_engine=False)
+    prepare(world)
+    items = [sort_key(each) for each in world.simulator.model.items()]
+    # Of two memories, and of the put that died.
+    assert sum(each.startswith(SEGMENTS) for each in items) >= 6
+    assert sum(each.startswith(VECTORS) for each in items) == 6
+    assert sum(each.startswith(MEMORIES) for each in items) == 3
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_may_die_in_each_round(name: str) -> None:
+    """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
+    rng = random.Random(name)
+    warm, has_engine, rounds = rng.choice([True, False]), rng.choice([True, False]), 0
+    while (size := cut_short(name, rounds, (), warm=warm, again=True, has_engine=has_engine)) is not None:
+        effects, again = rng.choice(subsets(size)), rng.choice([True, False])
+        cut_short(name, rounds, effects, warm=warm, again=again, has_engine=has_engine)
+        rounds += 1
+    assert rounds > 2
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    ("warm", "has_engine"),
+    # The two have nothing to do with each other, so not all four are needed.
+    [(True, False), (False, True)],
+    ids=["warm and exact", "cold and engine"],
+)
+def test_a_call_may_die_anywhere(name: str, *, warm: bool, has_engine: bool) -> None:
+    """Run with new worlds: the call dies, a new process looks, and the call is made again or a sweep comes."""
+    rounds = points = 0
+    while (size := cut_short(name, rounds, (), warm=warm, again=True, has_engine=has_engine)) is not None:
+        for effects in subsets(size):
+            for again in (True, False):
+                cut_short(name, rounds, effects, warm=warm, again=again, has_engine=has_engine)
+                points += 1
+        rounds += 1
+    assert rounds > 2
+    assert points > 2 * rounds
