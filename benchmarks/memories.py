@@ -25,6 +25,7 @@ from tools.postgres import run_postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from sqlite3 import Connection
 
     import boto3
     from langgraph.store.base import BaseStore
@@ -159,10 +160,11 @@ def _postgres_with_vectors() -> Iterator[Postgres]:
         yield postgres
 
 
-def _sqlite_that_loads_extensions() -> Any:
+def _sqlite_that_loads_extensions() -> Connection:
     """Return a connection of a package: few builds of Python let `sqlite3` load sqlite-vec."""
     connect = importlib.import_module("pysqlite3").connect
-    return connect(":memory:", check_same_thread=False, isolation_level=None)
+    connection: Connection = connect(":memory:", check_same_thread=False, isolation_level=None)
+    return connection
 
 
 def _search_vectors(engine: Engine, postgres: Postgres, count: int) -> list[object]:
