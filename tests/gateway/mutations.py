@@ -8,6 +8,8 @@ import json
 import random
 import sys
 import uuid
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -142,12 +144,19 @@ class Post:
     decompressed_bytes: int
 
 
-def make_post(rng: random.Random) -> Post:
-    """Make a request that is a little, or very, wrong; sometimes it is good."""
+def make_post(rng: random.Random, recorded: Mapping[str, Sequence[Any]]) -> Post:
+    """Make a request that is a little, or very, wrong; sometimes it is good.
+
+    Args:
+        rng: The source of all choices.
+        recorded: Good requests by endpoint. Others are made from the endpoints' models.
+    """
     endpoint = rng.choice(ENDPOINTS)
     media = rng.choice((JSON, MSGPACK))
     # Few threads, so that requests meet what others have stored.
-    document: Any = example(endpoint.model, f"fuzz/{rng.randrange(3)}")
+    document = example(endpoint.model, f"fuzz/{rng.randrange(3)}")
+    if rng.random() < 0.7:
+        document = rng.choice(recorded.get(endpoint.name, [document]))
     for _ in range(rng.choice((0, 1, 1, 2, 5))):
         document = _exchanged(document, rng.choice(_ODD if media is MSGPACK else _ODD + _ODD_IN_JSON), rng)
     body = _encoded(document, media, rng)
@@ -213,7 +222,9 @@ def _exchanged(document: Any, odd: Any, rng: random.Random) -> Any:
 def _encoded(document: Any, media: Media, rng: random.Random) -> bytes:
     if media is MSGPACK:
         return ormsgpack.packb(document)
-    return json.dumps(document, default=lambda value: value.hex(), ensure_ascii=rng.random() < 0.5).encode()
+    return json.dumps(
+        document, default=lambda value: b64encode(value).decode(), ensure_ascii=rng.random() < 0.5
+    ).encode()
 
 
 def _damaged(body: bytes, rng: random.Random) -> bytes:
