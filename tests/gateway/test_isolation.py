@@ -20,11 +20,9 @@ from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from langgraph.checkpoint.dynamodb.http.connections import Connections
-from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from tests.gateway.conftest import always
+from tests.gateway.recorded import Recorded, connected, converse
 from tests.gateway.requests import found, places_of_values, replaced
-from tests.support.checkpoints import Conversation, noise
 from tests.support.traffic import Request, Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -36,22 +34,6 @@ HOSTILE: list[Any] = [
     {PARTITION_KEY: {"S": OTHERS}, SORT_KEY: {"S": "T"}},
     {"S": OTHERS},
 ]
-
-
-class Recorded(httpx.ASGITransport):
-    """Takes requests to a gateway, and keeps their documents by endpoint."""
-
-    def __init__(self, gateway: Any) -> None:
-        """Keep nothing yet."""
-        super().__init__(app=gateway)
-        self.documents: dict[str, list[Any]] = {}
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Keep one, and send it."""
-        if request.method == "POST":
-            name = request.url.path.rpartition("/")[2]
-            self.documents.setdefault(name, []).append(ormsgpack.unpackb(request.content))
-        return await super().handle_async_request(request)
 
 
 def partitions(request: Request) -> set[str]:
@@ -93,35 +75,13 @@ async def make_agent(
     agents: list[HttpCheckpointSaver] = []
 
     def make() -> HttpCheckpointSaver:
-        agents.append(HttpCheckpointSaver("http://localhost", allow_http=True))
-        # There is no network between the two.
-        connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, lambda: None)
-        monkeypatch.setattr(agents[-1].transport, "_connections", connections)
-        return agents[-1]
+        agent = HttpCheckpointSaver("http://localhost", allow_http=True)
+        agents.append(connected(agent, recorded, monkeypatch))
+        return agent
 
     yield make
     for each in agents:
         await each.aclose()
-
-
-async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
-    """Let every method be called, with segments, writes and what they are made of."""
-    agent = make_agent()
-    talk = Conversation(agent, "acme/1", "child:1")
-    for step in range(3):
-        config = await talk.aput(log=noise(30_000 + 3000 * step), step=step)
-        await agent.aput_writes(config, [("log", noise(3000, step)), ("__error__", "x")], "task")
-        await agent.aput_writes(config, [("__resume__", "y")], "task")
-    assert [each async for each in agent.alist({"configurable": {"thread_id": "acme/1"}})]
-    # What remembers nothing reads segments.
-    assert await make_agent().aget_tuple(talk.config) is not None
-    await agent.aset_thread("acme/1", owner="acme/ada", title="Trains")
-    await agent.aset_thread("acme/1", title="Planes")
-    assert len((await agent.athreads(owner="acme/ada", with_status=True)).threads) == 1
-    assert await agent.aruns("acme/1") == []
-    await agent.aprune(["acme/1"])
-    await agent.acopy_thread("acme/1", "acme/2")
-    await agent.adelete_thread("acme/2")
 
 
 def hostile(good: Any) -> list[Any]:

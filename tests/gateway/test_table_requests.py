@@ -16,10 +16,8 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gate
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpStore
-from langgraph.checkpoint.dynamodb.http.connections import Connections
-from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
+from tests.gateway.recorded import Recorded, connected, remember
 from tests.gateway.requests import found, places_of_values, replaced
-from tests.gateway.test_isolation import Recorded
 from tests.support.checkpoints import all_items, noise, store, thread_config
 from tests.support.traffic import Traffic
 
@@ -55,11 +53,9 @@ async def connect(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     made: list[Any] = []
 
     def make(kind: Any, name: str, **options: Any) -> Any:
-        made.append(kind("http://localhost", auth=name, **options))
-        authorization = made[-1].transport._authorization  # noqa: SLF001 - there is no network between the two.
-        connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, authorization)
-        monkeypatch.setattr(made[-1].transport, "_connections", connections)
-        return made[-1]
+        client = kind("http://localhost", auth=name, **options)
+        made.append(connected(client, recorded, monkeypatch))
+        return client
 
     yield make
     for each in made:
@@ -76,20 +72,7 @@ async def send(recorded: Recorded, who: str, name: str, document: Any) -> httpx.
 
 async def use(connect: Callable[..., Any], name: str, *labels: str) -> None:
     """Let every kind of request be made, with segments, under some labels."""
-    memories = connect(HttpStore, name)
-    await memories.aput((*labels, "notes"), "large", {"x": noise(150_000).hex()})
-    await memories.aput((*labels, "notes"), "k", {"n": 1}, ttl=60)
-    await memories.aput((*labels, "notes"), "k", {"n": 2})
-    assert (await memories.aget((*labels, "notes"), "large")).value["x"]
-    assert len(await memories.asearch(labels, filter={"n": 2})) == 1
-    assert (*labels, "notes") in await memories.alist_namespaces(prefix=(*labels, "notes"))
-    assert await memories.adelete_namespace((*labels, "notes")) == 2
-    await memories.aput((*labels, "notes"), "again", {})
-    nodes = connect(HttpCache, name, prefix=labels)
-    await nodes.aset({(("node",), "k"): ("v", 60)})
-    assert await nodes.aget([(("node",), "k")]) == {(("node",), "k"): "v"}
-    await nodes.aclear()
-    assert await nodes.aget([(("node",), "k")]) == {}
+    await remember(connect(HttpStore, name), connect(HttpCache, name, prefix=labels), *labels)
 
 
 @pytest.mark.parametrize(

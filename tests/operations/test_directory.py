@@ -26,7 +26,6 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import ENCRYPTED, Harness, changes_thread, confirms
@@ -577,26 +576,6 @@ def test_damage_is_told() -> None:
     users.harness.change(item, about={"B": sealed[:-1] + bytes([sealed[-1] ^ 1])})
     with pytest.raises(CheckpointCorruptionError, match="SK='T'"):
         users.page()
-
-
-# Runs
-
-
-def test_runs_are_listed_with_their_checkpoints() -> None:
-    users = Users()
-    for number, run_id in enumerate(("a", "a", "b", "b", "b"), 1):
-        users.store("one", number, run_id=run_id)
-    users.store("one", 6)
-    users.harness.run(
-        put_writes(users.storage, thread_config("one", "", "5"), [("__interrupt__", "?")], "task", "")
-    )
-    runs = users.harness.run(list_runs(users.process(), "one"))
-    found = [
-        (each.run_id, each.first_checkpoint_id, each.last_checkpoint_id, each.checkpoints, each.status)
-        for each in runs
-    ]
-    assert found == [("b", "3", "5", 3, "waiting"), ("a", "1", "2", 2, "idle")]
-    assert users.harness.run(list_runs(users.process(), "two")) == []
 
 
 def test_the_hidden_copy_of_a_change_of_ttl_is_not_listed() -> None:

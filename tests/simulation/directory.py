@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._operations.threads import activity_seconds
 from tests.simulation.history import History, Put, Violation
 
@@ -44,6 +45,16 @@ class DirectoryHistory:
             self._check_owner(each)
             if each.title is not None and each.title not in self._titles_of(each.thread_id):
                 raise Violation(f"{each.thread_id} has the title {each.title!r}, which nobody gave it")
+
+    def check_runs(self, thread_id: str, runs: Sequence[RunSummary]) -> None:
+        """Compare runs with the puts of the thread, whether they were acknowledged or not."""
+        ids = {run: set[str]() for run in (each.run_id for each in self._history.puts.values())}
+        for put in self._history.puts.values():
+            if put.thread in self._sources(thread_id):
+                ids[put.run_id].add(put.checkpoint_id)
+        for each in runs:
+            if not {each.first_checkpoint_id, each.last_checkpoint_id} <= ids.get(each.run_id, set()):
+                raise Violation(f"{thread_id} has {each}, and its puts made {ids}")
 
     def check_all(
         self,

@@ -53,8 +53,7 @@ def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
         ttls_seconds=ttls_seconds,
         memories_bytes=MEMORIES_BYTES,
         delta=choices.pick(2) == 1,
-        # The client of a gateway does not name owners.
-        directory=saver is TableSaver,
+        directory=True,
         saver=saver,
     )
     warm = world.simulator.process()
@@ -90,13 +89,7 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
         lambda process: world.answers(process, ("one", namespace), 1 + back, tries=TRIES),
         lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
         lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
-        *(
-            ()
-            if world.directory is None
-            else (
-                lambda process: world.lister(process, 3),
-                lambda process: world.describe(process, "one", tries=TRIES),
-            )
-        ),
+        lambda process: world.lister(process, 3),
+        lambda process: world.describe(process, "one", tries=TRIES),
     )
     return flows[choices.pick(len(flows))]

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
 from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations, Operations
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from tests.simulation.simulator import Process, Simulator
 
@@ -18,16 +20,21 @@ T = TypeVar("T")
 class TableSaver:
     """A saver that reaches the table itself."""
 
-    was_hurt = False
-    """Whether requests of it broke of which an operation was not told."""
-    left_behind = 0
-    """How many requests it gave up, without its operation being told, that somebody may still be carrying out."""
-
     def __init__(self, simulator: Simulator, process: Process) -> None:
         """Take the process, whose cache it uses."""
         del simulator
         self.storage = process.storage
         self.operations: Operations = LocalOperations(process.storage)
+
+    @property
+    def was_hurt(self) -> bool:
+        """Whether requests of it broke of which an operation was not told."""
+        return False
+
+    @property
+    def left_behind(self) -> int:
+        """How many requests it gave up, without its operation being told, that somebody may still be carrying out."""
+        return 0
 
     def _run(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         return operation
@@ -67,6 +74,21 @@ class TableSaver:
     def copy_thread(self, source: str, target: str) -> Op[None]:
         """Copy a thread."""
         return self._run(self.operations.copy_thread(source, target))
+
+    def set_thread(self, thread_id: str, title: str) -> Op[None]:
+        """Give a thread a title."""
+        return self._run(self.operations.set_thread(thread_id, None, title, None))
+
+    def list_threads(
+        self, owner: str | None, limit: int, before: str | None, *, with_status: bool
+    ) -> Op[ThreadPage]:
+        """List threads of an owner, or all."""
+        operation = self.operations.list_threads(owner, None, None, limit, before, with_status, None)
+        return self._run(operation)
+
+    def list_runs(self, thread_id: str) -> Op[Sequence[RunSummary]]:
+        """List the runs of a thread."""
+        return self._run(self.operations.list_runs(thread_id))
 
     def history(
         self, config: RunnableConfig, channels: Sequence[str]

@@ -20,8 +20,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import _format, _operations
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -518,19 +517,23 @@ class World:
                 yield from self._rebuild(process, record)
 
     def lister(self, process: Process, times: int) -> Flow:
-        """List the threads of each owner, and all, over and over."""
+        """List the threads of each owner, and all with their status and runs, over and over."""
+        assert self.directory is not None
         for _ in range(times):
-            for owner in (*OWNERS, None):
+            for owner in OWNERS:
                 yield from self._listed(process, owner)
+            for each in (yield from self._listed(process, None, with_status=True)):
+                runs = yield from self.saver(process).list_runs(each.thread_id)
+                self.directory.check_runs(each.thread_id, runs)
 
-    def _listed(self, process: Process, owner: str | None) -> Op[list[ThreadSummary]]:
+    def _listed(
+        self, process: Process, owner: str | None, *, with_status: bool = False
+    ) -> Op[list[ThreadSummary]]:
         """List threads, one to a page."""
         found: list[ThreadSummary] = []
         cursor: str | None = None
         while True:
-            page = yield from list_threads(
-                LocalBackend(process.storage), owner, None, None, 1, cursor, False, None
-            )
+            page = yield from self.saver(process).list_threads(owner, 1, cursor, with_status=with_status)
             found += page.threads
             cursor = page.cursor
             if cursor is None:
@@ -546,7 +549,7 @@ class World:
         titles = self.directory.titles.setdefault(thread, [])
         titles.append(f"title {len(titles)}")
         record = Record()
-        operation = partial(set_thread, LocalBackend(process.storage), thread, None, titles[-1], None)
+        operation = partial(self.saver(process).set_thread, thread, titles[-1])
         yield from self.repeated(record, operation, tries)
         self.directory.told.add(thread)
 

@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
+from langgraph.checkpoint.dynamodb.http.table import ConditionFailedError, gateway_requests
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, TABLE, Process, Simulator
@@ -61,7 +62,8 @@ OPTIONS = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
 def gateway_of(process: Process | harness.Process) -> Gateway:
     """What the client of a process knows of the service."""
     storage = process.storage
-    return Gateway(storage.cache, OPTIONS, {"clock": storage.clock, "rng": storage.rng})
+    options = {"clock": storage.clock, "rng": storage.rng, "owner_from": storage.owner_from}
+    return Gateway(storage.cache, OPTIONS, options)
 
 
 class RemoteSaver(TableSaver):
@@ -70,17 +72,63 @@ class RemoteSaver(TableSaver):
     def __init__(self, simulator: Simulator, process: Process) -> None:
         """Take the simulator, which runs what serves the requests, and the process, whose cache is used."""
         super().__init__(simulator, process)
+        self._service = _Service(simulator, process)
+        self.operations = RemoteOperations(gateway_of(process), _SERDE)
+
+    @property
+    def was_hurt(self) -> bool:
+        """Whether requests of it broke of which an operation was not told."""
+        return self._service.was_hurt
+
+    @property
+    def left_behind(self) -> int:
+        """How many requests it gave up, without its operation being told, that somebody may still be carrying out."""
+        return self._service.left_behind
+
+    def _run(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        return asking(operation, self._service.ask)
+
+
+class RemoteTable:
+    """Runs the operations of a store whose requests to the table go through the gateway."""
+
+    def __init__(self, simulator: Simulator, process: Process) -> None:
+        """Take the simulator, which runs what serves the requests, and the process."""
+        self._service = _Service(simulator, process)
+
+    def __call__(self, operation: Op[T]) -> Op[T]:
+        """Run an operation."""
+        return asking(operation, self._ask)
+
+    def _ask(self, call: Call) -> Op[Any]:
+        """Make a request to the table, as the transport does it; return its outcome."""
+        requests, answer = gateway_requests(call), None
+        try:
+            while True:
+                answer = yield from self._service.ask(requests.send(answer))
+                if isinstance(answer, Exception):
+                    return answer
+        except StopIteration as stop:
+            return stop.value
+        except ConditionFailedError as error:
+            return error
+
+
+class _Service:
+    """The service as the client in a process reaches it."""
+
+    def __init__(self, simulator: Simulator, process: Process) -> None:
         self._simulator = simulator
+        self._storage = process.storage
         self._name = process.name
         self._served = 0
-        self.operations = RemoteOperations(gateway_of(process), _SERDE)
+        self.was_hurt = False
+        self.left_behind = 0
 
     # The client's side
 
-    def _run(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        return asking(operation, self._asked)
-
-    def _asked(self, call: Call) -> Op[Any]:
+    def ask(self, call: Call) -> Op[Any]:
+        """Make a request, and again if it gets no answer."""
         for _ in range(ATTEMPTS):
             outcome = yield from self._attempt(call)
             if not isinstance(outcome, NETWORK_ERRORS):
@@ -106,7 +154,7 @@ class RemoteSaver(TableSaver):
             left = yield from _for_rounds(serving, 1 + choices.pick(ROUNDS_MAX))
             if trouble == "given up" and left is not None:
                 self.left_behind += 1
-                self._simulator.start(name, Process(name, self.storage), _going_on(serving, left))
+                self._simulator.start(name, Process(name, self._storage), _going_on(serving, left))
             else:
                 serving.close()
             return lost
@@ -124,7 +172,7 @@ class RemoteSaver(TableSaver):
         """Answer a request as a service process does that has just started."""
         rng = random.Random(name)
         storage = replace(
-            self.storage, cache=Cache(MEMORY_BYTES), table=replace(self.storage.table, rng=rng), rng=rng
+            self._storage, cache=Cache(MEMORY_BYTES), table=replace(self._storage.table, rng=rng), rng=rng
         )
         try:
             return (yield from answered(storage, call))

@@ -39,11 +39,6 @@ def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(n
     world.check_end()
 
 
-def test_segments_that_were_sent_ahead_of_a_deletion_are_not_named() -> None:
-    """A schedule in which a put sends segments ahead, and a deletion comes between them and what names them."""
-    _run(82)
-
-
 def test_random_schedules() -> None:
     for seed in range(FIRST_SEED, FIRST_SEED + SCHEDULES):
         _run(seed)

@@ -36,28 +36,28 @@ class TableTransport(Transport):
 
     def send(self, call: Call) -> Any:
         """Make a request to the table and wait for its response."""
-        exchange = _exchange(call)
+        requests = gateway_requests(call)
         answer = None
         while True:
             try:
-                asked = exchange.send(answer)
+                asked = requests.send(answer)
             except StopIteration as stop:
                 return stop.value
             answer = super().send(asked)
 
     async def asend(self, call: Call) -> Any:
         """Make a request to the table on the running event loop and wait for its response."""
-        exchange = _exchange(call)
+        requests = gateway_requests(call)
         answer = None
         while True:
             try:
-                asked = exchange.send(answer)
+                asked = requests.send(answer)
             except StopIteration as stop:
                 return stop.value
             answer = await super().asend(asked)
 
 
-def _exchange(call: Call) -> Generator[Call, Any, Any]:
+def gateway_requests(call: Call) -> Generator[Call, Any, Any]:
     """Yield the gateway's requests for one to the table; return the table's response.
 
     Raises:
