@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
-
-from langgraph.checkpoint.dynamodb.cli.app import app
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -39,6 +36,11 @@ def run_block(
 
     The engine holds one table of the name that the documents give, so a test that takes this is for one engine.
     """
+    # Environments without the command line run other tests of this folder.
+    from typer.testing import CliRunner  # noqa: PLC0415
+
+    from langgraph.checkpoint.dynamodb.cli.app import app  # noqa: PLC0415
+
     monkeypatch.chdir(tmp_path)
 
     def run(block: str) -> str:
