@@ -21,7 +21,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 UV = ROOT / ".venv/bin/uv"
 # The extras of the environment that most tests run in.
-WHOLE = ".[aioboto3,gateway-lambda,http,view]"
+WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
 # The command line, the configuration and the saver need most of the dependencies.
 SHARE = ("tests/cli", "tests/config", "tests/format", "tests/saver/test_conformance.py")
