@@ -1,20 +1,23 @@
 """The graphs that the server runs.
 
 `graph` repeats what was said, asks for a name if need be, and waits if it is told to. `journal` adds to a delta
-channel. `diary` keeps what was said in the store.
+channel. `diary` keeps what was said in the store. `weather` looks up the weather of a place, once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import interrupt
+from langgraph.types import CachePolicy, interrupt
 from typing_extensions import TypedDict
+
+from langgraph.checkpoint.dynamodb import open_cache
 
 
 async def answer(state: MessagesState) -> dict[str, Any]:
@@ -57,3 +60,26 @@ async def remember(state: MessagesState, runtime: Runtime) -> dict[str, Any]:
 
 
 diary = StateGraph(MessagesState).add_node("remember", remember).add_edge(START, "remember").compile()
+
+
+class Forecast(TypedDict, total=False):
+    """A place, and the weather there."""
+
+    place: str
+    weather: str
+
+
+_LOOKED_UP = itertools.count(1)
+
+
+async def look_up(state: Forecast) -> Forecast:
+    """Say how many places have been looked up."""
+    return {"weather": f"{state['place']} is number {next(_LOOKED_UP)}"}
+
+
+weather = (
+    StateGraph(Forecast)
+    .add_node("look_up", look_up, cache_policy=CachePolicy(ttl=600))
+    .add_edge(START, "look_up")
+    .compile(cache=open_cache())
+)

@@ -24,6 +24,8 @@ from langgraph_sdk.errors import InternalServerError
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.support.checkpoints import thread_config
@@ -34,10 +36,11 @@ pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / ".venv-server" / "bin" / "langgraph"
-PREFIXES = ("LANGGRAPH_CHECKPOINTER_", "LANGGRAPH_STORE_")
+PREFIXES = ("LANGGRAPH_CHECKPOINTER_", "LANGGRAPH_STORE_", "LANGGRAPH_CACHE_")
 AGENT = "agent"
 JOURNAL = "journal"
 DIARY = "diary"
+WEATHER = "weather"
 RUNS_AT_ONCE = 30
 POLL_SECONDS = 0.2
 CLEANED_SECONDS_MAX = 20
@@ -76,7 +79,8 @@ def _configured(engine: Engine, table_name: str, tmp_path_factory: pytest.TempPa
                 "TABLE_NAME": table_name,
                 "ENDPOINT_URL": engine.endpoint_url,
                 "REGION_NAME": engine.region_name,
-                "SETUP": "true",
+                # The cache opens when the agent is imported, which must not block the server's loop.
+                "SETUP": str(prefix != "LANGGRAPH_CACHE_").lower(),
             }.items():
                 environment.setenv(f"{prefix}CONFIG__{name}", value)
         # A variable of the server's own, beside those of the store.
@@ -263,6 +267,21 @@ def test_what_a_node_keeps_in_the_store_another_thread_finds(
     assert [each.value["text"] for each in store.search(("users", "ada"))] == ["Three.", "Two.", "One."]
     store.delete_namespace(("users", "ada"))
     assert not _note(server, "Four.")
+
+
+def test_what_a_node_cached_another_thread_gets(server: SyncLangGraphClient, store: DynamoDBStore) -> None:
+    def weather(place: str) -> str:
+        thread_id = server.threads.create()["thread_id"]
+        state: Any = server.runs.wait(thread_id, WEATHER, input={"place": place})
+        return str(state["weather"])
+
+    assert [weather(place) for place in ("Rome", "Oslo", "Rome")] == [
+        "Rome is number 1",
+        "Oslo is number 2",
+        "Rome is number 1",
+    ]
+    cached = store.runner.run(listed_items(store.storage.table, CACHE_MARK))
+    assert cached
 
 
 IN_THE_SERVER = """
