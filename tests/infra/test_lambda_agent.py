@@ -149,6 +149,17 @@ def test_agent_remembers_its_user_in_another_thread(
         assert other.invoke(thread_id=thread_id, message="hello")["reply"] == told
 
 
+def test_saver_store_and_cache_share_a_table(environment_of: Callable[[str], Environment]) -> None:
+    """One environment caches a node's result and remembers a place; another one, frozen meanwhile, uses both."""
+    first, second = environment_of("cached_agent.handler"), environment_of("cached_agent.handler")
+    own = second.invoke(thread_id="grace/1", message="Oslo")
+    with second.frozen():
+        looked_up = first.invoke(thread_id="ada/1", message="Rome")
+    assert looked_up["looked_up_by"] != own["looked_up_by"]
+    assert second.invoke(thread_id="ada/2", message="Rome") == looked_up
+    assert second.invoke(thread_id="ada/1", message="Oslo") == {**own, "places": ["Oslo", "Rome"]}
+
+
 @pytest.mark.parametrize("handler", BOTH)
 def test_frozen_environment_thaws_to_dead_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
