@@ -12,7 +12,7 @@ from tests.simulation.simulator import Faults
 from tests.simulation.world import World, use_small_limits
 
 SCHEDULES = 40
-SEARCHED = 3000
+SEARCHED = 500
 FIRST_SEED = 11
 
 
