@@ -262,6 +262,17 @@ def test_what_is_not_said_stays_as_it_was() -> None:
     assert (thread.owner, thread.title, thread.metadata) == ("ada", None, {})
 
 
+@pytest.mark.parametrize("kept", [None, "ada"])
+def test_all_that_was_said_can_be_taken_back(kept: str | None) -> None:
+    users = Users()
+    users.store("one", user=kept)
+    users.describe("one", metadata={"pinned": True})
+    users.describe("one", metadata={})
+    [thread] = users.page(None).threads
+    assert (thread.owner, thread.title, thread.metadata) == (kept, None, {})
+    assert users.threads("ada") == ([] if kept is None else ["one"])
+
+
 def test_a_thread_can_be_described_before_its_first_put() -> None:
     users = Users(ttl_seconds=HOUR)
     users.describe("one", owner="ada", title="New chat")

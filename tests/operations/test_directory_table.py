@@ -175,6 +175,17 @@ def test_a_description_replaces_only_the_entry_that_it_was_made_from(harness: Ha
     assert read_about(storage_of(harness).codec, stored(harness, "one")).title == "Planes"
 
 
+def test_what_a_new_description_lacks_is_removed(harness: Harness) -> None:
+    store(harness, "one", "ada")
+    root = items.partition_of("one")
+    assert harness.run(describe(storage_of(harness), root, {}, stored(harness, "one"))) is None
+    assert read(harness, "ada")[0] == []
+    assert read_about(storage_of(harness).codec, stored(harness, "one")) == About()
+    owned = entry(harness, "one", owner="ada")
+    assert harness.run(describe(storage_of(harness), root, owned, stored(harness, "one"))) is None
+    assert read(harness, "ada")[0] == ["one"]
+
+
 # The newest checkpoint
 
 

@@ -31,6 +31,8 @@ class DirectoryHistory:
         """The titles that were asked for, by thread."""
         self.told: set[str] = set()
         """The threads of which such a call was acknowledged."""
+        self.taken_back: set[str] = set()
+        """The threads whose title somebody took back, or tried to."""
 
     def check_list(self, owner: str | None, shown: Sequence[ThreadSummary]) -> None:
         """Compare a list that may lag with what every list promises."""
@@ -79,7 +81,8 @@ class DirectoryHistory:
             active = shown[put.thread].last_active
             if active is None or active.timestamp() < int(put.began.seconds) - ACTIVITY_SECONDS:
                 raise Violation(f"{put.thread} was active at {put.began.seconds}, and its list says {active}")
-            if put.thread in self.told and self._is_undisturbed and shown[put.thread].title is None:
+            titled = put.thread in self.told - self.taken_back and self._is_undisturbed
+            if titled and shown[put.thread].title is None:
                 raise Violation(f"{put.thread} has lost its title")
 
     def _may_leave_at(self, put: Put) -> float:

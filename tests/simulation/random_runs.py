@@ -90,6 +90,6 @@ def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Proces
         lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
         lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
         lambda process: world.lister(process, 3),
-        lambda process: world.describe(process, "one", tries=TRIES),
+        lambda process: world.describe(process, "one", tries=TRIES, takes_back=back == 0),
     )
     return flows[choices.pick(len(flows))]

@@ -76,7 +76,7 @@ class TableSaver:
         return self._run(self.operations.copy_thread(source, target))
 
     def set_thread(self, thread_id: str, title: str) -> Op[None]:
-        """Give a thread a title."""
+        """Give a thread a title; an empty one takes it back."""
         return self._run(self.operations.set_thread(thread_id, None, title, None))
 
     def list_threads(

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-from tests.simulation.history import Moment
+from tests.simulation.history import Moment, Violation
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
 
@@ -441,6 +441,9 @@ class Simulator:
         try:
             return self.model.handle(call.method, call.params, began_at if torn else None)
         except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationException":
+                # An actor that met it would end as one whom the network failed.
+                raise Violation(f"DynamoDB never accepts {described(call)}: {error}") from error
             return error
 
     def _alone(self, step: Step) -> Any:

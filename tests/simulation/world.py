@@ -542,16 +542,17 @@ class World:
             self.directory.check_list(owner, found)
         return found
 
-    def describe(self, process: Process, thread: str, tries: int = 1) -> Flow:
-        """Give a thread a title."""
+    def describe(self, process: Process, thread: str, tries: int = 1, *, takes_back: bool = False) -> Flow:
+        """Give a thread a title, and perhaps take it back."""
         assert self.directory is not None
         self._note_ttl(process, thread)
         titles = self.directory.titles.setdefault(thread, [])
         titles.append(f"title {len(titles)}")
-        record = Record()
-        operation = partial(self.saver(process).set_thread, thread, titles[-1])
-        yield from self.repeated(record, operation, tries)
+        yield from self.repeated(Record(), partial(self.saver(process).set_thread, thread, titles[-1]), tries)
         self.directory.told.add(thread)
+        if takes_back:
+            self.directory.taken_back.add(thread)
+            yield from self.repeated(Record(), partial(self.saver(process).set_thread, thread, ""), tries)
 
     def check_directory(self) -> None:
         """Compare the lists of all threads with the checkpoints that are there."""

@@ -215,9 +215,8 @@ def create_thread(
         values |= _listed(entry, now, now)
     # An expired item may have been in the directory.
     others = ("pending", "previous", "expiry", "active", "day", "created", "owner", "about")
-    removed = ", ".join(f"#{each}" for each in others if each not in values)
     absent = "(attribute_not_exists(#epoch) OR #expiry <= :now)"
-    return _change(f"{_set(values)} REMOVE {removed}", absent, now=_seconds(now), **values)
+    return _change(_replace(values, others), absent, now=_seconds(now), **values)
 
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:
@@ -376,6 +375,13 @@ def _set(names: Iterable[str]) -> str:
     return "SET " + ", ".join(f"#{each} = :{each}" for each in names)
 
 
+def _replace(values: Mapping[str, Any], others: Iterable[str]) -> str:
+    """Set the attributes that have a value, and remove the others."""
+    removed = [f"#{each}" for each in others if each not in values]
+    parts = [_set(values)] if values else []
+    return " ".join(parts + ([f"REMOVE {', '.join(removed)}"] if removed else []))
+
+
 def list_thread(epoch: bytes, entry: Item, last_active: float, created_at: float) -> Change:
     """Enter a thread in the directory, unless it is there. Never changes an owner."""
     values = _listed(entry, last_active, created_at)
@@ -391,12 +397,13 @@ def touch_thread(epoch: bytes, now: float, due: float) -> Change:
 
 
 def describe_thread(epoch: bytes, entry: Item, old: Item) -> Change:
-    """Change the owner, title and metadata of a thread in the directory, if they are as they were read."""
+    """Replace the owner, title and metadata of a thread in the directory, if they are as they were read."""
     values = _entered(entry)
     known = {"old": old[items.ABOUT]} if items.ABOUT in old else {}
     same = "#about = :old" if known else "attribute_not_exists(#about)"
     condition = f"#epoch = :epoch AND attribute_exists(#active) AND {same}"
-    return _change(_set(values), condition, epoch={"B": epoch}, **values, **known)
+    update = _replace(values, ("owner", "about"))
+    return _change(update, condition, epoch={"B": epoch}, **values, **known)
 
 
 # Heads

@@ -177,6 +177,6 @@ def described(about: About, root: Partition, owner: Any, title: Any, metadata: A
         raise CheckpointerInputError(msg)
     return About(
         about.owner if owner is None else checked_owner(owner, root),
-        about.title if title is None else checked_text(title, "title"),
+        about.title if title is None else checked_text(title, "title") or None,
         about.metadata if metadata is None else dict(metadata),
     )
