@@ -284,6 +284,21 @@ async def test_the_tree_is_walked_by_keyboard(visit: Visit) -> None:
 
 
 @pytest.mark.search
+async def test_a_click_counts_though_the_tree_is_drawn_anew_during_it(visit: Visit) -> None:
+    page = await visit()
+    first = page.get_by_role("treeitem").first
+    await expect(first).to_have_attribute("aria-selected", "false")
+    await first.hover()
+    await page.mouse.down()
+    # Drawn in the next frame, as after any scrolling.
+    await page.locator(".tree").evaluate(
+        "(tree) => new Promise((drawn) => {"
+        " tree.dispatchEvent(new Event('scroll')); requestAnimationFrame(() => requestAnimationFrame(drawn)); })"
+    )
+    await page.mouse.up()
+    await expect(first).to_have_attribute("aria-selected", "true")
+
+
 async def test_a_place_has_an_address(visit: Visit) -> None:
     page = await visit()
     await choose(page, "step 4", "made by add_up", tab="Pending")

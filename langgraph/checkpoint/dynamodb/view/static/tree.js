@@ -164,11 +164,28 @@ export class TreeView {
       [...short, ...crossing].map(edge),
       seen.map((each) => this.#callEdge(each)),
     );
-    fill(
-      this.nodes,
-      seen.map((each) => this.#node(each)),
-    );
+    this.#drawNodes(seen);
     this.drawing.setAttribute("aria-activedescendant", selected === undefined ? "" : nodeId(selected));
+  }
+
+  /** Draws what changed. What stays is not touched: a click is lost if its node is gone when the button comes up. */
+  #drawNodes(seen) {
+    const before = new Map(Array.from(this.nodes.children, (each) => [each.id, each]));
+    const nodes = seen.map((place) => {
+      const node = this.#node(place);
+      const old = before.get(node.id);
+      return old?.isEqualNode(node) ? old : node;
+    });
+    const kept = new Set(nodes);
+    [...before.values()].filter((each) => !kept.has(each)).forEach((each) => each.remove());
+    let next = this.nodes.firstChild;
+    for (const node of nodes) {
+      if (node === next) {
+        next = next.nextSibling;
+      } else {
+        this.nodes.insertBefore(node, next);
+      }
+    }
   }
 
   /** The line from a task to the first checkpoint of the subgraph that it called. */
