@@ -138,4 +138,4 @@ def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], ad
 def test_the_document_has_what_the_alarms_cost() -> None:
     count = sum(len(_metrics_of(alarm)) for alarm in _stack().of_type(ALARM).values())
     document = (INFRA.parent / "docs" / "observing.md").read_text(encoding="utf-8")
-    assert f"{count} metrics, ${count * 0.1:.2f} a month" in document
+    assert f"{count} metrics, which cost ${count * 0.1:.2f} a month" in document

@@ -136,17 +136,17 @@ class _Listing:
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
 
     def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
-        """Read until the page is full, or to the end of the list."""
+        """Read one thread more than the page has, which tells whether the list goes on, or to its end."""
         key = None if self.owner is None else owner_key(self.backend.storage, self.owner)
-        is_last, count = False, self.limit
-        while not is_last and len(self.found) < self.limit:
+        is_last, count = False, min(self.limit + 1, PAGE_THREADS_MAX)
+        while not is_last and len(self.found) <= self.limit:
             read = yield from self.backend.entries(key, self.since, position, count)
             is_last, count = read.is_last, min(2 * count, PAGE_THREADS_MAX)
             position = ThreadPosition.of(read.entries[-1]) if read.entries else position
             yield from self._add(read.entries)
         shown = self.found[: self.limit]
-        has_all = is_last and len(self.found) <= self.limit
-        return ThreadPage([each for _, each in shown], None if has_all else _cursor_of(shown[-1][0]))
+        goes_on = len(self.found) > self.limit
+        return ThreadPage([each for _, each in shown], _cursor_of(shown[-1][0]) if goes_on else None)
 
     def _add(self, entries: Sequence[Item]) -> Op[None]:
         """Add the threads among entries of an index that are to be shown."""
