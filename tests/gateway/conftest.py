@@ -27,9 +27,8 @@ class Script:
         self.listed: list[dict[str, Any]] = []
         self.made = 0
 
-    def __call__(self, saver: DynamoDBSaver, **options: Any) -> Script:
+    def __call__(self, *_given: Any, **_options: Any) -> Script:
         """Take the place of the class."""
-        del saver, options
         return self
 
     def __getattr__(self, name: str) -> Callable[[Any], Any]:

@@ -158,7 +158,7 @@ def remote(certificate: Path, port: int) -> Iterator[HttpCheckpointSaver]:
     """Give a saver that reaches the gateway through the proxy, by TLS."""
     trusted = {"verify": ssl.create_default_context(cafile=certificate)}
     url = f"https://localhost:{port}"
-    with HttpCheckpointSaver(url, auth=_AGENT, retry_seconds=0, client_options=trusted) as saver:
+    with HttpCheckpointSaver(url, auth=_AGENT, client_options=trusted) as saver:
         yield saver
 
 

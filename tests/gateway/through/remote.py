@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import ormsgpack
@@ -212,12 +211,16 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
     if call.method == "about":
         return ABOUT
     codec = Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX)
-    saver: Any = SimpleNamespace(storage=replace(storage, codec=codec), runner=_Driver())
-    endpoint = _ENDPOINTS[call.method]
-    served = getattr(
-        Operations(saver, limits=Limits(), segments_bytes_max=SEGMENTS_BYTES_MAX, part_seconds=PART_SECONDS),
-        endpoint.attribute,
+    driver: Any = _Driver()
+    operations = Operations(
+        replace(storage, codec=codec),
+        driver,
+        limits=Limits(),
+        segments_bytes_max=SEGMENTS_BYTES_MAX,
+        part_seconds=PART_SECONDS,
     )
+    endpoint = _ENDPOINTS[call.method]
+    served = getattr(operations, endpoint.attribute)
     request = endpoint.model.model_validate(_sent(call.params))
     if endpoint.name == "list":
         answer = yield from _collected(served(request)).__await__()

@@ -48,7 +48,7 @@ async def make_cache(
         await cache.aclose()
 
 
-def test_each_call_has_an_event_without_units(make_cache: Callable[..., HttpCache[Any]]) -> None:
+def test_each_call_has_an_event_with_its_units(make_cache: Callable[..., HttpCache[Any]]) -> None:
     events = Collected()
     cache = make_cache(on_event=events, prefix=("acme",))
     key = (("n",), "k")
@@ -58,5 +58,6 @@ def test_each_call_has_an_event_without_units(make_cache: Callable[..., HttpCach
     assert [(each.operation, each.outcome, each.tenant) for each in events.events] == [
         (f"cache.{name}", "ok", "acme") for name in ("set", "get", "clear")
     ]
-    assert events.last("cache.set").write_units is None
+    assert events.last("cache.set").write_units
+    assert events.last("cache.get").read_units
     assert events.last("cache.set").bytes_written

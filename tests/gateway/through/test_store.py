@@ -62,7 +62,7 @@ def test_a_cipher_needs_the_table_s_name() -> None:
         HttpStore("https://gateway.example", serde=serde)
 
 
-def test_each_call_has_an_event_without_units(make_store: Callable[..., HttpStore]) -> None:
+def test_each_call_has_an_event_with_its_units(make_store: Callable[..., HttpStore]) -> None:
     events = Collected()
     store = make_store(on_event=events)
     store.put(("acme", "u1"), "k", {"n": 1})
@@ -70,7 +70,10 @@ def test_each_call_has_an_event_without_units(make_store: Callable[..., HttpStor
     assert [(each.operation, each.outcome, each.tenant) for each in events.events] == [
         ("store.put", "ok", "acme"), ("store.get", "ok", "acme"),
     ]  # fmt: skip
-    assert [each.read_units for each in events.events] == [None, None]
+    put, get = events.events
+    assert (put.read_units, get.write_units) == (None, None)
+    assert put.write_units
+    assert get.read_units
 
 
 def test_the_vector_index_cannot_be_reached() -> None:

@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Meter, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
-_READS = frozenset({"batch_get_item", "get_item", "query", "scan"})
+READS = frozenset({"batch_get_item", "get_item", "query", "scan"})
 _WRITES = frozenset({"batch_write_item", "delete_item", "put_item", "update_item"})
 # An attribute that an update sets, and its value.
 _SET = re.compile(r"(#\w+) (?:= )?(?:if_not_exists\(#\w+, )?(:\w+)")
@@ -35,12 +35,27 @@ def table_observer(
         table_name: The name or ARN of the table, if it is known.
         prefix: The beginning of its operations' names.
         labels_are_tenants: Whether the first label of a namespace names a tenant.
-        asks_units: Whether to ask for the units that requests consume. A gateway does not tell.
+        asks_units: Whether requests ask for the units that they consume. A gateway is asked by a header instead.
     """
     if on_event is None:
         return None
     accounting = TableAccounting(labels_are_tenants=labels_are_tenants, asks_units=asks_units)
     return Observer(on_event, accounting, table_name, prefix)
+
+
+def asking_units(call: Call) -> Call:
+    """Return a request that also asks for the units it consumes."""
+    if call.method not in READS | _WRITES:
+        return call
+    return Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
+
+
+def units_of(response: Mapping[str, Any]) -> float:
+    """Return the units that a response reports."""
+    reported = response.get("ConsumedCapacity", ())
+    return sum(
+        float(each["CapacityUnits"]) for each in ([reported] if isinstance(reported, Mapping) else reported)
+    )
 
 
 class TableAccounting:
@@ -53,9 +68,7 @@ class TableAccounting:
 
     def prepared(self, call: Call) -> Call:
         """Return a request that also asks for the units it consumes."""
-        if not self._asks_units or call.method not in _READS | _WRITES:
-            return call
-        return Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
+        return asking_units(call) if self._asks_units else call
 
     def threads_of(self, call: Call) -> Iterable[str]:
         """Return the ids of the threads whose partitions a request names."""
@@ -72,12 +85,11 @@ class TableAccounting:
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count units, bytes and segments, and attempts that a client made by itself."""
-        reported = response.get("ConsumedCapacity", ())
-        for each in (reported,) if isinstance(reported, Mapping) else reported:
-            if call.method in _READS:
-                meter.read_units = (meter.read_units or 0.0) + each["CapacityUnits"]
+        if "ConsumedCapacity" in response:
+            if call.method in READS:
+                meter.read_units = (meter.read_units or 0.0) + units_of(response)
             else:
-                meter.write_units = (meter.write_units or 0.0) + each["CapacityUnits"]
+                meter.write_units = (meter.write_units or 0.0) + units_of(response)
         meter.retries += response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
         meter.bytes_read += sum(map(item_bytes, _items_in(response)))
         for item in _written_by(call.params):

@@ -20,7 +20,7 @@ from concurrent.futures import Executor, Future, wait
 from contextlib import aclosing, closing, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
@@ -37,6 +37,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import (
 )
 
 T = TypeVar("T")
+
+Asend: TypeAlias = Callable[[Call], Awaitable[Any]]
 
 # Every stream of a saver is a list.
 _LIST = "list"
@@ -64,14 +66,24 @@ class Transport(Protocol):
 class Runner:
     """Runs operations, blocking or on an event loop, and measures them if there is an observer."""
 
-    def __init__(self, transport: Transport, observer: Observer | None = None) -> None:
-        """Take the transport that makes their requests, and the observer that measures them."""
+    def __init__(
+        self,
+        transport: Transport,
+        observer: Observer | None = None,
+        wrap: Callable[[Asend], Asend] | None = None,
+    ) -> None:
+        """Take the transport that makes their requests, the observer that measures them, and a wrapper of `asend`."""
+        self._transport = transport
         self._observer = observer
-        send, asend = transport.send, transport.asend
+        send, asend = transport.send, transport.asend if wrap is None else wrap(transport.asend)
         if observer is not None:
             send, asend = partial(observer.send, send), partial(observer.asend, asend)
         self._blocking = BlockingDriver(send, transport.pool)
         self._async = AsyncDriver(asend)
+
+    def wrapped(self, wrap: Callable[[Asend], Asend]) -> Runner:
+        """Return a runner as this one, but with a wrapper around the requests that it makes on event loops."""
+        return Runner(self._transport, self._observer, wrap)
 
     def run(self, operation: Op[T], name: str | None = None) -> T:
         """Run an operation to its end and return its result.

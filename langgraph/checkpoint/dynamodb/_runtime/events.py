@@ -58,7 +58,10 @@ class Event:
     throttled: int = 0
     """How many of these were throttled."""
     read_units: float | None = None
-    """The read units that DynamoDB reported, which it does not for failed requests. `None` through a gateway."""
+    """The read units that DynamoDB reported, which it does not for failed requests.
+
+    `None` if nothing was read, or if a gateway does not tell its client.
+    """
     write_units: float | None = None
     bytes_read: int = 0
     """The bytes of items in responses; through a gateway, of documents."""

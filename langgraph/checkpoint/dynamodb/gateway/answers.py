@@ -16,6 +16,21 @@ from langgraph.checkpoint.dynamodb.gateway.wire import (
 )
 
 
+class Units(Message):
+    """The capacity that a request consumed, in DynamoDB's units."""
+
+    read: float | None = Field(description="Null: it read nothing.")
+    write: float | None = Field(description="Null: it wrote nothing.")
+
+
+class Answer(Message):
+    """What every answer may have."""
+
+    units: Units | None = Field(
+        None, description="Only if the request had the header X-Units, and its client may know them."
+    )
+
+
 class Attribute(Message):
     """An attribute in DynamoDB's own form: one of the three types."""
 
@@ -51,21 +66,21 @@ class StoredCheckpoint(Message):
     committed: bool = Field(description="Whether its head has the thread's epoch.")
 
 
-class GetTupleAnswer(Message):
+class GetTupleAnswer(Answer):
     """A checkpoint; null where there is none."""
 
     checkpoint: StoredCheckpoint | None
     thread: ThreadHint | None
 
 
-class GetSegmentsAnswer(Message):
+class GetSegmentsAnswer(Answer):
     """Segments, and the ids of those that did not fit. An id in neither is no longer stored."""
 
     segments: list[StoredSegment]
     left: list[SegmentId]
 
 
-class ListEnd(Message):
+class ListEnd(Answer):
     """The last document of a list."""
 
     cursor: str | None = Field(description="Where the next page begins; null: there is none.")
@@ -81,7 +96,7 @@ class ListDocument(RootModel[StoredCheckpoint | ListEnd | ListFailed]):
     """One document of the stream."""
 
 
-class DeltaChannelHistoryAnswer(Message):
+class DeltaChannelHistoryAnswer(Answer):
     """Ancestors, the nearest first."""
 
     checkpoints: list[StoredCheckpoint]
@@ -169,26 +184,26 @@ class PlainCheckpoint(Message):
     )
 
 
-class GetPlainAnswer(Message):
+class GetPlainAnswer(Answer):
     """A checkpoint; null where there is none."""
 
     checkpoint: PlainCheckpoint | None
 
 
-class ListPlainAnswer(Message):
+class ListPlainAnswer(Answer):
     """A page of checkpoints."""
 
     checkpoints: list[PlainCheckpoint]
     cursor: str | None = Field(description="Where the next page begins; null: there is none.")
 
 
-class WantsReused(Message):
+class WantsReused(Answer):
     """Nothing was stored: the service needs the expiries of all segments that are reused."""
 
     wants_reused: Literal[True]
 
 
-class Committed(Message):
+class Committed(Answer):
     """The outcome of storing a checkpoint."""
 
     under: ThreadHint = Field(description="The thread under whose epoch it was stored.")
@@ -219,7 +234,7 @@ class FoundWrites(Message):
     segments: list[FoundSegment] | None
 
 
-class WritesOutcome(Message):
+class WritesOutcome(Answer):
     """The outcome of storing a task's writes."""
 
     stored: bool
@@ -232,24 +247,24 @@ class PutWritesAnswer(RootModel[WritesOutcome | WantsReused]):
     """The answer of put-writes."""
 
 
-class PutSegmentsAnswer(Message):
+class PutSegmentsAnswer(Answer):
     """The expiries of the segments."""
 
     thread: ThreadHint | None
     segments: list[SegmentExpiry]
 
 
-class Done(Message):
+class Done(Answer):
     """It is done."""
 
 
-class CopyThreadAnswer(Message):
+class CopyThreadAnswer(Answer):
     """How far the copy is. Null: it is complete."""
 
     progress: CopyProgress | None
 
 
-class PruneAnswer(Message):
+class PruneAnswer(Answer):
     """The threads that there was no time for."""
 
     left: list[str]
@@ -263,7 +278,7 @@ class ThreadItem(Message):
     last_active: Attribute | None = None
 
 
-class SetThreadAnswer(Message):
+class SetThreadAnswer(Answer):
     """The entry that was found instead of the one to be replaced; null: it is done."""
 
     found: ThreadItem | None
@@ -276,7 +291,7 @@ class ListedThread(Message):
     item: dict[str, Attribute]
 
 
-class ThreadsAnswer(Message):
+class ThreadsAnswer(Answer):
     """Entries of the directory, those that a list leaves out included."""
 
     entries: list[ListedThread]
@@ -291,7 +306,7 @@ class NewestCheckpoint(Message):
     head: dict[str, Attribute] = Field(description="Its head without the body.")
 
 
-class ThreadStatusAnswer(Message):
+class ThreadStatusAnswer(Answer):
     """The newest checkpoints of the threads that have one."""
 
     threads: list[NewestCheckpoint]
@@ -307,7 +322,7 @@ class Run(Message):
     status: Literal["idle", "waiting", "failed"]
 
 
-class RunsAnswer(Message):
+class RunsAnswer(Answer):
     """The runs of a thread, the newest first."""
 
     runs: list[Run]
@@ -322,7 +337,7 @@ class TableResponse(Message):
     Attributes: dict[str, Attribute] | None = None
 
 
-class TableAnswer(Message):
+class TableAnswer(Answer):
     """The response of DynamoDB to one request."""
 
     response: TableResponse
@@ -331,14 +346,14 @@ class TableAnswer(Message):
     )
 
 
-class BatchGetItemAnswer(Message):
+class BatchGetItemAnswer(Answer):
     """Items, and the keys of those that did not fit or that DynamoDB did not read."""
 
     items: list[dict[str, Attribute]]
     left: list[dict[str, Attribute]]
 
 
-class BatchWriteItemAnswer(Message):
+class BatchWriteItemAnswer(Answer):
     """The writes that DynamoDB did not make."""
 
     left: list[dict[str, Any]]

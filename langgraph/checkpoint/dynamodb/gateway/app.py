@@ -40,6 +40,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidd
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
+from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.version import __version__
 
@@ -131,7 +132,8 @@ class _Service:
         self._open_metrics = open_metrics
         self._endpoints = [each for each in ENDPOINTS if plain_json or not each.is_plain]
         self._operations = Operations(
-            saver,
+            saver.storage,
+            saver.runner.wrapped(counted),
             limits=limits,
             segments_bytes_max=limits.body_bytes_max // 2,
             part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
@@ -222,6 +224,7 @@ class _Service:
                     message = known
                 seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
                 run = getattr(self._operations, endpoint.attribute)
+                units = asked_units(request, principal)
                 if not isinstance(message, wire.List):
                     running = (
                         lists.answer_page(request, message, run, self._cursors)
@@ -230,27 +233,31 @@ class _Service:
                     )
                     # A deletion that waits for another one must not begin after its client has given up and asked
                     # again.
-                    document = await asyncio.wait_for(running, seconds)
+                    with counting(units):
+                        document = await asyncio.wait_for(running, seconds)
                     if isinstance(message, wire.Query) and message.IndexName is not None:
                         listed = document["response"]["Items"]
                         document["response"]["Items"] = visible_to(principal, listed)
+                    if units is not None:
+                        document = units.added_to(document)
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
-                return self._in_turns(principal, run(asked))
+                return self._in_turns(principal, run(asked), units)
 
             return await lists.answer_list(request, message, listing, self._cursors, seconds)
 
     async def _in_turns(
-        self, principal: Principal, documents: AsyncIterator[dict[str, Any]]
+        self, principal: Principal, documents: AsyncIterator[dict[str, Any]], units: Units | None
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield documents, each made in a place of its own: no place is held while the client reads."""
         while True:
             async with self._places.place(principal):
-                document = await anext(documents, None)
+                with counting(units):
+                    document = await anext(documents, None)
             if document is None:
                 return
-            yield document
+            yield document if units is None or "cursor" not in document else units.added_to(document)
 
     async def _about(self, request: Request) -> Response:
         return _json(

@@ -12,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from langgraph.checkpoint.dynamodb.gateway import answers, media, problems
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.units import HEADER
 from langgraph.checkpoint.dynamodb.gateway.wire import List
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -43,6 +44,12 @@ _STATUSES = {
     "503": "The table, or the gateway, has too much to do.",
     "504": "The request took too long.",
 }
+_UNITS: dict[str, Any] = {
+    "name": HEADER,
+    "in": "header",
+    "description": "Asks for the capacity units that the request consumes; the answer has them as units.",
+    "schema": {"type": "string", "enum": ["1"]},
+}
 _SCHEMES: dict[str, Any] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A random token, or a JSON Web Token."},
     "iam": {
@@ -72,6 +79,7 @@ def operation(endpoint: Endpoint) -> dict[str, Any]:
     return {
         "description": f"Needs the right to {endpoint.right}.",
         "security": SECURITY,
+        "parameters": [_UNITS],
         "requestBody": {
             "required": True,
             "content": {each.name: {"schema": _reference(endpoint.model)} for each in media.MEDIA},

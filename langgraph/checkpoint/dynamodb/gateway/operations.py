@@ -56,6 +56,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, read_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Lifetime
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
@@ -77,7 +78,6 @@ from langgraph.checkpoint.dynamodb.gateway.stored import (
 from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.gateway.thread_hints import cache_of, hint_of, thread_of
 from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
@@ -93,19 +93,26 @@ class Operations:
     """
 
     def __init__(
-        self, saver: DynamoDBSaver, *, limits: Limits, segments_bytes_max: int, part_seconds: float
+        self,
+        storage: LocalStorage,
+        runner: Runner,
+        *,
+        limits: Limits,
+        segments_bytes_max: int,
+        part_seconds: float,
     ) -> None:
-        """Store the saver whose table is served, and the limits of one request.
+        """Store the storage that is served, and the limits of one request.
 
         Args:
-            saver: The saver.
+            storage: The storage.
+            runner: Runs the operations.
             limits: How deep plain JSON may be, and how many values it may have.
             segments_bytes_max: How many bytes of segments one answer may have.
             part_seconds: After how long a copy, or a prune of many threads, stops and leaves the rest to the next
                 request.
         """
-        self._storage = saver.storage
-        self._runner = saver.runner
+        self._storage = storage
+        self._runner = runner
         sealed = OpaqueCodec(JsonPlusSerializer(), bytes_max=self._storage.codec.bytes_max)
         # What is cached of sealed bytes is of no use to a saver that opens them, which may be the one that was given.
         cache = Cache(CACHE_BYTES, self._storage.cache.facts)

@@ -1,4 +1,4 @@
-"""The accounting of requests to a gateway: their threads, bytes and segments. Units are the service's to count."""
+"""The accounting of requests to a gateway: their threads, units, bytes and segments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class GatewayAccounting:
     """Knows the documents of requests to a gateway."""
 
     def prepared(self, call: Call) -> Call:
-        """Return the request: there is nothing to ask for."""
+        """Return the request: the transport's header asks for its units."""
         return call
 
     def threads_of(self, call: Call) -> Iterable[str]:
@@ -31,7 +31,12 @@ class GatewayAccounting:
         return ()
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
-        """Count bytes of documents, and segments."""
+        """Count units, bytes of documents, and segments."""
+        units = (response[-1] if isinstance(response, list) else response).get("units") or {}
+        if units.get("read") is not None:
+            meter.read_units = (meter.read_units or 0.0) + units["read"]
+        if units.get("write") is not None:
+            meter.write_units = (meter.write_units or 0.0) + units["write"]
         meter.bytes_written += len(packed(call.params))
         meter.bytes_read += len(packed(response))
         sent = call.params.get("segments")

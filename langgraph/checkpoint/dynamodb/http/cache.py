@@ -43,7 +43,7 @@ class HttpCache(TableCache[ValueT]):
         bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
         prefix: Labels in front of every namespace, such as the tenant of the token. `clear()` deletes only entries
             under it.
-        on_event: As for `DynamoDBCache`. Events have no units, since only the gateway knows them.
+        on_event: As for `DynamoDBCache`. The gateway tells the units, but not to every client.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -73,6 +73,7 @@ class HttpCache(TableCache[ValueT]):
             retry_seconds=retry_seconds,
             allow_http=allow_http,
             client_options=client_options,
+            asks_units=on_event is not None,
         )
         check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_on_event(on_event)

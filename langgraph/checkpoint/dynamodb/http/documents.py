@@ -1,7 +1,7 @@
 """The wire format: documents in msgpack, and streams of them. It knows neither HTTP nor the meaning of documents.
 
-In a stream, each document is preceded by its length in four bytes. The last document has only a `cursor`, or a
-`problem` if the service failed on the way. A stream without it is incomplete.
+In a stream, each document is preceded by its length in four bytes. The last document has only a `cursor`, and `units`
+if they were asked for, or a `problem` if the service failed on the way. A stream without it is incomplete.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
     """
     documents: list[dict[str, Any]] = []
     start = 0
-    while not documents or documents[-1].keys() not in ({"cursor"}, {"problem"}):
+    while not documents or documents[-1].keys() - {"units"} not in ({"cursor"}, {"problem"}):
         begin = start + _LENGTH_BYTES
         end = begin + int.from_bytes(data[start:begin], "big")
         if len(data) < max(begin, end):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _ABOUT = "about"
 _LIST = "list"
 _JSON = "application/json"
+_UNITS = "X-Units"
 _DECODERS = {_JSON: parsed, MEDIA_TYPE: unpacked, STREAM_MEDIA_TYPE: unpacked_stream}
 # Responses need no compression: stored data is compressed or encrypted already.
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
@@ -45,8 +46,10 @@ _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 class Exchange:
     """One call of an endpoint, with all its attempts."""
 
-    def __init__(self, url: str, call: Call, retry_seconds: float, clock: ServiceClock) -> None:
-        """Take the gateway's address and clock, the call, and for how many seconds to start attempts."""
+    def __init__(
+        self, url: str, call: Call, retry_seconds: float, clock: ServiceClock, *, asks_units: bool = False
+    ) -> None:
+        """Take the gateway's address and clock, the call, for how many seconds to start attempts, and what to ask."""
         self._url = url
         self._clock = clock
         self._retry_seconds = retry_seconds
@@ -55,6 +58,8 @@ class Exchange:
         self._media_type = {_ABOUT: _JSON, _LIST: STREAM_MEDIA_TYPE}.get(call.method, MEDIA_TYPE)
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
+        if asks_units:
+            headers[_UNITS] = "1"
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         if not is_about:
             self._request = {

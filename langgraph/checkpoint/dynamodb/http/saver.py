@@ -56,7 +56,7 @@ class HttpCheckpointSaver(BackendSaver):
         checkpoint_bytes_max: As for `DynamoDBSaver`.
         cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. The
             cache also saves transfer, because the client receives segments again that it has not cached.
-        on_event: As for `DynamoDBSaver`. Events have no units, since only the gateway knows them.
+        on_event: As for `DynamoDBSaver`. The gateway tells the units, but not to every client.
         owner_from: As for `DynamoDBSaver`. Names do not have the `thread_prefix`. Credentials that the gateway binds to
             an owner need no option: new threads get that owner.
         owner_key: As for `DynamoDBSaver`.
@@ -105,6 +105,7 @@ class HttpCheckpointSaver(BackendSaver):
             retry_seconds=retry_seconds,
             allow_http=allow_http,
             client_options=client_options,
+            asks_units=on_event is not None,
         )
         super().__init__(
             JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde,

@@ -54,7 +54,7 @@ class HttpStore(TableStore):
         bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
         search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
             `SearchLimitError`.
-        on_event: As for `DynamoDBStore`. Events have no units, since only the gateway knows them.
+        on_event: As for `DynamoDBStore`. The gateway tells the units, but not to every client.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -87,6 +87,7 @@ class HttpStore(TableStore):
             retry_seconds=retry_seconds,
             allow_http=allow_http,
             client_options=client_options,
+            asks_units=on_event is not None,
         )
         check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)

@@ -69,20 +69,31 @@ def gateway_requests(call: Call) -> Generator[Call, Any, Any]:
         answer = yield Call(endpoint, params)
         if answer["conflict"] is not None:
             raise ConditionFailedError(answer["conflict"])
-        return {name: value for name, value in answer["response"].items() if value is not None}
+        response = {name: value for name, value in answer["response"].items() if value is not None}
+        return _with_units(response, [answer])
     [(table_name, wanted)] = call.params[_REQUEST_ITEMS].items()
     if call.method == "batch_get_item":
         answer = yield Call(endpoint, wanted)
         left = answer["left"]
-        return {
+        response = {
             "Responses": {table_name: answer["items"]},
             "UnprocessedKeys": {table_name: {"Keys": left}} if left else {},
         }
-    unprocessed: list[Any] = []
+        return _with_units(response, [answer])
+    answers: list[Any] = []
     for group in _grouped(wanted):
-        answer = yield Call(endpoint, {"requests": group})
-        unprocessed += answer["left"]
-    return {"UnprocessedItems": {table_name: unprocessed} if unprocessed else {}}
+        answers += [(yield Call(endpoint, {"requests": group}))]
+    unprocessed = [left for answer in answers for left in answer["left"]]
+    return _with_units({"UnprocessedItems": {table_name: unprocessed} if unprocessed else {}}, answers)
+
+
+def _with_units(response: dict[str, Any], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add to the table's response the units of its requests, if the gateway tells them."""
+    units = [each["units"] for each in answers if "units" in each]
+    if units:
+        total = sum((each["read"] or 0.0) + (each["write"] or 0.0) for each in units)
+        response["ConsumedCapacity"] = {"CapacityUnits": total}
+    return response
 
 
 def _grouped(requests: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

@@ -44,6 +44,7 @@ class Transport:
             sends each once.
         allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
+        asks_units: Whether to ask the gateway for the capacity units that requests consume.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -58,6 +59,7 @@ class Transport:
         retry_seconds: float = RETRY_SECONDS,
         allow_http: bool = False,
         client_options: Mapping[str, Any] | None = None,
+        asks_units: bool = False,
     ) -> None:
         """Check the options. Nothing is opened before the first request."""
         check_flag("allow_http", allow_http)
@@ -67,6 +69,7 @@ class Transport:
         check_seconds("retry_seconds", retry_seconds, at_least=0)
         self._retry_seconds = retry_seconds
         self._auth = auth
+        self._asks_units = asks_units
         self._clock = ServiceClock(timeout)
         self._connections = Connections(timeout, checked_client_options(client_options), self._authorization)
 
@@ -137,4 +140,4 @@ class Transport:
         await self._connections.aclose()
 
     def _exchange(self, call: Call) -> Exchange:
-        return Exchange(self._url, call, self._retry_seconds, self._clock)
+        return Exchange(self._url, call, self._retry_seconds, self._clock, asks_units=self._asks_units)
