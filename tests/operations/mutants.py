@@ -294,14 +294,23 @@ def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
 
 def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
     """A thread is taken for active because another operation of the process is about to note that."""
-    touch = threads._touch
+    cached, activity = threads._cached, threads._activity
+    seen: list[CachedThread] = []
 
-    def touch_by_cache(
-        storage: LocalStorage, partition: Partition, thread: CachedThread, _: object
-    ) -> Op[Any]:
-        return (yield from touch(storage, partition, thread, thread.last_active))
+    def cached_and_seen(storage: LocalStorage, partition: Partition, thread: Any) -> CachedThread:
+        seen.append(cached(storage, partition, thread))
+        return seen[-1]
 
-    patch.setattr(threads, "_touch", touch_by_cache)
+    def activity_by_cache(storage: LocalStorage, epoch: bytes, ttl_seconds: int | None, _: object) -> Any:
+        return activity(storage, epoch, ttl_seconds, seen[-1].last_active if seen else None)
+
+    patch.setattr(threads, "_cached", cached_and_seen)
+    patch.setattr(threads, "_activity", activity_by_cache)
+
+
+def a_touch_is_given_up(patch: pytest.MonkeyPatch) -> None:
+    """A put that a deletion overtakes does not touch the thread that the deletion keeps."""
+    patch.setattr(threads, "_touch_kept", lambda *_: iter(()))
 
 
 def tasks_of_a_flush_share_reads(patch: pytest.MonkeyPatch) -> None:

@@ -166,6 +166,31 @@ def test_a_tasks_item_does_not_outlive_its_segments() -> None:
     assert harness.process().pending("1") == [("task", "__resume__", "second"), ("task", "x", BIG)]
 
 
+@pytest.mark.parametrize("before", [5 * TTL_SECONDS, TTL_SECONDS + 1])
+@pytest.mark.parametrize("again", [("x", BIG), ("__resume__", BIG)])
+def test_writes_left_behind_by_a_thread_with_a_longer_ttl_do_not_outlive_new_segments(
+    before: int, again: tuple[str, bytes]
+) -> None:
+    """Its deletion has passed when they arrive, and the thread then begins anew with another ttl."""
+    harness = Harness()
+    process = harness.process(before)
+    harness.run(process.put("1", {}))
+    late = harness.begin(process.put_writes("1", [("__error__", "old")]))
+    (request,) = late.until(lambda call: call.method == "update_item")
+    harness.run(harness.process().delete_thread())
+    harness.perform(request)
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [again]))
+    for _ in range(3):
+        harness.run(harness.process(TTL_SECONDS).put("1", {}))
+        harness.process().pending("1")
+        harness.now += 0.9 * TTL_SECONDS
+        harness.model.expire()
+    harness.now += TTL_SECONDS
+    harness.model.expire()
+    harness.run(harness.process(TTL_SECONDS).put("1", {}))
+    assert harness.process().pending("1") == []
+
+
 @pytest.mark.parametrize("value", ["no", BIG])
 def test_a_special_write_that_arrives_late_does_not_take_the_place_of_a_newer_one(value: object) -> None:
     harness = Harness()

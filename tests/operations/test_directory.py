@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadPage,
     list_threads,
@@ -131,6 +131,35 @@ def test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread() -> No
         first.go_on([ConnectionError()])
     second.finish()
     assert users.threads() == ["one"]
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+@pytest.mark.parametrize("prunes", [1, 2])
+def test_a_thread_that_is_pruned_between_confirmation_and_touch_is_touched(
+    *, is_listed: bool, prunes: int
+) -> None:
+    users = Users()
+    users.store("one", storage=None if is_listed else users.process(owner_from=None))
+    users.store("one", 2, storage=None if is_listed else users.process(owner_from=None))
+    users.harness.now += HOUR
+    entered = users.harness.begin(users.put("one", 3, storage=users.process()))
+    for number in range(prunes):
+        entered.until(changes_thread("active"))
+        users.harness.run(prune(users.process(), ["one"], "keep_last", 2 - number))
+        entered.go_on()
+    entered.finish()
+    [thread] = users.page().threads
+    assert thread.last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
+
+
+def test_a_thread_that_is_deleted_between_confirmation_and_touch_is_in_no_list() -> None:
+    users = Users()
+    users.store("one", storage=users.process(owner_from=None))
+    entered = users.harness.begin(users.put("one", 2))
+    entered.until(changes_thread("active"))
+    users.harness.run(delete_thread(users.process(), "one"))
+    entered.finish()
+    assert users.threads(None) == []
 
 
 def test_a_put_touches_in_place_of_its_confirmation_once_that_is_due() -> None:

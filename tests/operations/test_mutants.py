@@ -57,6 +57,11 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.a_cached_activity_counts: (
         test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread
     ),
+    mutants.a_touch_is_given_up: partial(
+        test_directory.test_a_thread_that_is_pruned_between_confirmation_and_touch_is_touched,
+        is_listed=True,
+        prunes=1,
+    ),
     mutants.tasks_of_a_flush_share_reads: (
         test_threads.test_tasks_of_one_flush_confirm_without_waiting_for_each_other
     ),

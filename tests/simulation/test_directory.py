@@ -48,13 +48,13 @@ def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
     def enter_again(epoch: bytes, entry: Any, last_active: float, created_at: float) -> Change:
         return enter(epoch, entry, last_active, created_at)._replace(condition="#epoch = :epoch")
 
-    touch = threads._touch  # noqa: SLF001 - a mutant changes what nobody else may.
+    activity = threads._activity  # noqa: SLF001 - a mutant changes what nobody else may.
 
-    def touch_anew(storage: Any, partition: Any, thread: Any, last_active: Any) -> Any:
-        return (yield from touch(storage, partition, thread, None if storage.entry else last_active))
+    def activity_anew(storage: Any, epoch: bytes, ttl_seconds: Any, last_active: Any) -> Any:
+        return activity(storage, epoch, ttl_seconds, None if storage.entry else last_active)
 
     patch.setattr(protocol, "list_thread", enter_again)
-    patch.setattr(threads, "_touch", touch_anew)
+    patch.setattr(threads, "_activity", activity_anew)
 
 
 def a_description_drops_the_rest(patch: pytest.MonkeyPatch) -> None:

@@ -504,7 +504,8 @@ def set_writes(
         attributes: The attributes to set.
         old: The task's item as it was last read: regular writes are replaced only if they are those.
         least: When an existing item may expire at the earliest, in epoch seconds; `None` is never.
-        expires_at: The expiry of a new item. The first call's expiry stays.
+        expires_at: The expiry of a new item, and the latest one of an existing item, which may name no segments that
+            expire before it. In between, the first call's expiry stays.
         order: Orders calls with special writes: a later call has a higher one. A request of an earlier call may arrive
             last, and must not win.
     """
@@ -514,7 +515,7 @@ def set_writes(
     conditions = ["attribute_not_exists(#expiry)"]
     if expires_at is not None:
         sets.append("#expiry = if_not_exists(#expiry, :expiry)")
-        conditions = ["(attribute_not_exists(#expiry) OR #expiry >= :least)"]
+        conditions = ["(attribute_not_exists(#expiry) OR (#expiry >= :least AND #expiry <= :expiry))"]
         values |= {":expiry": _seconds(expires_at), ":least": _seconds(least or 0)}
     if items.WRITES in attributes:
         is_there = items.WRITES in old
@@ -525,6 +526,12 @@ def set_writes(
         values[":order"] = {"N": str(order)}
     update = _change("SET " + ", ".join(sets[len(attributes) :]), " AND ".join(conditions))
     return Change("SET " + ", ".join(sets), update.condition, {**names, **update.names}, values)
+
+
+def shorten_writes(writes: Item, expires_at: int) -> Change:
+    """Let stored writes expire earlier, unless they have been changed since they were read."""
+    found = writes[TTL_ATTRIBUTE]
+    return _change("SET #expiry = :expiry", "#expiry = :found", expiry=_seconds(expires_at), found=found)
 
 
 def touch_writes(now: float) -> Change:

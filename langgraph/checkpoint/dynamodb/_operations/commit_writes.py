@@ -161,7 +161,7 @@ def _meet(
     if not found or items.is_expired(found, storage.clock()):
         # The item has been deleted or has expired, and so may its segments.
         return Outcome(stored=False, thread=thread, found=Found(found, is_gone=True))
-    yield from _extend_found(storage, writes, found, expiry)
+    yield from _fit_expiry(storage, writes, found, expiry)
     if items.WRITES not in writes.parts:
         return Outcome(stored=False, thread=thread, found=Found(found))
     contents = yield from _contents(storage, writes.partition, found)
@@ -192,9 +192,16 @@ def _contents(storage: LocalStorage, partition: Partition, found: Item) -> Op[Ma
     return loaded.contents
 
 
-def _extend_found(storage: LocalStorage, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
-    """Extend the stored writes and their segments, so that they live as long as the new ones."""
-    if not expires_before(items.expires_at(found), expiry.head):
+def _fit_expiry(storage: LocalStorage, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
+    """Let the stored writes live as long as the new ones: extend them and their segments, or let them expire earlier.
+
+    They expire later than the new ones where they arrived after the deletion of their thread, which had a longer ttl
+    than the one that has begun since.
+    """
+    expires_at = items.expires_at(found)
+    if expires_at is not None and expiry.item is not None and expires_at > expiry.item:
+        yield from storage.table.try_update(writes.key, protocol.shorten_writes(found, expiry.item))
+    if not expires_before(expires_at, expiry.head):
         return
     loaded, named = LoadedSegments(writes.partition.pk), items.named_ids([found])
     yield from loaded.read_indexes(storage, named)

@@ -142,7 +142,8 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
     """
     known = storage.cache.thread(partition.root)
     if known is not None and known.last_active is not None and protocol.is_reusable(known.epoch, epoch):
-        touched = yield from _touch(storage, partition, known, known.last_active)
+        change = _activity(storage, known.epoch, known.ttl_seconds, known.last_active)
+        touched = None if change is None else (yield from _touch(storage, partition, known, change))
         if touched is not None:
             return touched
     if not storage.shares_reads:
@@ -182,28 +183,50 @@ def _touched(
     if thread is None or not thread.confirms(epoch):
         return thread
     seen = _cached(storage, partition, thread)
-    return (yield from _touch(storage, partition, seen, thread.last_active)) or thread
+    change = _activity(storage, seen.epoch, seen.ttl_seconds, thread.last_active)
+    if change is None:
+        return thread
+    touched = yield from _touch(storage, partition, seen, change)
+    if touched is None:
+        yield from _touch_kept(storage, partition, seen.epoch)
+    return touched or thread
+
+
+def _activity(
+    storage: LocalStorage, epoch: bytes, ttl_seconds: int | None, last_active: int | None
+) -> protocol.Change | None:
+    """Return the change that enters a thread in the directory, or notes that it is active; `None` if none is due."""
+    now = storage.clock()
+    due = now - activity_seconds(storage.activity_seconds, ttl_seconds)
+    if last_active is None:
+        return None if storage.entry is None else protocol.list_thread(epoch, storage.entry(), now, now)
+    return None if last_active > due else protocol.touch_thread(epoch, now, due)
 
 
 def _touch(
-    storage: LocalStorage, partition: Partition, thread: CachedThread, last_active: int | None
+    storage: LocalStorage, partition: Partition, thread: CachedThread, change: protocol.Change
 ) -> Op[Thread | None]:
-    """Enter a thread in the directory, or note that it is active; return its item if it was changed."""
-    now = storage.clock()
-    due = now - activity_seconds(storage.activity_seconds, thread.ttl_seconds)
-    if last_active is not None:
-        if last_active > due:
-            return None
-        change = protocol.touch_thread(thread.epoch, now, due)
-    elif storage.entry is not None:
-        change = protocol.list_thread(thread.epoch, storage.entry(), now, now)
-    else:
-        return None
+    """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.
-    storage.cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, int(now))
+    storage.cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, int(storage.clock()))
     request = storage.table.update(items.thread_key(partition), change, ReturnValues="ALL_NEW")
     response = yield from none_if_condition_failed(request)
     return None if response is None else Thread.parse(response["Attributes"])
+
+
+def _touch_kept(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op[None]:
+    """Touch a thread whose epoch a deletion has ended since it was read: the deletion may keep what was committed."""
+    for _ in range(ATTEMPTS_MAX):
+        thread = yield from read_thread(storage, partition)
+        if thread is None or protocol.is_reusable(epoch, thread.epoch):
+            return
+        epoch = thread.epoch
+        change = _activity(storage, epoch, thread.ttl_seconds, thread.last_active)
+        if (
+            change is None
+            or (yield from storage.table.try_update(items.thread_key(partition), change)) is None
+        ):
+            return
 
 
 def activity_seconds(seconds: int, ttl_seconds: int | None) -> int:
