@@ -11,6 +11,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory_table import (
     EntryPage,
     Newest,
@@ -242,6 +243,37 @@ def test_a_thread_from_before_is_entered_as_its_newest_checkpoint_says(harness: 
     before = stored(harness, "one")
     harness.run(enter_thread(storage_of(harness), "one", "session"))
     assert stored(harness, "one") == before
+
+
+@pytest.mark.parametrize("how", ["enter", "carry"])
+def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(
+    harness: Harness, how: str
+) -> None:
+    storage, root = storage_of(harness), items.partition_of("one")
+    store(harness, "listed", "ada")
+    for checkpoint_id in ("1", "2", "3"):
+        store(harness, "one", checkpoint_id=checkpoint_id, user_id="ada")
+    epoch = items.binary(stored(harness, "one"), items.EPOCH)
+    entering = {
+        "enter": enter_thread(storage, "one", "user_id"),
+        "carry": carry_entry(storage, storage, items.partition_of("listed"), root, epoch),
+    }
+    run = harness.begin(entering[how])
+    for keep in (2, 1):
+        run.until(lambda call: call.method == "update_item")
+        harness.run(prune(storage_of(harness), ["one"], "keep_last", keep))
+        run.go_on()
+    run.finish()
+    assert "one" in read(harness, "ada")[0]
+
+
+def test_a_thread_that_is_deleted_before_it_is_entered_is_not_entered(harness: Harness) -> None:
+    store(harness, "one", user_id="ada")
+    run = harness.begin(enter_thread(storage_of(harness), "one", "user_id"))
+    run.until(lambda call: call.method == "update_item")
+    harness.run(delete_thread(storage_of(harness), "one"))
+    run.finish()
+    assert read(harness, "ada")[0] == []
 
 
 def test_an_id_without_a_time_or_of_the_future_counts_as_now(harness: Harness) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._format.schema import (
     ACTIVE_DAY,
@@ -195,8 +196,7 @@ def carry_entry(
     owner = {OWNER: item[OWNER]} if OWNER in item else {}
     entry = {**owner, **sealed_about(storage, target, about)}
     created_at = items.number(item, items.CREATED_AT) or last_active
-    change = protocol.list_thread(epoch, entry, last_active, created_at)
-    yield from storage.table.try_update(items.thread_key(target), change)
+    yield from _enter(storage, target, epoch, entry, last_active, created_at)
 
 
 def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[None]:
@@ -216,5 +216,19 @@ def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[N
     now = datetime.fromtimestamp(storage.clock(), timezone.utc)
     last_active = min(stored_at(found[0].checkpoint_id) or now, now).timestamp()
     thread = yield from find_epoch(storage, root)
-    change = protocol.list_thread(thread.epoch, entry, last_active, last_active)
-    yield from storage.table.try_update(items.thread_key(root), change)
+    yield from _enter(storage, root, thread.epoch, entry, last_active, last_active)
+
+
+def _enter(
+    storage: LocalStorage, root: Partition, epoch: bytes, entry: Item, last_active: float, created_at: float
+) -> Op[None]:
+    """Enter a thread in the directory, unless it is there or has been deleted.
+
+    A prune may have ended the epoch since it was read: what it kept is entered under the next one.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        change = protocol.list_thread(epoch, entry, last_active, created_at)
+        found = yield from storage.table.try_update(items.thread_key(root), change)
+        if not found or LAST_ACTIVE in found:
+            return
+        epoch = items.binary(found, items.EPOCH)
