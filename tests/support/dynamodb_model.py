@@ -111,18 +111,14 @@ class DynamoDBModel:
 
     def items(self) -> list[Item]:
         """Return a copy of every item that is there, by key."""
-        return [copied(item) for item in self._latest()]
-
-    def _latest(self) -> list[Item]:
-        latest = (self._table.latest(key) for key in sorted(self._table.known_keys()))
-        return [item for item in latest if item is not None]
+        return [copied(item) for item in self._table.items()]
 
     def expired(self) -> list[Item]:
         """Return the keys of the items whose time to live is over and that are still there."""
         now = self._clock()
         return [
             {name: item[name] for name in self._table.primary.key_names}
-            for item in self._latest()
+            for item in self._table.items()
             if "N" in item.get(self._ttl_attribute, {}) and float(item[self._ttl_attribute]["N"]) < now
         ]
 
@@ -202,10 +198,9 @@ class DynamoDBModel:
     def _get_item(self, params: Params, reads: Reads) -> Response:
         self._check_table(params["TableName"])
         paths = _projection_alone(params)
-        item = self._table.read(
-            self._table.only_key_of(params["Key"]), reads, consistent=params.get("ConsistentRead", False)
-        )
-        units = read_units(item_bytes(item or {}), consistent=params.get("ConsistentRead", False))
+        consistent = params.get("ConsistentRead", False)
+        version = self._table.read(self._table.only_key_of(params["Key"]), reads, consistent=consistent)
+        item, units = version.item, read_units(version.size, consistent=consistent)
         response = {} if item is None else {"Item": item if paths is None else project(paths, item)}
         return response | self._consumed(params, units, {})
 
@@ -251,15 +246,16 @@ class DynamoDBModel:
         left = set(self.faults.unprocessed("batch_get_item", len(keys)))
         items, units, read_bytes = [], 0.0, 0
         for position, key in enumerate(keys):
-            item = None if position in left else self._table.read(key, reads.fresh(), consistent=consistent)
-            size = item_bytes(item or {})
-            if position in left or read_bytes + size > BATCH_BYTES_MAX:
+            if position in left:
+                continue
+            version = self._table.read(key, reads.fresh(), consistent=consistent)
+            if read_bytes + version.size > BATCH_BYTES_MAX:
                 left.add(position)
                 continue
-            read_bytes += size
-            units += read_units(size, consistent=consistent)
-            if item is not None:
-                items.append(item if paths is None else project(paths, item))
+            read_bytes += version.size
+            units += read_units(version.size, consistent=consistent)
+            if version.item is not None:
+                items.append(version.item if paths is None else project(paths, version.item))
         unprocessed = {**request, "Keys": [request["Keys"][position] for position in sorted(left)]}
         return {
             "Responses": {self._table.name: items},

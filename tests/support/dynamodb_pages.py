@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,15 +17,24 @@ from tests.support.dynamodb_expressions import (
     top_level_names,
 )
 from tests.support.dynamodb_grammar import Parser, Placeholders, parse_condition, parse_projection
-from tests.support.dynamodb_table import Reads, Table, View, read_units, scan_order
-from tests.support.dynamodb_values import AttributeValue, Content, Item, Refusal, item_bytes
+from tests.support.dynamodb_table import Reads, Table, Version, View, read_units, scan_order
+from tests.support.dynamodb_values import AttributeValue, Content, Item, Refusal, sort_key
 
 PAGE_BYTES_MAX = 1024 * 1024
 
 Params: TypeAlias = Mapping[str, Any]
 Response: TypeAlias = dict[str, Any]
 
-_KEY_OPERATORS = frozenset({"=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"})
+# By what two keys sort by, which is of one kind: `check_key_value` has seen to that.
+_RANGE_TESTS: Mapping[str, Callable[..., bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "BETWEEN": lambda key, lower, upper: lower <= key <= upper,
+    "begins_with": lambda key, prefix: key.startswith(prefix),
+}
 
 
 @dataclass(frozen=True)
@@ -85,11 +95,13 @@ def query_page(table: Table, params: Params, reads: Reads) -> Page:
     shape.check_view(view, params.get("Select"))
     descending = not params.get("ScanIndexForward", True)
     start = _start_key(table, params, view, hash_value, range_test)
+    selects = _selection(range_test)
     entries = (
         entry
-        for entry in table.entries(view, hash_value, reads, consistent=consistent, descending=descending)
-        if (range_test is None or matches(range_test, entry))
-        and (start is None or _is_after(view.order(entry), view.order(start), descending=descending))
+        for entry in table.entries(
+            view, hash_value, selects, reads, consistent=consistent, descending=descending
+        )
+        if start is None or _is_after(view.order(entry.item or {}), view.order(start), descending=descending)
     )
     return _page(table, params, shape, view, entries)
 
@@ -107,17 +119,18 @@ def scan_page(table: Table, params: Params, reads: Reads) -> Page:
         for key in table.known_keys()
         if after is None or scan_order(key) > after
     )
-    return _page(table, params, shape, table.primary, (item for item in items if item is not None))
+    return _page(table, params, shape, table.primary, (each for each in items if each.item is not None))
 
 
-def _page(table: Table, params: Params, shape: _PageShape, view: View, entries: Iterable[Item]) -> Page:
+def _page(table: Table, params: Params, shape: _PageShape, view: View, entries: Iterable[Version]) -> Page:
     """Evaluate entries up to the limit or the size of a page, and answer with those that pass the filter."""
     evaluated: list[Item] = []
     evaluated_bytes = 0
     response: Response = {}
-    for entry in entries:
+    for version in entries:
+        entry = version.item or {}
         evaluated.append(entry)
-        evaluated_bytes += item_bytes(entry)
+        evaluated_bytes += version.size
         if len(evaluated) == params.get("Limit") or evaluated_bytes >= PAGE_BYTES_MAX:
             names = dict.fromkeys((view.hash_name, view.range_name, *table.primary.key_names))
             response["LastEvaluatedKey"] = {name: entry[name] for name in names}
@@ -146,7 +159,7 @@ def _key_condition(table: Table, condition: Condition, view: View) -> tuple[Attr
         name = path.names[0]
         if name in by_name:
             raise Refusal("KeyConditionExpressions must only contain one condition per key")
-        if test.operator not in _KEY_OPERATORS:
+        if test.operator not in _RANGE_TESTS:
             raise Refusal(f"Invalid operator used in KeyConditionExpression: {test.operator}")
         if name in {view.hash_name, view.range_name}:
             for literal in literals:
@@ -157,6 +170,15 @@ def _key_condition(table: Table, condition: Condition, view: View) -> tuple[Attr
     if by_name[view.hash_name].operator != "=":
         raise Refusal("Query key condition not supported")
     return by_name[view.hash_name].operands[1].find({}) or {}, by_name.get(view.range_name)
+
+
+def _selection(range_test: Test | None) -> Callable[[Content], bool]:
+    """Return what tells, by what a range key sorts by, whether the test of the range key holds of it."""
+    if range_test is None:
+        return lambda _key: True
+    bounds = [sort_key(operand.find({}) or {}) for operand in range_test.operands[1:]]
+    test = _RANGE_TESTS[range_test.operator]
+    return lambda key: test(key, *bounds)
 
 
 def _start_key(

@@ -52,24 +52,46 @@ class Faults:
     """Which positions of a batch of the given method and length are left unprocessed."""
 
 
-@dataclass
-class _Record:
-    """The last versions of one item, oldest first, each with the sequence number of its write."""
+class Version:
+    """An item as one write left it, or its absence."""
 
-    versions: list[tuple[int, Item | None]] = field(default_factory=lambda: [(0, None)])
+    __slots__ = ("_size", "item", "sequence")
+
+    def __init__(self, item: Item | None, sequence: int = 0) -> None:
+        """Take the item, in the form of `canonical`, and the sequence number of the write."""
+        self.item = item
+        self.sequence = sequence
+        self._size: int | None = None
 
     @property
-    def latest(self) -> Item | None:
-        return self.versions[-1][1]
+    def size(self) -> int:
+        """Its size in bytes; 0 if there is no item."""
+        if self._size is None:
+            self._size = item_bytes(self.item or {})
+        return self._size
 
-    def missing(self, writes: int) -> Item | None:
-        return self.versions[-1 - min(writes, len(self.versions) - 1)][1]
 
-    def as_of(self, sequence: int) -> Item | None:
-        return next((item for at, item in reversed(self.versions) if at <= sequence), self.versions[0][1])
+ABSENT = Version(None)
 
-    def append(self, sequence: int, item: Item | None) -> None:
-        self.versions = [*self.versions[1 - VERSIONS_KEPT :], (sequence, item)]
+
+@dataclass
+class _Record:
+    """The last versions of one item, oldest first."""
+
+    versions: list[Version] = field(default_factory=lambda: [ABSENT])
+
+    @property
+    def latest(self) -> Version:
+        return self.versions[-1]
+
+    def missing(self, writes: int) -> Version:
+        return self.versions[-1 - min(writes, len(self.versions) - 1)]
+
+    def as_of(self, sequence: int) -> Version:
+        return next((each for each in reversed(self.versions) if each.sequence <= sequence), self.versions[0])
+
+    def append(self, version: Version) -> None:
+        self.versions = [*self.versions[1 - VERSIONS_KEPT :], version]
 
 
 @dataclass(frozen=True)
@@ -82,9 +104,13 @@ class View:
     index_name: str | None = None
     projected: frozenset[str] | None = None
 
+    def holds(self, item: Item) -> bool:
+        """Tell whether this view has an entry of an item; a sparse index has none of an item without its keys."""
+        return self.hash_name in item and self.range_name in item
+
     def entry(self, item: Item) -> Item | None:
-        """Return what this view holds of an item; a sparse index holds nothing of an item without its keys."""
-        if not {self.hash_name, self.range_name} <= item.keys():
+        """Return what this view holds of an item, if it does."""
+        if not self.holds(item):
             return None
         return item if self.projected is None else {name: item[name] for name in item.keys() & self.projected}
 
@@ -105,7 +131,7 @@ class Reads:
         """Return a reader that begins at the same moment: the reads of a batch have no order among them."""
         return Reads(self.faults, self.moment, self.latest)
 
-    def see(self, key: Key, record: _Record, *, consistent: bool) -> Item | None:
+    def see(self, key: Key, record: _Record, *, consistent: bool) -> Version:
         """Return the version seen; a page comes to its items in order, so what it saw of one bounds the next."""
         if not consistent:
             return record.missing(self.faults.missed_writes(key, len(record.versions) - 1))
@@ -132,6 +158,8 @@ class Table:
             for index in schema.get("GlobalSecondaryIndexes", ())
         }
         self._partitions: dict[Content, dict[Content, _Record]] = {}
+        # What each index holds an entry of, or held one.
+        self._indexed: dict[str, dict[Key, _Record]] = {name: {} for name in self.indexes}
 
     def view(self, index_name: str | None) -> View:
         """Return the table's own view, or that of an index."""
@@ -150,53 +178,82 @@ class Table:
         keys = [(hash_key, range_key) for hash_key, rows in self._partitions.items() for range_key in rows]
         return sorted(keys, key=scan_order)
 
+    def items(self) -> list[Item]:
+        """Return the items that are there, by key."""
+        partitions = sorted(self._partitions.items())
+        latest = (rows[each].latest.item for _, rows in partitions for each in sorted(rows))
+        return [item for item in latest if item is not None]
+
     def latest(self, key: Key) -> Item | None:
         """Return an item as it is."""
         record = self._partitions.get(key[0], {}).get(key[1])
-        return record.latest if record else None
+        return record.latest.item if record else None
 
-    def read(self, key: Key, reads: Reads, *, consistent: bool) -> Item | None:
+    def read(self, key: Key, reads: Reads, *, consistent: bool) -> Version:
         """Return an item as a request sees it."""
         record = self._partitions.get(key[0], {}).get(key[1])
-        return reads.see(key, record, consistent=consistent) if record else None
+        return reads.see(key, record, consistent=consistent) if record else ABSENT
 
     def store(self, key: Key, new: Item | None) -> tuple[float, dict[str, float]]:
         """Write a version of an item, and return the write units it costs the table and the indexes it touches."""
         record = self._partitions.setdefault(key[0], {}).setdefault(key[1], _Record())
         old = record.latest
         self.sequence += 1
-        record.append(self.sequence, new)
-        units = _write_units(max(item_bytes(old or {}), item_bytes(new or {})))
-        index_units = {name: _index_write_units(view, old, new) for name, view in self.indexes.items()}
+        record.append(Version(new, self.sequence))
+        self._index(key, record)
+        units = _write_units(max(old.size, record.latest.size))
+        index_units = {name: _index_write_units(view, old.item, new) for name, view in self.indexes.items()}
         return units, {name: cost for name, cost in index_units.items() if cost}
+
+    def _index(self, key: Key, record: _Record) -> None:
+        """Let the indexes know a record that has an entry in them now."""
+        item = record.latest.item
+        for name, view in self.indexes.items():
+            if item is not None and view.holds(item):
+                self._indexed[name][key] = record
 
     def load(self, items: Iterable[Item]) -> None:
         """Hold these items, in the form of `canonical`, and nothing else."""
         self.sequence = 0
         self._partitions = {}
+        self._indexed = {name: {} for name in self.indexes}
         for item in items:
             hash_key, range_key = (sort_key(item[name]) for name in self.primary.key_names)
-            self._partitions.setdefault(hash_key, {})[range_key] = _Record([(0, item)])
+            record = self._partitions.setdefault(hash_key, {})[range_key] = _Record([Version(item)])
+            self._index((hash_key, range_key), record)
 
     def entries(
-        self, view: View, hash_value: AttributeValue, reads: Reads, *, consistent: bool, descending: bool
-    ) -> Iterator[Item]:
-        """Read one hash key's entries in order, each only when the page comes to it."""
+        self,
+        view: View,
+        hash_value: AttributeValue,
+        selects: Callable[[Content], bool],
+        reads: Reads,
+        *,
+        consistent: bool,
+        descending: bool,
+    ) -> Iterator[Version]:
+        """Read the entries of one hash key and the selected range keys in order, each when the page comes to it."""
         if view.index_name is None:
             hash_key = sort_key(hash_value)
-            for range_key in sorted(self._partitions.get(hash_key, ()), reverse=descending):
-                item = self.read((hash_key, range_key), reads, consistent=consistent)
-                if item is not None:
-                    yield item
+            range_keys = filter(selects, self._partitions.get(hash_key, ()))
+            for range_key in sorted(range_keys, reverse=descending):
+                version = self.read((hash_key, range_key), reads, consistent=consistent)
+                if version.item is not None:
+                    yield version
             return
         indexed = (
-            record.missing(self.faults.index_lag((hash_key, range_key), len(record.versions) - 1))
-            for hash_key, rows in self._partitions.items()
-            for range_key, record in rows.items()
+            record.missing(self.faults.index_lag(key, len(record.versions) - 1)).item
+            for key, record in self._indexed[view.index_name].items()
         )
         entries = (view.entry(item) for item in indexed if item is not None)
-        found = [entry for entry in entries if entry is not None and entry[view.hash_name] == hash_value]
-        yield from sorted(found, key=view.order, reverse=descending)
+        found = [
+            entry
+            for entry in entries
+            if entry is not None
+            and entry[view.hash_name] == hash_value
+            and selects(sort_key(entry[view.range_name]))
+        ]
+        yield from map(Version, sorted(found, key=view.order, reverse=descending))
 
     def only_key_of(self, key: Item) -> Key:
         """Return the key that a request names by its key attributes alone."""
