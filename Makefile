@@ -23,9 +23,9 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
-# They run by themselves, since measuring takes time.
+# They run by themselves, since measuring takes time, and without their searches.
 PACKAGES := $(foreach package,config cli gateway http migrate observe tenants view,$(patsubst %/,%,$(wildcard tests/$(package)/)))
-MEASURED := $(PACKAGES) --cov --cov-report term-missing:skip-covered
+MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-covered
 OTHERS := $(addprefix --ignore=,$(PACKAGES))
 
 .PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check constraints clean
@@ -116,6 +116,7 @@ test: engine
 # The other environments come first, so that the last line printed is that of the whole suite.
 test-all: setup engine test-aiobotocore test-boto3 test-ends $(VENV_SERVER)/.installed $(NODE_PACKAGES)/.installed
 	$(PYTEST) $(MEASURED)
+	$(PYTEST) $(PACKAGES) -m search
 	$(PYTEST) $(OTHERS)
 
 # Encryption and expiry do not depend on the client library, so they are left out here.

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -30,7 +30,7 @@ from examples import demo_agent
 from examples.demo_report import history_table, stored_table, usage_table
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tools.engine import DYNAMODB_LOCAL, MOTO, find, find_best
-from tools.server import ServerUnavailableError, end_process, until_interrupted
+from tools.server import ServerUnavailableError, end_process, interrupted_later, until_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,22 +88,22 @@ class Stage:
         """Start a process for one action, and leave none behind."""
         before = len(self.history(thread_id))
         shared = {demo_agent.TABLE_VARIABLE: self.table_name, demo_agent.USAGE_VARIABLE: str(self.usage)}
-        process = subprocess.Popen(  # noqa: S603  # The program is this Python and the arguments are ours.
-            [sys.executable, "-m", "examples.demo_agent", action, thread_id],
-            env={**self.engine.environment(), **shared, **variables},
-            stdout=subprocess.PIPE,
-            text=True,
-            # Ctrl-C is for the demo, which ends it.
-            start_new_session=True,
-        )
-        watchdog = Timer(WAIT_SECONDS_MAX, process.kill)
-        try:
+        with ExitStack() as stack:
+            with interrupted_later():
+                process = subprocess.Popen(  # noqa: S603  # The program is this Python and the arguments are ours.
+                    [sys.executable, "-m", "examples.demo_agent", action, thread_id],
+                    env={**self.engine.environment(), **shared, **variables},
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    # Ctrl-C is for the demo, which ends it.
+                    start_new_session=True,
+                )
+                stack.callback(process.communicate)
+                stack.callback(process.kill)
+            watchdog = Timer(WAIT_SECONDS_MAX, process.kill)
+            stack.callback(watchdog.cancel)
             watchdog.start()
             yield process
-        finally:
-            watchdog.cancel()
-            process.kill()
-            process.communicate()
         self.checkpoints[action] = len(self.history(thread_id)) - before
 
     def command(self, *arguments: str) -> list[str]:
@@ -256,11 +256,11 @@ def leave_a_page(stage: Stage, page: Path = PAGE) -> None:
 def serve_the_page(stage: Stage) -> None:
     """Serve the page until Ctrl-C, by which the command ends too."""
     print(f"\nlanggraph-dynamodb view {THREAD} --table {stage.table_name}")
-    process = subprocess.Popen(stage.command(), env=stage.engine.environment())  # noqa: S603
-    try:
+    with ExitStack() as stack:
+        with interrupted_later():
+            process = subprocess.Popen(stage.command(), env=stage.engine.environment())  # noqa: S603
+            stack.callback(end_process, process)
         expect(process.wait() == 0, f"the viewer ended with status {process.returncode}")
-    finally:
-        end_process(process)
 
 
 def perform(stage: Stage) -> None:

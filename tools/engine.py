@@ -34,6 +34,7 @@ from tools.server import (
     Server,
     ServerUnavailableError,
     end_process,
+    interrupted_later,
     until_interrupted,
 )
 
@@ -258,15 +259,19 @@ def _run(recipe: Recipe, command: Sequence[str]) -> int:
     with recipe.run() as engine:
         print(f"{engine.name} answers at {engine.endpoint_url}", flush=True)
         if command:
-            return _run_command(command, engine)
+            return run_command(command, engine)
         print("Ctrl-C ends it.", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
     return 0
 
 
-def _run_command(command: Sequence[str], engine: Engine) -> int:
-    with subprocess.Popen(command, env=engine.environment()) as process:  # noqa: S603  # Asked for.
+def run_command(command: Sequence[str], engine: Engine) -> int:
+    """Run a command with an engine in its environment; return its exit status. It ends with whoever runs it."""
+    with contextlib.ExitStack() as stack:
+        with interrupted_later():
+            process = subprocess.Popen(command, env=engine.environment())  # noqa: S603  # Asked for.
+            stack.callback(end_process, process)
         try:
             return process.wait()
         except KeyboardInterrupt:
@@ -274,8 +279,6 @@ def _run_command(command: Sequence[str], engine: Engine) -> int:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_SECONDS)
             raise
-        finally:
-            end_process(process)
 
 
 if __name__ == "__main__":

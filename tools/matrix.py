@@ -2,8 +2,8 @@
 
 `python -m tools.matrix` runs the tests on each Python with the pinned dependencies. On the oldest Python it also runs a
 share of them with the lowest versions that pyproject.toml allows, with and without the extras. With `--ends` it runs
-those, and the same share on the newest Python with the pinned dependencies: what CI runs. It names each Python that is
-missing.
+those, and the same share on the newest Python with the pinned dependencies, unless that is the one that it runs on
+itself: what CI runs. It names each Python that is missing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 UV = ROOT / ".venv/bin/uv"
+CURRENT = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # The extras of the environment that most tests run in.
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
@@ -84,7 +85,10 @@ def environments(*, ends: bool) -> Iterator[Environment]:
     pythons = [(version, python) for version, python in found.items() if python is not None]
     yield Environment(*pythons[0], WHOLE, lowest=True, tests=SHARE)
     yield Environment(*pythons[0], PLAIN, lowest=True, tests=PLAIN_SHARE)
-    for version, python in pythons[-1:] if ends else pythons:
+    if ends:
+        # The environment of all other tests has the pinned dependencies already.
+        pythons = [each for each in pythons[-1:] if each[0] != CURRENT]
+    for version, python in pythons:
         yield Environment(version, python, WHOLE, lowest=False, tests=SHARE if ends else ALL)
 
 

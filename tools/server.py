@@ -66,6 +66,27 @@ def until_interrupted(program: Callable[[], int]) -> int:
         return INTERRUPTED
 
 
+@contextlib.contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Let an interrupt that comes within the block take effect at its end.
+
+    A process that starts in the block would have no owner yet: `Popen` would be interrupted after the process has
+    started, and nobody would end it.
+    """
+    arrived: list[int] = []
+    handlers = {
+        each: signal.signal(each, lambda number, _frame: arrived.append(number))
+        for each in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+    for number in arrived[:1]:
+        signal.raise_signal(number)
+
+
 def end_process(process: subprocess.Popen[Any]) -> None:
     """End a process, if need be by force."""
     process.terminate()

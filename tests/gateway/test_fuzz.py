@@ -39,7 +39,8 @@ from tests.support.seeds import fresh_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-CASES_VARIABLE = "LANGGRAPH_DYNAMODB_GATEWAY_CASES"
+# How many mutated requests the searches send. `make fuzz-gateway` sends ten times as many.
+CASES = int(os.environ.get("LANGGRAPH_DYNAMODB_GATEWAY_CASES", "10000"))
 EVERYBODY = Principal("fuzz", rights=RIGHTS)
 URL = "http://localhost"
 # How many requests of one endpoint are mutated.
@@ -161,7 +162,7 @@ async def test_mutated_requests_are_their_senders_fault(
 async def test_very_many_mutated_requests_are_their_senders_fault(
     agent: httpx.AsyncClient, recorded: Mapping[str, Sequence[Any]], tell: Callable[[str], None]
 ) -> None:
-    seed, cases = fresh_seed(), int(os.environ.get(CASES_VARIABLE, "10000"))
+    seed, cases = fresh_seed(), CASES
     tell(f"{cases:,} mutated requests from seed {seed}")
     tell(f"statuses: {await _fuzz(agent, seed, cases, partial(make_post, recorded=recorded))}")
 
@@ -176,7 +177,7 @@ async def test_small_requests_that_decompress_to_large_ones_cost_little(make_cli
 async def test_very_many_small_requests_that_decompress_to_large_ones_cost_little(
     make_client: MakeClient, tell: Callable[[str], None]
 ) -> None:
-    seed, cases = fresh_seed(), int(os.environ.get(CASES_VARIABLE, "10000")) // 80
+    seed, cases = fresh_seed(), CASES // 200
     tell(f"{cases:,} bulky requests of each kind from seed {seed}")
     async with make_client(authenticate=always(EVERYBODY), limits=LIMITS) as client:
         tell(f"statuses: {await _fuzz_bulky(client, seed, cases)}")
@@ -287,7 +288,9 @@ def test_what_the_description_says_is_served(
 def test_very_much_of_what_the_description_says_is_served(
     gateway: FastAPI, mode: GenerationMode, undecoded: list[ProblemError], tell: Callable[[str], None]
 ) -> None:
-    statuses = _send_by_description(gateway, mode, 300, [each.name for each in ENDPOINTS], undecoded)
+    statuses = _send_by_description(
+        gateway, mode, CASES // 100, [each.name for each in ENDPOINTS], undecoded
+    )
     tell(f"{mode.name}: {Counter(statuses)}")
 
 

@@ -346,7 +346,9 @@ class History:
             if (
                 not gone
                 and not any(map(self._came_late, children, path))
-                and not any(self._may_be_cut(put, ancestor, began) for ancestor in path)
+                and not any(
+                    self._may_be_cut(children[: count + 1], began) for count in range(1, len(children))
+                )
             ):
                 raise Violation(f"{put.checkpoint_id} cannot be rebuilt, though nothing was deleted")
             return
@@ -386,12 +388,16 @@ class History:
             put, parent = (self.puts[source, each.namespace, each.checkpoint_id] for each in (put, parent))
         return self._may_expire_by(parent, put.ended)
 
-    def _may_be_cut(self, put: Put, ancestor: Put, began: Moment) -> bool:
-        """Tell whether an ancestor may not be there: not yet, or not any more. A prune keeps those of what it keeps."""
+    def _may_be_cut(self, path: Sequence[Put], began: Moment) -> bool:
+        """Tell whether the last of a path may not be there: not yet, or not any more.
+
+        A prune keeps the ancestors of what it keeps, as far as it finds the way to them.
+        """
+        put, *between, ancestor = path
         return not ancestor.acknowledged_before(began) or any(
             deletion.kind != "prune"
             or self._may_cover(deletion, put)
-            or not put.acknowledged_before(deletion.began or START)
+            or not all(each.acknowledged_before(deletion.began or START) for each in (put, *between))
             for deletion in self.deleters(ancestor)
         )
 

@@ -9,14 +9,25 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from tools.dynamodb_local import HOME_VARIABLE
-from tools.engine import DYNAMODB_LOCAL, ENDPOINT_VARIABLE, EXTERNAL, MOTO, find, find_best
-from tools.server import Server, ServerUnavailableError
+from tools.engine import (
+    DYNAMODB_LOCAL,
+    ENDPOINT_VARIABLE,
+    EXTERNAL,
+    MOTO,
+    Engine,
+    find,
+    find_best,
+    run_command,
+)
+from tools.server import INTERRUPTED, Server, ServerUnavailableError, until_interrupted
 
 PROJECT_FOLDER = Path(__file__).parents[2]
 HTTP_SERVER = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}")
@@ -172,6 +183,33 @@ def _is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.fixture
+def _handlers() -> Iterator[None]:
+    """Put back what handles signals."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(each) for each in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_a_command_ends_that_is_interrupted_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, command: Sequence[str], **options: Any) -> None:
+            super().__init__(command, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    engine = Engine(MOTO, "an engine", "http://127.0.0.1:1")
+    assert until_interrupted(lambda: run_command(["sleep", "1000"], engine)) == INTERRUPTED
+    [process] = started
+    assert process.poll() is not None
 
 
 @pytest.mark.search

@@ -46,7 +46,7 @@ def test_random_schedules() -> None:
 
 @pytest.mark.search
 def test_many_random_schedules() -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + SEARCHED):
+    for seed in range(FIRST_SEED + SCHEDULES, FIRST_SEED + SCHEDULES + SEARCHED):
         _run(seed)
 
 

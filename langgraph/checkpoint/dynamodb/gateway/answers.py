@@ -24,7 +24,7 @@ class Units(Message):
 
 
 class Answer(Message):
-    """What every answer may have."""
+    """The base of every answer, with the fields that any may have."""
 
     units: Units | None = Field(
         None, description="Only if the request had the header X-Units, and its client may know them."
