@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.gateway.through.remote import RemoteSaver
 from tests.simulation.random_runs import random_run
 from tests.simulation.scenarios import CALLS, prepare
-from tests.simulation.schedule import Choices
+from tests.simulation.schedule import Choices, search
 from tests.simulation.simulator import Faults
 from tests.simulation.world import World, use_small_limits
+from tests.support.seeds import VARIABLE, fresh_seed
 
 SCHEDULES = 40
 SEARCHED = 500
-FIRST_SEED = 11
+FIXED_SEED = 11
 
 
 @pytest.fixture(autouse=True)
@@ -40,18 +43,15 @@ def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(n
 
 
 def test_random_schedules() -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + SCHEDULES):
-        _run(seed)
+    search(_run, range(FIXED_SEED, FIXED_SEED + SCHEDULES), VARIABLE)
 
 
 @pytest.mark.search
-def test_many_random_schedules() -> None:
-    for seed in range(FIRST_SEED + SCHEDULES, FIRST_SEED + SCHEDULES + SEARCHED):
-        _run(seed)
+def test_many_random_schedules(tell: Callable[[str], None]) -> None:
+    first = fresh_seed()
+    tell(f"{SEARCHED} random schedules through the gateway from {VARIABLE}={first}")
+    search(_run, range(first, first + SEARCHED), VARIABLE)
 
 
-def _run(seed: int) -> None:
-    try:
-        random_run(Choices(seed=seed), RemoteSaver)
-    except AssertionError as violation:
-        raise AssertionError(f"seed {seed}: {violation}") from violation
+def _run(choices: Choices) -> None:
+    random_run(choices, RemoteSaver)
