@@ -20,7 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 # How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
-WORKERS ?= auto
+# One more than there are cores, since many tests wait for a process or a time-out.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
 # They run by themselves, since measuring takes time, and without their searches.
