@@ -73,6 +73,8 @@ SMALL_LIMITS = {
     "QUERIED_SEGMENTS_MIN": 3,
     "QUERIED_SEGMENTS_MAX": 12,
     "_SEGMENTS_AT_ONCE": 3,
+    # No schedule takes longer, and a list of all threads asks for each day.
+    "DAYS_LISTED": 3,
 }
 TEXT_BYTES = 60
 SMALL_BYTES = 20
