@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from tests.chaos.content import COPY_MARK, SHAPES, next_values, writes_of
 from tests.chaos.recorder import Methods, OperationFailedError, Recorder
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
@@ -193,12 +194,18 @@ class Agent:
 
     async def _copy(self, thread: str) -> None:
         target = f"{thread}{COPY_MARK}{self._desk.new_id()}"
-        await self._desk.perform(
-            lambda: self._methods.call("copy_thread", thread, target),
-            "copy_thread",
-            thread=thread,
-            target=target,
-        )
+        try:
+            await self._desk.perform(
+                lambda: self._methods.call("copy_thread", thread, target),
+                "copy_thread",
+                thread=thread,
+                target=target,
+            )
+        except OperationFailedError as failed:
+            if isinstance(failed.__cause__, CheckpointNotFoundError):
+                # It saw an empty thread, as a list may see it that a deletion has emptied.
+                self._journal.history(thread).check_list(thread, [], failed.began)
+            raise
         await self._list(target)
 
     async def _delete(self, thread: str) -> None:

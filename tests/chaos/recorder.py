@@ -23,6 +23,11 @@ REPEAT_RATE = 0.5
 class OperationFailedError(Exception):
     """An operation raised, which is in the operation log."""
 
+    def __init__(self, began: Moment) -> None:
+        """Take the moment of its beginning."""
+        super().__init__(began)
+        self.began = began
+
 
 class Methods:
     """The methods of a saver, its async ones or its sync ones in threads."""
@@ -74,7 +79,7 @@ class Recorder:
             result = await perform()
         except Exception as error:
             self.operation_log.fail(operation, error)
-            raise OperationFailedError from error
+            raise OperationFailedError(began) from error
         finally:
             OPERATION.reset(token)
         self.operation_log.acknowledge(operation)
