@@ -286,26 +286,23 @@ def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
     join = SharedReads.join
 
     def join_late(reads: SharedReads, key: str) -> Any:
-        sent = reads.under_way(key)
-        return join(reads, key) if sent is None else (sent, False)
+        read, leads, sent = join(reads, key)
+        return (read, leads, sent) if sent is None else (sent, False, None)
 
     patch.setattr(SharedReads, "join", join_late)
 
 
 def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
     """A thread is taken for active because another operation of the process is about to note that."""
-    cached, activity = threads._cached, threads._activity
-    seen: list[CachedThread] = []
+    touched = threads._touched
 
-    def cached_and_seen(storage: LocalStorage, partition: Partition, thread: Any) -> CachedThread:
-        seen.append(cached(storage, partition, thread))
-        return seen[-1]
+    def touched_by_cache(storage: LocalStorage, partition: Partition, epoch: bytes, thread: Any) -> Any:
+        known = storage.cache.thread(partition.root)
+        if known is not None and known.last_active is not None and thread is not None:
+            thread = replace(thread, last_active=known.last_active)
+        return touched(storage, partition, epoch, thread)
 
-    def activity_by_cache(storage: LocalStorage, epoch: bytes, ttl_seconds: int | None, _: object) -> Any:
-        return activity(storage, epoch, ttl_seconds, seen[-1].last_active if seen else None)
-
-    patch.setattr(threads, "_cached", cached_and_seen)
-    patch.setattr(threads, "_activity", activity_by_cache)
+    patch.setattr(threads, "_touched", touched_by_cache)
 
 
 def a_touch_is_given_up(patch: pytest.MonkeyPatch) -> None:

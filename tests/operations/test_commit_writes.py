@@ -30,7 +30,7 @@ def _composed(process: Process, data: bytes, *, namespace: str = "") -> TaskWrit
     """Compose one regular write, whose segments are all new."""
     partition = items.partition_of(THREAD, namespace)
     sk = items.writes_sk("1", "task")
-    builder = ItemBuilder(process.storage, partition, sk, None)
+    builder = ItemBuilder(process.storage, partition, items.key(partition.pk, sk), None)
     group = pack_writes([Write(0, "x", "bytes", data, "")])
     return TaskWrites(
         partition, sk, {items.WRITES: builder.part(items.WRITES, group, WRITES_BYTES_MAX)}, builder

@@ -135,7 +135,7 @@ def _compose(
     if new.value is None:
         kept_until = int(now) + TOMBSTONE_SECONDS
         return [], items.bury(revision, now_us, kept_until, now=now, seen=seen, expected=new.expected)
-    builder = ItemBuilder(storage, Partition("", "", address.pk), address.sk, None)
+    builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None)
     part = builder.part(items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
     parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
     expires_at = items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None

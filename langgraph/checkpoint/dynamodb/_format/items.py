@@ -18,6 +18,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -125,7 +126,7 @@ class Partition:
     namespace: str
     pk: str
 
-    @property
+    @cached_property
     def root(self) -> str:
         """The partition key of the thread's root namespace, which also has the thread-level items."""
         return self.pk[: self.pk.index("#") + 1]
@@ -321,6 +322,11 @@ def named_ids(some: Iterable[Item]) -> set[bytes]:
     return {each for item in some for _, part in parts_of(item) for each in part.ids}
 
 
+def sealed_bytes(some: Iterable[Item]) -> int:
+    """Return how many sealed bytes heads and writes items hold themselves."""
+    return sum(len(part.sealed) for item in some for _, part in parts_of(item))
+
+
 def own_ids(some: Iterable[Item]) -> set[bytes]:
     """Return the ids of the segments that hold the items' own content, without those that it refers to."""
     return {each for item in some for _, part in parts_of(item) for each in part.own}
@@ -355,8 +361,7 @@ def with_ttl(head: Item, ttl_seconds: int | None) -> Item:
 
 
 def head_item(
-    partition: Partition,
-    checkpoint_id: str,
+    head_key: Mapping[str, Any],
     *,
     texts: Mapping[str, str | None],
     metadata: dict[str, dict[str, Any]],
@@ -364,9 +369,9 @@ def head_item(
 ) -> Item:
     """Build a checkpoint's head, without its epoch, which is added last. Texts that are `None` are left out."""
     return {
-        **key(partition.pk, checkpoint_prefix(checkpoint_id)),
+        **head_key,
         FORMAT: {"N": str(FORMAT_VERSION)},
-        BODY: body.attribute(checkpoint_prefix(checkpoint_id)),
+        BODY: body.attribute(head_key[SORT_KEY]["S"]),
         **metadata,
         **{name: {"S": content} for name, content in texts.items() if content is not None},
     }

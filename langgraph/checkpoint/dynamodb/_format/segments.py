@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from typing import NamedTuple, TypeAlias
@@ -81,11 +81,6 @@ class StoredValue:
     segments: tuple[bytes, ...]
     inline: Inline
 
-    @property
-    def inline_bytes(self) -> int:
-        """The number of inline bytes."""
-        return sum(len(data) for _, data in self.inline)
-
     def join(self, contents: Mapping[bytes, bytes]) -> bytes:
         """Return the serialized value, given the plaintexts of the segments."""
         return join([contents[each] for each in self.segments], self.inline)
@@ -98,6 +93,17 @@ def join(contents: Sequence[bytes], inline: Inline) -> bytes:
         parts += [*contents[start:place], data]
         start = place
     return b"".join((*parts, *contents[start:]))
+
+
+def inline_bytes(values: Iterable[StoredValue]) -> int:
+    """Return how many inline bytes some values have."""
+    return sum(len(data) for value in values for _, data in value.inline)
+
+
+def bytes_of(values: Collection[StoredValue], chunks: Mapping[bytes, Chunk]) -> int:
+    """Return how many bytes some values have, serialized, given the details of their segments."""
+    in_segments = sum(chunks[each].length for value in values for each in value.segments)
+    return in_segments + inline_bytes(values)
 
 
 def digest(data: bytes) -> bytes:

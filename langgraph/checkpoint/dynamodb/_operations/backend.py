@@ -78,7 +78,7 @@ class LocalBackend:
 
     def read_entry(self, partition: Partition, checkpoint_id: str) -> Op[CachedCheckpoint | None]:
         """Read a stored checkpoint from the table and return its cache entry."""
-        return (yield from read_entry(self.storage, partition, checkpoint_id))
+        return read_entry(self.storage, partition, checkpoint_id)
 
     def newest_entry(self, partition: Partition) -> Op[CachedCheckpoint | None]:
         """Find the newest checkpoint in the table, and read it if it is not cached."""
@@ -104,22 +104,22 @@ class LocalBackend:
         store_writes: Callable[[], Op[Any]] | None,
     ) -> Op[Committed]:
         """Store a head and the segments that it names in the table."""
-        return (yield from commit(self.storage, head, thread, started_at, store_writes))
+        return commit(self.storage, head, thread, started_at, store_writes)
 
     def commit_writes(self, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
         """Store parts of a task's writes and the segments that they name in the table."""
-        return (yield from commit_writes(self.storage, writes, thread))
+        return commit_writes(self.storage, writes, thread)
 
     def describe(self, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
         """Enter a thread in the table's directory, or replace its entry."""
-        return (yield from describe(self.storage, root, entry, old))
+        return describe(self.storage, root, entry, old)
 
     def entries(
         self, owner: str | None, since: int, before: ThreadPosition | None, count: int
     ) -> Op[EntryPage]:
         """Read entries from the table's indexes."""
-        return (yield from read_entries(self.storage, owner, since, before, count))
+        return read_entries(self.storage, owner, since, before, count)
 
     def newest(self, thread_ids: Sequence[str]) -> Op[list[Newest]]:
         """Read the newest checkpoint of each thread from the table, side by side."""
-        return (yield from gather([look_up(self.storage, each) for each in thread_ids]))
+        return gather([look_up(self.storage, each) for each in thread_ids])

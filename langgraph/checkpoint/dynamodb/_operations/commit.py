@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -55,7 +56,7 @@ class Committed:
     """The thread as it was read afterwards; `None` if nothing can be built on it."""
     lifetime: Lifetime
 
-    @property
+    @cached_property
     def is_confirmed(self) -> bool:
         """Whether no deletion came between. If so, the checkpoint is whole and stays so until it is deleted."""
         return self.thread is not None and protocol.is_reusable(self.under.epoch, self.thread.epoch)
@@ -89,14 +90,14 @@ def commit(
         return Committed(thread, None, Lifetime(expiry.head))
     if store_writes is not None:
         yield from store_writes()
-    item = items.with_expiry(head.item, expiry.head)
+    item = items.with_ttl(items.with_expiry(head.item, expiry.head), thread.ttl_seconds)
     if head.has_delta_channels:
         item = items.kept_for_descendants(item, _last_expiry(head.refs, expiry))
     history_expires_at = yield from _extend_history(storage, head, item, expiry)
     lifetime = Lifetime(expiry.head, history_expires_at)
     if protocol.is_too_late(started_at, storage.clock()):
         return Committed(thread, None, lifetime)
-    if not (yield from _put_head(storage, partition, items.with_ttl(item, thread.ttl_seconds), thread.epoch)):
+    if not (yield from _put_head(storage, partition, item, thread.epoch)):
         return Committed(thread, None, lifetime)
     committed = Committed(
         thread, (yield from confirm_epoch(storage, partition, thread.epoch, expiry.head)), lifetime
@@ -140,9 +141,10 @@ def _last_expiry(refs: SegmentRefs, expiry: Expiry) -> int | None:
 
 def _extend_history(storage: LocalStorage, head: Head, item: Item, expiry: Expiry) -> Op[int | None]:
     """Extend the ancestors that the checkpoint's delta channels are rebuilt from; return when the first one expires."""
-    ends_at, own = items.ends_at(item), items.expires_at(item)
+    own = items.expires_at(item)
     if head.parent is None or not head.has_delta_channels:
         return own
+    ends_at = items.ends_at(item)
     if not expires_before(head.parent.history_expires_at, ends_at):
         return earlier(head.parent.history_expires_at, own)
     path = yield from _ancestors(storage, head.partition, head.item)

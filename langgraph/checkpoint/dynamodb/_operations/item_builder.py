@@ -59,14 +59,13 @@ class ItemBuilder(SegmentRefs):
     """Builds the parts of one item, with new segments and segments of a checkpoint that it reuses."""
 
     def __init__(
-        self, storage: Storage, partition: Partition, sk: str, base: CachedCheckpoint | None
+        self, storage: Storage, partition: Partition, item_key: Item, base: CachedCheckpoint | None
     ) -> None:
-        """Start with the keys of the item, and a checkpoint whose segments may all be reused."""
+        """Start with the key of the item, and a checkpoint whose segments may all be reused."""
         super().__init__()
         self._storage = storage
         self._partition = partition
-        self._sk = sk
-        self._key = items.key(partition.pk, sk)
+        self._key = item_key
         self._base = base
         self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
         # Segments for reuse, by digest, index segments apart from others. Other content is stored again, even if equal.
@@ -154,7 +153,7 @@ class ItemBuilder(SegmentRefs):
 
     def copy(self) -> ItemBuilder:
         """Return a copy of the builder, to compose the next part in another way and compare the costs."""
-        builder = ItemBuilder(self._storage, self._partition, self._sk, self._base)
+        builder = ItemBuilder(self._storage, self._partition, self._key, self._base)
         builder.segments |= self.segments
         builder.chunks |= self.chunks
         builder._ids |= self._ids
@@ -180,7 +179,7 @@ class ItemBuilder(SegmentRefs):
         """
         self._storage.codec.check_size(len(raw), self._key)
         refs = [each for value in values for each in value.segments]
-        folded = [each for value in values for each in self._folded(value.segments)]
+        folded = [each for value in values if value.segments for each in self._folded(value.segments)]
         named = fold(folded, HEAD_IDS_MAX, self._index)
         pieces, tail = list[Piece](), raw
         if before is not None:
@@ -283,13 +282,14 @@ def store_segments(
     if expires_before(refs.others_until, ends_at):
         raise UnlistedExpiryError
     yield from ensure_registered(storage, partition, thread, expiry)
-    now = storage.clock()
-    new = [items.with_expiry(items.created(each, now), expiry.segment) for each in refs.segments.values()]
-    yield from storage.table.batch_write(puts=new)
-    for each in refs.segments:
-        refs.chunks[each].expires_at = expiry.segment
+    if refs.segments:
+        now = storage.clock()
+        new = [items.with_expiry(items.created(each, now), expiry.segment) for each in refs.segments.values()]
+        yield from storage.table.batch_write(puts=new)
+        for each in refs.segments:
+            refs.chunks[each].expires_at = expiry.segment
     short = {each for each, chunk in refs.chunks.items() if expires_before(chunk.expires_at, ends_at)}
-    if (yield from extend_segments(storage, partition, short, expiry.segment)):
+    if short and (yield from extend_segments(storage, partition, short, expiry.segment)):
         return False
     for each in short:
         refs.chunks[each].expires_at = expiry.segment

@@ -40,7 +40,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, is_index
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, bytes_of, is_index
 from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, id_of, target
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
@@ -59,6 +59,8 @@ class Request:
 
     partition: Partition
     checkpoint_id: str
+    # The key of the head.
+    key: Item
     parent_id: str | None
     # The checkpoint without its values.
     rest: tuple[str, bytes]
@@ -147,12 +149,13 @@ def snapshot_arguments(
     """Check and snapshot the arguments of a `put` call. Values are referenced, not serialized yet."""
     partition, parent_id = target(config), checkpoint_id_in(config)
     checkpoint_id = id_of(checkpoint)
-    items.checkpoint_prefix(checkpoint_id)
+    key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
     return Request(
         partition,
         checkpoint_id,
+        key,
         parent_id,
         storage.codec.dumps(rest, "the checkpoint"),
         _serialized_metadata(storage, metadata),
@@ -174,7 +177,7 @@ def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
 def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     storage = backend.storage
     partition, checkpoint_id = request.partition, request.checkpoint_id
-    thread, parent = storage.cache.thread(partition.root), None
+    parent = None
     if request.parent_id is not None:
         parent = storage.cache.checkpoint(partition.pk, request.parent_id)
     if parent is None and request.parent_id is not None:
@@ -182,9 +185,9 @@ def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
         yield from work(partial(request.dumps_all, storage.codec), rough_bytes(request.values))
         parent = yield from backend.read_entry(partition, request.parent_id)
         parent = parent or (yield from _newest_parts(backend, partition))
-    if parent is not None:
-        # Its segments are safe under its own epoch.
-        thread = CachedThread(parent.epoch, parent.ttl_seconds)
+    # The segments of a parent are safe under its own epoch.
+    known = None if parent is None else CachedThread(parent.epoch, parent.ttl_seconds)
+    thread = known or storage.cache.thread(partition.root)
     for _ in range(ATTEMPTS_MAX):
         committed = yield from _attempt(backend, request, parent, thread)
         if committed.is_confirmed:
@@ -240,7 +243,7 @@ def _attempt(
 def _size(request: Request, parent: CachedCheckpoint | None) -> int:
     """Estimate how many bytes have to be serialized or copied."""
     if parent is not None:
-        return sum(map(parent.value_bytes, parent.values.values()))
+        return bytes_of(parent.values.values(), parent.chunks)
     return rough_bytes(request.values)
 
 
@@ -249,12 +252,11 @@ def _compose(
 ) -> _Composed:
     """Compose the head and its segments; reuse the parent's segments if they are safe under the epoch."""
     base = parent if parent is not None and is_reusable(parent.epoch, epoch) else None
-    sk = items.checkpoint_prefix(request.checkpoint_id)
-    builder = ItemBuilder(storage, request.partition, sk, base)
+    builder = ItemBuilder(storage, request.partition, request.key, base)
     values, is_small = _store_values(
         storage.codec, builder, request, parent, {} if base is None else base.chunks
     )
-    metadata = _metadata(builder, sk, request.metadata)
+    metadata = _metadata(builder, request)
     sealing = builder.copy()
     composed = _head(builder, request, parent, values, metadata)
     if is_small or composed.repeated_units == 1:
@@ -286,8 +288,7 @@ def _head(
     packed = pack_body(*request.rest, values, metadata, sources)
     body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
     item = items.head_item(
-        request.partition,
-        request.checkpoint_id,
+        request.key,
         texts={
             items.PARENT: request.parent_id,
             items.STARTED_FROM: request.started_from,
@@ -343,8 +344,8 @@ def _store_values(
             serialized[name] = request.dumps(codec, name)
     size = sum(len(data) for _, data in serialized.values())
     if parent is not None:
-        size += sum(map(parent.value_bytes, inherited.values()))
-    codec.check_size(size, items.key(request.partition.pk, items.checkpoint_prefix(request.checkpoint_id)))
+        size += bytes_of(inherited.values(), parent.chunks)
+    codec.check_size(size, request.key)
     # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
     inline = size <= INLINE_STATE_BYTES_MAX and not request.partition.namespace
     stored: dict[str, StoredValue] = {}
@@ -380,8 +381,8 @@ def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str 
     return pack_typed(*storage.codec.dumps(metadata, "the metadata"))
 
 
-def _metadata(builder: ItemBuilder, sk: str, metadata: str | bytes) -> Item:
-    if isinstance(metadata, str):
-        return {items.METADATA: {"S": metadata}}
-    part = builder.part(items.SEALED_METADATA, metadata, METADATA_BYTES_MAX)
-    return {items.SEALED_METADATA: part.attribute(sk)}
+def _metadata(builder: ItemBuilder, request: Request) -> Item:
+    if isinstance(request.metadata, str):
+        return {items.METADATA: {"S": request.metadata}}
+    part = builder.part(items.SEALED_METADATA, request.metadata, METADATA_BYTES_MAX)
+    return {items.SEALED_METADATA: part.attribute(items.sort_key(request.key))}

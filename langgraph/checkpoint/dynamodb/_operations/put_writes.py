@@ -113,7 +113,7 @@ def store(
         # Writes that may replace acknowledged ones must not name segments that a deletion may be removing.
         reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
         base = _safe(head, thread) if reuses else None
-        builder = ItemBuilder(storage, partition, sk, base)
+        builder = ItemBuilder(storage, partition, items.key(partition.pk, sk), base)
         parts = yield from work(partial(_parts, builder, call, base), call.size_bytes)
         order = call.order if call.special else None
         writes = TaskWrites(partition, sk, parts, builder, order, call.old, call.replaces)

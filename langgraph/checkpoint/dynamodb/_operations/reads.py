@@ -62,7 +62,7 @@ class StoredCheckpoint:
 
     def sealed_bytes(self) -> int:
         """Return how many sealed bytes the items hold themselves."""
-        return sum(len(part.sealed) for item in self.members for _, part in items.parts_of(item))
+        return items.sealed_bytes(self.members)
 
 
 # Finding heads

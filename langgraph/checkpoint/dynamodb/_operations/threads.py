@@ -140,7 +140,8 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
     Otherwise operations of this process share one request: the answer is good for each commit that was acknowledged
     before the request was sent.
     """
-    known = storage.cache.thread(partition.root)
+    reads, root = storage.cache.thread_reads, partition.root
+    known = storage.cache.thread(root)
     if known is not None and known.last_active is not None and protocol.is_reusable(known.epoch, epoch):
         change = _activity(storage, known.epoch, known.ttl_seconds, known.last_active)
         touched = None if change is None else (yield from _touch(storage, partition, known, change))
@@ -148,8 +149,7 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
             return touched
     if not storage.shares_reads:
         return (yield from _read_touched(storage, partition, epoch))
-    reads, root = storage.cache.thread_reads, partition.root
-    read, leads = reads.join(root)
+    read, leads, last = reads.join(root)
     if not leads:
         yield (Wait(read, READ_WAIT_SECONDS_MAX),)
         answers = read.result() if read.done() else ()
@@ -158,7 +158,6 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
         return (yield from _touched(storage, partition, epoch, answers[0]))
     answer = list[Thread | None]()
     try:
-        last = reads.under_way(root)
         if last is not None:
             yield (Wait(last, READ_WAIT_SECONDS_MAX),)
         reads.send(root)
@@ -182,13 +181,12 @@ def _touched(
     """
     if thread is None or not thread.confirms(epoch):
         return thread
-    seen = _cached(storage, partition, thread)
-    change = _activity(storage, seen.epoch, seen.ttl_seconds, thread.last_active)
+    change = _activity(storage, thread.epoch, thread.ttl_seconds, thread.last_active)
     if change is None:
         return thread
-    touched = yield from _touch(storage, partition, seen, change)
+    touched = yield from _touch(storage, partition, thread, change)
     if touched is None:
-        yield from _touch_kept(storage, partition, seen.epoch)
+        yield from _touch_kept(storage, partition, thread.epoch)
     return touched or thread
 
 
@@ -204,7 +202,7 @@ def _activity(
 
 
 def _touch(
-    storage: LocalStorage, partition: Partition, thread: CachedThread, change: protocol.Change
+    storage: LocalStorage, partition: Partition, thread: CachedThread | Thread, change: protocol.Change
 ) -> Op[Thread | None]:
     """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue, inline_bytes
 from langgraph.checkpoint.dynamodb._runtime.events import note_cache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
@@ -50,16 +50,12 @@ class CachedCheckpoint:
     # The plaintexts of its segments, if it was just read: a child may have to store them again.
     contents: Mapping[bytes, bytes] = field(default_factory=dict)
 
-    def value_bytes(self, value: StoredValue) -> int:
-        """Return how many bytes one of the values has, serialized."""
-        sealed = sum(self.chunks[each].length for each in value.segments)
-        return sealed + value.inline_bytes
-
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the entry, in bytes."""
-        inline = sum(value.inline_bytes + 300 + 70 * len(value.segments) for value in self.values.values())
-        return 1000 + inline + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
+        values = self.values.values()
+        stored = inline_bytes(values) + sum(300 + 70 * len(value.segments) for value in values)
+        return 1000 + stored + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
 
 
 @dataclass(frozen=True)
@@ -276,16 +272,15 @@ class SharedReads:
         self._sent: dict[str, SharedRead] = {}
         self._lock = threading.Lock()
 
-    def join(self, root: str) -> tuple[SharedRead, bool]:
-        """Return the read of a thread item that has not been sent yet, and whether the caller has to send it."""
+    def join(self, root: str) -> tuple[SharedRead, bool, SharedRead | None]:
+        """Join the read of a thread item that has not been sent yet.
+
+        Returns:
+            The read, whether the caller has to send it, and the one that was sent last if it has not ended.
+        """
         with self._lock:
             leads = root not in self._unsent
-            return self._unsent.setdefault(root, Future()), leads
-
-    def under_way(self, root: str) -> SharedRead | None:
-        """Return the read of a thread item that was sent last and has not ended, if there is one."""
-        with self._lock:
-            return self._sent.get(root)
+            return self._unsent.setdefault(root, Future()), leads, self._sent.get(root)
 
     def send(self, root: str) -> None:
         """Let nobody join any more: the request is sent now."""

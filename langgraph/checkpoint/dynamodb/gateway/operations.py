@@ -567,8 +567,7 @@ def _head(partition: Partition, request: wire.Put) -> Head:
     if items.SEALED_METADATA in parts:
         metadata = {items.SEALED_METADATA: parts[items.SEALED_METADATA].attribute(items.sort_key(key))}
     item = items.head_item(
-        partition,
-        request.checkpoint_id,
+        key,
         texts={
             items.PARENT: head.parent,
             items.STARTED_FROM: head.started_from,

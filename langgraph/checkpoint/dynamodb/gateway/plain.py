@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._format.content import (
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupts_in
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, is_index
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
@@ -323,7 +323,7 @@ class PlainCheckpoint:
         return sum(len(part.sealed) for part in parts) + self._segment_bytes(segments)
 
     def _value_bytes(self, stored: StoredValue) -> int:
-        return stored.inline_bytes + self._segment_bytes(set(stored.segments))
+        return inline_bytes([stored]) + self._segment_bytes(set(stored.segments))
 
     def _segment_bytes(self, ids: Iterable[bytes]) -> int:
         return sum(len(self._sealed[each]) for each in ids)

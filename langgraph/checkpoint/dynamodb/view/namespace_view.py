@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import Body, Write, read_body, read_metadata, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, is_index, reach
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.reads import (
     StoredCheckpoint,
@@ -214,7 +214,7 @@ class NamespaceView:
                 " `verify` says whether that is damage"
             )
             raise CheckpointCorruptionError(msg)
-        size = sum(len(contents[each]) for each in value.segments) + value.inline_bytes
+        size = sum(len(contents[each]) for each in value.segments) + inline_bytes([value])
         self._storage.codec.check_size(size, checkpoint.head)
         return value.join(contents)
 
