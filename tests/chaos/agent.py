@@ -35,8 +35,8 @@ class Agent:
     def __init__(self, methods: Methods, recorder: Recorder, name: str, rng: random.Random) -> None:
         """Take what the agent works with."""
         self._methods = methods
-        self._desk = recorder
-        self._journal = recorder.operation_log
+        self._recorder = recorder
+        self._log = recorder.operation_log
         self._name = name
         self._rng = rng
         self._tidies: set[asyncio.Task[None]] = set()
@@ -50,7 +50,7 @@ class Agent:
         generation = 0
         while True:
             thread = f"{shapes[number % len(shapes)]}-{self._name}-{number}-{generation}"
-            if self._journal.operations[thread] >= OPERATIONS_PER_CONVERSATION:
+            if self._log.operations[thread] >= OPERATIONS_PER_CONVERSATION:
                 generation += 1
                 continue
             try:
@@ -77,7 +77,7 @@ class Agent:
         parent_id = None if seen is None else seen.checkpoint["id"]
         values: Mapping[str, Any] = {} if seen is None else seen.checkpoint["channel_values"]
         versions = {} if seen is None else dict(seen.checkpoint["channel_versions"])
-        run_id = f"{thread}/{self._desk.new_id()}"
+        run_id = f"{thread}/{self._recorder.new_id()}"
         for _ in range(self._rng.randint(1, 5)):
             parent_id, values = await self._put(thread, namespace, parent_id, values, versions, run_id)
             tasks = [
@@ -99,7 +99,7 @@ class Agent:
         versions: dict[str, Any],
         run_id: str,
     ) -> tuple[str, Mapping[str, Any]]:
-        checkpoint_id = self._desk.new_id()
+        checkpoint_id = self._recorder.new_id()
         values = next_values(thread, checkpoint_id, before)
         changed = [name for name in values if values[name] is not before.get(name)]
         new = {name: int(versions.get(name, 0)) + 1 for name in changed}
@@ -110,7 +110,7 @@ class Agent:
             **thread_config(thread, namespace, parent_id),
             "metadata": {"run_id": run_id},
         }
-        await self._desk.insist(
+        await self._recorder.insist(
             lambda: self._methods.call("put", config, checkpoint, METADATA, new),
             "put",
             thread=thread,
@@ -124,7 +124,7 @@ class Agent:
     async def _put_writes(self, thread: str, namespace: str, checkpoint_id: str, task_id: str) -> None:
         config = thread_config(thread, namespace, checkpoint_id)
         writes = writes_of(thread, checkpoint_id, task_id)
-        await self._desk.insist(
+        await self._recorder.insist(
             lambda: self._methods.call("put_writes", config, writes, task_id),
             "put_writes",
             thread=thread,
@@ -137,24 +137,24 @@ class Agent:
 
     async def _latest(self, thread: str, namespace: str) -> CheckpointTuple | None:
         config = thread_config(thread, namespace)
-        began, seen = await self._desk.perform(
+        began, seen = await self._recorder.perform(
             lambda: self._methods.call("get_tuple", config), "get_tuple", thread=thread
         )
-        self._journal.history(thread).check_latest((thread, namespace), seen, began)
+        self._log.history(thread).check_latest((thread, namespace), seen, began)
         latest: CheckpointTuple | None = seen
         return latest
 
     async def _one(self, thread: str, namespace: str, checkpoint_id: str) -> None:
         config = thread_config(thread, namespace, checkpoint_id)
-        began, seen = await self._desk.perform(
+        began, seen = await self._recorder.perform(
             lambda: self._methods.call("get_tuple", config), "get_tuple by id", thread=thread
         )
-        history = self._journal.history(thread)
+        history = self._log.history(thread)
         history.check_one(history.puts[thread, namespace, checkpoint_id], seen, began)
 
     async def _list(self, thread: str) -> list[CheckpointTuple]:
-        began, seen = await self._desk.perform(lambda: self._methods.list(thread), "list", thread=thread)
-        self._journal.history(thread).check_list(thread, seen, began)
+        began, seen = await self._recorder.perform(lambda: self._methods.list(thread), "list", thread=thread)
+        self._log.history(thread).check_list(thread, seen, began)
         return seen
 
     # What goes on in a thread besides its conversation
@@ -162,7 +162,7 @@ class Agent:
     async def _tidy(self, thread: str) -> None:
         """Prune, delete or copy a thread while its conversation goes on."""
         chosen = self._rng.choices((self._prune, self._delete_run, self._copy, self._delete), (4, 2, 3, 2))[0]
-        cut_off = any(not each.acknowledged for each in self._journal.history(thread).deletions)
+        cut_off = any(not each.acknowledged for each in self._log.history(thread).deletions)
         if cut_off and self._rng.random() < PATIENCE_RATE:
             chosen = self._copy
         try:
@@ -173,7 +173,7 @@ class Agent:
 
     async def _prune(self, thread: str) -> None:
         kept = self._rng.randint(1, 5)
-        await self._desk.perform(
+        await self._recorder.perform(
             lambda: self._methods.call("prune", [thread], strategy="keep_last", keep_last=kept),
             "prune",
             thread=thread,
@@ -181,11 +181,11 @@ class Agent:
         )
 
     async def _delete_run(self, thread: str) -> None:
-        history = self._journal.history(thread)
+        history = self._log.history(thread)
         runs = sorted({put.run_id for put in history.puts.values()})[:-1]
         if runs:
             run_id = self._rng.choice(runs)
-            await self._desk.perform(
+            await self._recorder.perform(
                 lambda: self._methods.call("delete_for_runs", [run_id]),
                 "delete_for_runs",
                 thread=thread,
@@ -193,9 +193,9 @@ class Agent:
             )
 
     async def _copy(self, thread: str) -> None:
-        target = f"{thread}{COPY_MARK}{self._desk.new_id()}"
+        target = f"{thread}{COPY_MARK}{self._recorder.new_id()}"
         try:
-            await self._desk.perform(
+            await self._recorder.perform(
                 lambda: self._methods.call("copy_thread", thread, target),
                 "copy_thread",
                 thread=thread,
@@ -204,13 +204,13 @@ class Agent:
         except OperationFailedError as failed:
             if isinstance(failed.__cause__, CheckpointNotFoundError):
                 # It saw an empty thread, as a list may see it that a deletion has emptied.
-                self._journal.history(thread).check_list(thread, [], failed.began)
+                self._log.history(thread).check_list(thread, [], failed.began)
             raise
         await self._list(target)
 
     async def _delete(self, thread: str) -> None:
-        chosen = self._rng.choice([thread, *self._journal.history(thread).copies])
-        await self._desk.perform(
+        chosen = self._rng.choice([thread, *self._log.history(thread).copies])
+        await self._recorder.perform(
             lambda: self._methods.call("delete_thread", chosen), "delete_thread", thread=chosen
         )
         await self._list(chosen)

@@ -99,7 +99,7 @@ class GraphAgent:
     def __init__(self, saver: DynamoDBSaver, recorder: Recorder, rng: random.Random) -> None:
         """Take what the agent works with."""
         self._graph = build(saver)
-        self._desk = recorder
+        self._recorder = recorder
         self._rng = rng
 
     async def work(self) -> None:
@@ -110,7 +110,7 @@ class GraphAgent:
         generation = 0
         while True:
             thread = f"graph-{number}-{generation}"
-            if self._desk.operation_log.turns[thread].acknowledged == TURNS:
+            if self._recorder.operation_log.turns[thread].acknowledged == TURNS:
                 generation += 1
                 continue
             try:
@@ -121,14 +121,14 @@ class GraphAgent:
 
     async def _turn(self, thread: str, *, blocking: bool) -> None:
         """Finish the turn that is under way in the table, or begin the next one."""
-        graph, config, turns = self._graph, thread_config(thread), self._desk.operation_log.turns[thread]
+        graph, config, turns = self._graph, thread_config(thread), self._recorder.operation_log.turns[thread]
 
         async def read() -> Any:
             return await (
                 asyncio.to_thread(graph.get_state, config) if blocking else graph.aget_state(config)
             )
 
-        _, state = await self._desk.perform(read, "get_state", thread=thread)
+        _, state = await self._recorder.perform(read, "get_state", thread=thread)
         whole = check_state(state.values, turns.acknowledged, turns.asked)
         # `next` is empty too where all tasks of the last step have stored their writes; `tasks` is not.
         goes_on = bool(state.tasks)
@@ -142,6 +142,6 @@ class GraphAgent:
             return await graph.ainvoke(inputs, config, durability=durability)
 
         kind = "resumed turn" if goes_on else "turn"
-        _, values = await self._desk.perform(run, kind, thread=thread, turn=number)
+        _, values = await self._recorder.perform(run, kind, thread=thread, turn=number)
         if check_state(values, number + 1, number + 1) != number + 1:
             raise Violation(f"turn {number} of {thread} returned without being whole")

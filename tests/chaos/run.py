@@ -112,14 +112,14 @@ class ChaosRun:
 
     def operation_logs(self) -> Sequence[Path]:
         """Return the agents' operation logs."""
-        return [self._journal(kind) for kind in KINDS]
+        return [self._log_path(kind) for kind in KINDS]
 
     def lines(self) -> Iterator[Any]:
         """Return the lines of all operation logs."""
         for path in self.operation_logs():
             yield from read_lines(path)
 
-    def _journal(self, kind: str) -> Path:
+    def _log_path(self, kind: str) -> Path:
         return self.folder / f"{kind}.jsonl"
 
     def _first_duty(self, kind: str, proxied: Engine) -> Duty:
@@ -127,7 +127,7 @@ class ChaosRun:
             kind=kind,
             incarnation=1,
             table_name=self.table_name,
-            operation_log=self._journal(kind),
+            operation_log=self._log_path(kind),
             seed=self.seed,
             settle=False,
             endpoint_url=proxied.endpoint_url,

@@ -1,12 +1,14 @@
-"""What the desk does for every command: asking, saying what a scan costs, printing."""
+"""What every command works with: asking, saying what a scan costs, printing."""
 
 from __future__ import annotations
 
 import contextlib
 
 import pytest
+from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment
@@ -17,7 +19,7 @@ from tests.cli.conftest import Terminal
 
 @pytest.fixture
 def context() -> CommandContext:
-    """Give a desk without a table."""
+    """Give the context of a command without a table."""
     return CommandContext(ConnectionOptions("table"), Output(as_json=False))
 
 
@@ -54,6 +56,14 @@ def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
     monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
     assert context.announce_scan() is None
     assert "dynamodb:DescribeTable" in capsys.readouterr().err
+
+
+def test_an_error_names_the_table_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME", "agents")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+    result = CliRunner().invoke(app, ["history", "ada"])
+    assert "no AWS region for table agents; pass --region" in result.output
 
 
 def test_times() -> None:

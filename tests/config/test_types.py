@@ -114,7 +114,11 @@ def test_a_type_of_this_package_cannot_be_replaced() -> None:
     [
         ("no_such_module:TYPE", "which cannot be loaded: No module named 'no_such_module'"),
         ("os:NO_SUCH_TYPE", "which cannot be loaded: module 'os' has no attribute 'NO_SUCH_TYPE'"),
-        ("os:path", "shelf is registered as an object that is not a CheckpointerType"),
+        (
+            "os:path",
+            "shelf is registered as an object that is not a CheckpointerType; let its entry point name a"
+            " CheckpointerType",
+        ),
     ],
 )
 def test_what_cannot_be_loaded(register: Callable[[str, str, str], None], where: str, says: str) -> None:

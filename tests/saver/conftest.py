@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
+# Their commands have to say where the table is, and who asks.
+SAID = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_REGION")
 # What they install and start is there already.
 PREPARING = ("pip", "docker")
 
@@ -42,6 +44,8 @@ def run_block(
     from langgraph.checkpoint.dynamodb.cli.app import app  # noqa: PLC0415
 
     monkeypatch.chdir(tmp_path)
+    for each in SAID:
+        monkeypatch.delenv(each)
 
     def run(block: str) -> str:
         said = ""

@@ -50,8 +50,9 @@ OTHER_NAMES = {
     "boto_config": "it is client_config here",
     "enable_checkpoint_compression": "leave it out: everything is compressed",
     "s3_offload_config": "leave it out: the table takes a checkpoint of any size",
+    "ttl": "it is ttl_seconds here",
 }
-"""Options of langgraph-checkpoint-aws's saver, whose class has the same name, and what to pass here instead."""
+"""Options of other savers, most of them of langgraph-checkpoint-aws's of the same name, and what to pass instead."""
 
 
 def refuse_unknown(options: Mapping[str, object], known: Sequence[str]) -> None:

@@ -64,8 +64,8 @@ class CommandContext:
     @property
     def table_name(self) -> str:
         """The table's name. If the configuration cannot be read, the name that was given."""
-        options = self.__dict__.get("options")
-        return self.connection.table_name or "" if options is None else str(options.table_name)
+        config = self.__dict__.get("_config")
+        return self.connection.table_name or "" if config is None else str(config.config.table_name)
 
     @cached_property
     def options(self) -> DynamoDBOptions:

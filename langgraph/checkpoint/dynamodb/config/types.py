@@ -127,7 +127,9 @@ class TypeRegistry:
             else:
                 found = _load([each for each in self._registered() if each.name == name])
         if not isinstance(found, self.kind):
-            raise OptionError("type", f"{name} is registered as an object that is not a {self.kind.__name__}")
+            kind = self.kind.__name__
+            msg = f"{name} is registered as an object that is not a {kind}; let its entry point name a {kind}"
+            raise OptionError("type", msg)
         return found
 
     def _registered(self) -> tuple[EntryPoint, ...]:

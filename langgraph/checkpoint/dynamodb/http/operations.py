@@ -510,7 +510,7 @@ class _GatewaySource:
         if not indexes_only and (yield from self._backend.fill(self._partition, self.known, ids)):
             msg = (
                 f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
-                " was read"
+                " was read; retry the call"
             )
             raise CheckpointNotFoundError(msg)
         return checkpoint
