@@ -139,7 +139,10 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
             " `aws configure`, or pass session="
         )
     if kind == "NoRegionError":
-        return f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION (boto3 ignores AWS_REGION)"
+        return (
+            f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION (boto3 ignores"
+            " AWS_REGION)"
+        )
     if code.isdecimal() and not is_transient(error):
         # botocore takes the status for the code if the body names none. DynamoDB's always does.
         return not_dynamodb(table_name, error)
