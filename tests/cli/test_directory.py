@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
@@ -58,6 +59,37 @@ def test_it_can_be_repeated_and_changes_no_entry(
         ended = run("directory", "one", "two", "--table", table, "--yes", "--done", str(done), "--json")
         assert (ended.code, ended.json["skipped"]) == (0, skipped)
     assert (owned(saver, "ada"), owned(saver, "bob")) == ({"two"}, {"one"})
+
+
+def test_a_thread_that_was_entered_without_an_owner_gets_it(run: Run, old: tuple[str, DynamoDBSaver]) -> None:
+    table, saver = old
+    saver.set_thread("one", title="Mine")
+    assert run("directory", "one", "--table", table, "--yes").code == 0
+    [found] = saver.threads(owner="ada").threads
+    assert (found.thread_id, found.title) == ("one", "Mine")
+
+
+def test_what_was_entered_before_the_saver_encrypted_is_entered_as_it_does(
+    run: Run,
+    make_table: Callable[[], str],
+    open_saver: Callable[..., DynamoDBSaver],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = make_table()
+    saver = open_saver(table)
+    store(saver, thread_config("one"), "1", {"text": "x"})
+    saver.set_thread("one", owner="ada")
+    key = "0123456789abcdef"
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=key.encode())
+    encrypting = open_saver(table, serde=serde, owner_key=key.encode(), allow_unencrypted=True)
+    assert owned(encrypting, "ada") == set()
+    for name in ("ENCRYPTION_KEY", "OWNER_KEY"):
+        monkeypatch.setenv(f"LANGGRAPH_CHECKPOINTER_CONFIG__{name}__ENVIRONMENT", "THE_KEY")
+    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_CONFIG__ALLOW_UNENCRYPTED", "true")
+    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_TYPE", "dynamodb")
+    monkeypatch.setenv("THE_KEY", key)
+    assert run("directory", "one", "--table", table, "--yes").code == 0
+    assert owned(encrypting, "ada") == {"one"}
 
 
 def test_the_cost_is_said_first_and_nothing_is_written_unless_asked(

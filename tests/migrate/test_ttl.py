@@ -434,6 +434,16 @@ def test_every_kind_of_thread_goes_on_under_its_new_ttl(make_saver: Callable[...
     assert [each.checkpoint["id"] for each in make_saver().list(config("fork"))] == fork
 
 
+def test_a_thread_that_was_long_idle_is_listed_under_its_new_ttl(small: Tables) -> None:
+    small.saver().set_thread("t", owner="ada")
+    small.now += 60 * DAY
+    change(small, ttl_seconds=7 * DAY).run()
+    small.now += 7 * DAY - 1
+    assert [each.thread_id for each in small.saver().threads(owner="ada").threads] == ["t"]
+    small.now += 1
+    assert small.saver().threads(owner="ada").threads == []
+
+
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.search), 29])
 def test_the_directory_has_the_thread_as_it_had_it(waiting: Tables, step: int) -> None:
     original = waiting.copied()

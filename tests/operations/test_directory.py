@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
@@ -15,6 +16,7 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
@@ -32,6 +34,7 @@ from tests.support.harness import ENCRYPTED, Harness, changes_thread, confirms
 
 SECRET = b"sixteen bytes or more"
 HOUR = 3600
+DAY = 24 * HOUR
 
 
 class Users:
@@ -415,6 +418,26 @@ def test_a_copy_is_listed_as_its_original_is() -> None:
     assert replace(two, thread_id="one") == one
 
 
+def test_a_copy_with_a_ttl_is_listed_until_it_expires() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.now += 60 * DAY
+    for _ in range(2):
+        # The second copy prolongs what the first one entered.
+        users.harness.now += HOUR - 1
+        users.harness.run(copy_thread(users.process(ttl_seconds=HOUR), "one", "two"))
+        assert set(users.threads()) == {"one", "two"}
+    users.harness.now += HOUR - 1
+    assert set(users.threads()) == {"one", "two"}
+    users.harness.now += 1
+    assert users.threads() == ["one"]
+    # Nothing of it is left to the next thread of its id.
+    users.harness.now += 2 * HOUR
+    users.store("two", user="bob", storage=users.process(ttl_seconds=1))
+    users.harness.now += 1
+    assert users.threads("bob") == []
+
+
 def test_a_copy_of_what_is_not_listed_is_not_listed() -> None:
     users = Users()
     users.store("one", storage=users.process(owner_from=None))
@@ -470,6 +493,20 @@ def test_an_encrypted_table_shows_no_name_and_no_title() -> None:
     assert (thread.owner, thread.title) == ("tenant/ada-lovelace", "Engines")
     other = users.process(owner_key=b"another key of 20 b.")
     assert users.threads("tenant/ada-lovelace", storage=other) == []
+
+
+def test_what_was_entered_before_a_saver_encrypted_is_entered_as_it_does() -> None:
+    users = Users()
+    for thread in ("described", "copied"):
+        users.store(thread)
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    codec = Codec(serde, allow_unencrypted=True)
+    encrypting = users.process(codec=codec, owner_key=SECRET)
+    assert users.threads(storage=encrypting) == []
+    users.harness.run(set_thread(LocalBackend(encrypting), "described", None, None, None))
+    users.harness.run(copy_thread(encrypting, "copied", "copy"))
+    assert set(users.threads(storage=encrypting)) == {"described", "copy"}
+    assert users.threads() == ["copied"]
 
 
 def test_a_saver_that_encrypts_names_no_owner_without_a_key() -> None:

@@ -205,7 +205,7 @@ def carry(harness: Harness, source: str, target: str) -> Item:
     """Carry an entry to a thread that has none; return the thread item."""
     storage, to = storage_of(harness), items.partition_of(target)
     epoch = harness.run(ensure_epoch(storage, to)).epoch
-    harness.run(carry_entry(storage, storage, items.partition_of(source), to, epoch))
+    harness.run(carry_entry(storage, storage, items.partition_of(source), to, epoch, None))
     return stored(harness, target)
 
 
@@ -245,6 +245,16 @@ def test_a_thread_from_before_is_entered_as_its_newest_checkpoint_says(harness: 
     assert stored(harness, "one") == before
 
 
+def test_a_thread_from_before_is_listed_until_its_newest_checkpoint_expires(harness: Harness) -> None:
+    storage = replace(storage_of(harness), ttl_seconds=40 * DAY)
+    arguments: Any = (checkpoint_of("1ef0a000-0000-6000-8000-000000000000", {"x": 1}), METADATA, {"x": 1})
+    harness.now += 365 * DAY
+    harness.run(put(storage, thread_config("one"), *arguments))
+    harness.run(enter_thread(storage_of(harness), "one", "user_id"))
+    until = items.number(stored(harness, "one"), items.LISTED_UNTIL)
+    assert until == int(harness.now) + 40 * DAY
+
+
 @pytest.mark.parametrize("how", ["enter", "carry"])
 def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(
     harness: Harness, how: str
@@ -256,7 +266,7 @@ def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(
     epoch = items.binary(stored(harness, "one"), items.EPOCH)
     entering = {
         "enter": enter_thread(storage, "one", "user_id"),
-        "carry": carry_entry(storage, storage, items.partition_of("listed"), root, epoch),
+        "carry": carry_entry(storage, storage, items.partition_of("listed"), root, epoch, None),
     }
     run = harness.begin(entering[how])
     for keep in (2, 1):

@@ -85,6 +85,12 @@ class DirectoryHistory:
             if titled and shown[put.thread].title is None:
                 raise Violation(f"{put.thread} has lost its title")
 
+    def check_copies(self, everything: Sequence[ThreadSummary], copies: Sequence[str]) -> None:
+        """Compare a list that does not lag with the copies that have a checkpoint."""
+        missing = set(copies) - {each.thread_id for each in everything}
+        if missing and not any(each.began for each in self._history.deletions):
+            raise Violation(f"{missing} are copies with checkpoints, and are in no list")
+
     def _may_leave_at(self, put: Put) -> float:
         """Tell when a thread may leave the lists at the soonest for having expired: not much before a checkpoint."""
         ttls = [each for each in self._history.ttls.get(put.thread, ()) if each is not None]

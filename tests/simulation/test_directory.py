@@ -45,8 +45,8 @@ def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
     """A put that touches enters the thread anew, with the owner that it names."""
     enter = protocol.list_thread
 
-    def enter_again(epoch: bytes, entry: Any, last_active: float, created_at: float) -> Change:
-        return enter(epoch, entry, last_active, created_at)._replace(condition="#epoch = :epoch")
+    def enter_again(*listed: Any) -> Change:
+        return enter(*listed)._replace(condition="#epoch = :epoch")
 
     activity = threads._activity  # noqa: SLF001 - a mutant changes what nobody else may.
 

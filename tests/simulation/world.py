@@ -567,8 +567,14 @@ class World:
             for put_ in self.history.puts.values()
             if self.alone(self.saver(process).get_tuple(config(*put_.place, put_.checkpoint_id))) is not None
         ]
+        copies = [
+            thread
+            for thread, copy in self.history.copies.items()
+            if copy.acknowledged and self.alone(self.saver(process).get_tuple(config(thread, ""))) is not None
+        ]
         everything = self.alone(self._listed(process, None))
         self.directory.check_all(everything, owned, readable, self.simulator.now)
+        self.directory.check_copies(everything, copies)
 
     def _rebuild(self, process: Process, record: Put) -> Flow:
         """Read what a checkpoint's delta channel is rebuilt from."""

@@ -182,6 +182,7 @@ _NAMES = {
     "#readable_until": items.READABLE_UNTIL,
     "#registered": items.REGISTERED,
     "#ttl": items.TTL_SECONDS,
+    "#until": items.LISTED_UNTIL,
     "#whole": items.WHOLE,
     "#writes": items.WRITES,
 }
@@ -214,7 +215,7 @@ def create_thread(
     if entry is not None:
         values |= _listed(entry, now, now)
     # An expired item may have been in the directory.
-    others = ("pending", "previous", "expiry", "active", "day", "created", "owner", "about")
+    others = ("pending", "previous", "expiry", "active", "day", "created", "until", "owner", "about")
     absent = "(attribute_not_exists(#epoch) OR #expiry <= :now)"
     return _change(_replace(values, others), absent, now=_seconds(now), **values)
 
@@ -382,11 +383,26 @@ def _replace(values: Mapping[str, Any], others: Iterable[str]) -> str:
     return " ".join(parts + ([f"REMOVE {', '.join(removed)}"] if removed else []))
 
 
-def list_thread(epoch: bytes, entry: Item, last_active: float, created_at: float) -> Change:
-    """Enter a thread in the directory, unless it is there. Never changes an owner."""
+def list_thread(
+    epoch: bytes, entry: Item, last_active: float, created_at: float, until: int | None = None
+) -> Change:
+    """Enter a thread in the directory, unless it is there. Never changes an owner.
+
+    With `until`, lists have the thread at least until then: its checkpoints were stored later than `last_active` says.
+    """
     values = _listed(entry, last_active, created_at)
+    if until is not None:
+        values["until"] = _seconds(until)
     condition = "#epoch = :epoch AND attribute_not_exists(#active)"
     return _change(_set(values), condition, epoch={"B": epoch}, **values)
+
+
+def list_longer(epoch: bytes, until: int) -> Change:
+    """Let lists have a thread of the directory until a time, unless they have it for longer already."""
+    condition = (
+        "#epoch = :epoch AND attribute_exists(#active) AND (attribute_not_exists(#until) OR #until < :until)"
+    )
+    return _change("SET #until = :until", condition, epoch={"B": epoch}, until=_seconds(until))
 
 
 def touch_thread(epoch: bytes, now: float, due: float) -> Change:

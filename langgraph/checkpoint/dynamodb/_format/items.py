@@ -70,6 +70,7 @@ CLAIMED_UNTIL = "claimed_until"
 HOLDER = "holder"
 HELD_UNTIL = "held_until"
 ABOUT = "about"
+LISTED_UNTIL = "listed_until"
 
 CHECKPOINTS = "C#"
 AFTER_CHECKPOINTS = "C$"

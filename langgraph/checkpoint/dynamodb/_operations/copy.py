@@ -139,7 +139,7 @@ def copy_part(
         thread = yield from confirm_epoch(storage, target, progress.epoch, progress.expiry.head)
         if is_whole and thread is not None and protocol.is_reusable(progress.epoch, thread.epoch):
             if stopped is None:
-                yield from carry_entry(read, storage, source, target, progress.epoch)
+                yield from carry_entry(read, storage, source, target, progress.epoch, progress.expiry.head)
             return stopped
         yield from _check_source(read, within)
         if thread is None:

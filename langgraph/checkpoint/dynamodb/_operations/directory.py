@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_filter, checked_id
 from langgraph.checkpoint.dynamodb._operations.backend import Backend
 from langgraph.checkpoint.dynamodb._operations.directory_table import ThreadPosition
@@ -91,9 +91,10 @@ def set_thread(
             continue
         known = read_about(storage.codec, old)
         about = described(known, root, owner, title, metadata)
-        if about == known:
-            return
         entry = entry_of(storage, root, about)
+        # The key of the index is another one once the saver encrypts.
+        if about == known and old.get(OWNER) == entry.get(OWNER):
+            return
     msg = (
         f"Thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set. Retry the"
         " call."
@@ -166,9 +167,8 @@ class _Listing:
     def _summary(self, item: Item) -> ThreadSummary | None:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
         root = items.parse_partition(items.partition_key(item))
-        last_active, ttl_seconds = items.number(item, LAST_ACTIVE) or 0, items.ttl_of(item)
-        has_expired = ttl_seconds is not None and last_active + ttl_seconds <= self.backend.storage.clock()
-        if has_expired or items.COPY in item:
+        last_active = items.number(item, LAST_ACTIVE) or 0
+        if items.COPY in item or _has_expired(item, last_active, self.backend.storage.clock()):
             return None
         about = read_about(self.backend.storage.codec, item)
         if not is_of_tenant(root, about) or (self.owner is not None and about.owner != self.owner):
@@ -183,6 +183,14 @@ class _Listing:
             in_epoch_seconds(items.number(item, items.CREATED_AT)),
             in_epoch_seconds(last_active),
         )
+
+
+def _has_expired(item: Item, last_active: int, now: float) -> bool:
+    """Tell whether a thread has expired, by its last activity, or by when it was entered if that came later."""
+    ttl_seconds = items.ttl_of(item)
+    if ttl_seconds is None:
+        return False
+    return max(last_active + ttl_seconds, items.number(item, items.LISTED_UNTIL) or 0) <= now
 
 
 def list_threads(

@@ -31,6 +31,7 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
     described,
     entry_of,
     is_of_tenant,
+    owner_key,
     read_about,
     sealed_about,
 )
@@ -182,9 +183,23 @@ def read_newest(storage: LocalStorage, thread_id: str) -> Op[StoredCheckpoint | 
 
 
 def carry_entry(
-    read: LocalStorage, storage: LocalStorage, source: Partition, target: Partition, epoch: bytes
+    read: LocalStorage,
+    storage: LocalStorage,
+    source: Partition,
+    target: Partition,
+    epoch: bytes,
+    ends_at: int | None,
 ) -> Op[None]:
-    """Enter a copy of a thread in the directory as its original is, unless the copy is another tenant's."""
+    """Enter a copy of a thread in the directory as its original is, unless the copy is another tenant's.
+
+    Args:
+        read: The storage of the original.
+        storage: The storage of the copy.
+        source: The original.
+        target: The copy.
+        epoch: The epoch of the copy.
+        ends_at: When the copy's checkpoints expire, in epoch seconds; `None` for never.
+    """
     item = yield from read.table.get(source.root, items.THREAD)
     last_active = None if item is None else items.number(item, LAST_ACTIVE)
     if item is None or last_active is None:
@@ -192,15 +207,21 @@ def carry_entry(
     about = read_about(read.codec, item)
     if not is_of_tenant(target, about):
         return
-    # An owner's key is the same for every thread, so this needs no key for digests.
+    # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as
+    # this saver lists threads: the original may be from before it encrypted.
     owner = {OWNER: item[OWNER]} if OWNER in item else {}
+    if about.owner is not None and storage.owner_key is not None:
+        owner = {OWNER: {"S": owner_key(storage, about.owner)}}
     entry = {**owner, **sealed_about(storage, target, about)}
     created_at = items.number(item, items.CREATED_AT) or last_active
-    yield from _enter(storage, target, epoch, entry, last_active, created_at)
+    yield from _enter(storage, target, epoch, (entry, last_active, created_at, ends_at))
 
 
 def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[None]:
-    """Enter a thread that has checkpoints in the directory, as a put with that option would have, unless it is there.
+    """Enter a thread that has checkpoints in the directory, as a put with that option would have.
+
+    A thread that is there already stays as it is. But it gets the owner if it has none, and one that was entered before
+    the saver encrypted is listed as the saver lists threads now.
 
     Raises:
         CheckpointNotFoundError: The thread has no checkpoint in its root namespace, or has expired.
@@ -212,23 +233,38 @@ def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[N
         msg = f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
         raise CheckpointNotFoundError(msg)
     metadata: Mapping[str, Any] = (yield from readable_metadata(storage, found[0].head)) or {}
-    entry = entry_of(storage, root, described(About(), root, metadata.get(owner_from), None, None))
+    new = described(About(), root, metadata.get(owner_from), None, None)
     now = datetime.fromtimestamp(storage.clock(), timezone.utc)
     last_active = min(stored_at(found[0].checkpoint_id) or now, now).timestamp()
     thread = yield from find_epoch(storage, root)
-    yield from _enter(storage, root, thread.epoch, entry, last_active, last_active)
+    listed = (entry_of(storage, root, new), last_active, last_active, items.ends_at(found[0].head))
+    there = yield from _enter(storage, root, thread.epoch, listed)
+    if there is None:
+        return
+    about = read_about(storage.codec, there)
+    entry = entry_of(storage, root, replace(about, owner=about.owner or new.owner))
+    if entry.get(OWNER) != there.get(OWNER):
+        change = protocol.describe_thread(items.binary(there, items.EPOCH), entry, there)
+        yield from storage.table.try_update(items.thread_key(root), change)
 
 
 def _enter(
-    storage: LocalStorage, root: Partition, epoch: bytes, entry: Item, last_active: float, created_at: float
-) -> Op[None]:
-    """Enter a thread in the directory, unless it is there or has been deleted.
+    storage: LocalStorage, root: Partition, epoch: bytes, listed: tuple[Item, float, float, int | None]
+) -> Op[Item | None]:
+    """Enter a thread in the directory, unless it is there, when it returns its item, or has been deleted.
 
     A prune may have ended the epoch since it was read: what it kept is entered under the next one.
     """
+    until = listed[-1]
     for _ in range(ATTEMPTS_MAX):
-        change = protocol.list_thread(epoch, entry, last_active, created_at)
+        change = protocol.list_thread(epoch, *listed)
         found = yield from storage.table.try_update(items.thread_key(root), change)
-        if not found or LAST_ACTIVE in found:
-            return
+        if not found:
+            return None
         epoch = items.binary(found, items.EPOCH)
+        if LAST_ACTIVE in found:
+            if until is not None:
+                longer = protocol.list_longer(epoch, until)
+                yield from storage.table.try_update(items.thread_key(root), longer)
+            return found
+    return None

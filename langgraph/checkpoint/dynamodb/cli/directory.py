@@ -37,8 +37,9 @@ def directory(
 
     Without threads as arguments, it scans the table and enters all threads. It first says what the scan reads and
     costs, and asks before it writes. The owner comes from the newest checkpoint's metadata, where LangGraph keeps the
-    keys of a config. Threads that are in the directory already stay as they are, so you can repeat the command. With
-    --done, it continues where it was interrupted.
+    keys of a config. Threads that are in the directory already stay as they are, so you can repeat the command; but one
+    without an owner gets it, and if the saver encrypts, owners that are still readable are hidden. With --done, it
+    continues where it was interrupted.
     """
     found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)

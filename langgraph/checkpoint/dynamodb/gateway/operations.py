@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
     SEGMENT_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, RUN_ID, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_ids
 from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
@@ -346,7 +346,7 @@ class Operations:
         operation = describe(storage, root, entry_item(root, request.entry), _old_entry(request.old))
         found = await self._run("set_thread", operation)
         if found is not None:
-            known = (items.EPOCH, items.ABOUT, LAST_ACTIVE)
+            known = (items.EPOCH, items.ABOUT, LAST_ACTIVE, OWNER)
             found = {name: found[name] for name in known if name in found}
         return {"found": found}
 

@@ -156,7 +156,9 @@ class TableStore(SaverStore):
         thread = self.thread(thread_id)
         # The condition of the update holds for no thread item that has gone.
         epoch = b"" if thread is None else thread.epoch
-        self._driver.run(carry_entry(source._storage, self._storage, source_root, root, epoch))
+        newest = self._driver.run(NamespaceReader(self._storage, root).page())
+        ends_at = items.ends_at(newest[0].head) if newest else None
+        self._driver.run(carry_entry(source._storage, self._storage, source_root, root, epoch, ends_at))
 
     def create_copy(self, thread_id: str) -> bytes:
         """Create a thread that is to become a copy, and return its epoch.
