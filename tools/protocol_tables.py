@@ -55,6 +55,7 @@ def _condition(name: str) -> str:
         "describe_thread": (b"", {}, {}),
         "claim_thread": (b"", 0),
         "extend_claimed_thread": (b"", 0),
+        "reset_thread": (dict.fromkeys(("epoch", "claim", "claimed_until")), b""),
         "end_epoch": (b"", b"", b"", 0),
         "finalize": (b"", b""),
         "release_thread": (b"",),

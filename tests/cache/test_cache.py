@@ -13,6 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy
 
 from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from tests.support.observed import Collected
 from tests.support.traffic import Traffic
@@ -66,6 +67,19 @@ def test_a_ttl_is_in_seconds(
     assert cache.get([A, B]) == {A: 1, B: 2}
     object.__setattr__(cache.storage, "clock", lambda: time.time() + 10)
     assert cache.get([A, B]) == {B: 2}
+
+
+@pytest.mark.parametrize(
+    "ttl", [-1, True, "60", float("nan"), float("inf"), 1e308, 10**400, TTL_SECONDS_MAX + 1], ids=str
+)
+def test_a_ttl_out_of_range_is_named_and_fails_no_run(
+    make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture, ttl: Any
+) -> None:
+    cache = make_cache()
+    cache.set({A: (1, ttl), B: (2, TTL_SECONDS_MAX)})
+    assert cache.get([A, B]) == {B: 2}
+    assert "CheckpointerInputError: ttl is" in caplog.text
+    assert "give a number of seconds from 0 to 31,622,400,000" in caplog.text
 
 
 def test_clear(make_cache: Callable[..., DynamoDBCache[Any]], own_client: Any, traffic: Traffic) -> None:

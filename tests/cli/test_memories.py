@@ -174,6 +174,16 @@ def test_a_memory_is_stored_and_replaced(memories: Run, store: DynamoDBStore) ->
     assert record["ttl_minutes"] == 5
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+@pytest.mark.parametrize("ttl", ["0", "nan", "inf", "1e308"])
+def test_a_ttl_out_of_range_is_refused_by_a_dry_run_too(
+    memories: Run, ttl: str, options: tuple[str, ...]
+) -> None:
+    ended = memories("put", AS_TEXT, "drink", "{}", "--ttl-minutes", ttl, *options)
+    assert ended.code == Exit.USAGE
+    assert "give a number of minutes above 0, at most 527,040,000" in " ".join(ended.err.split())
+
+
 @pytest.mark.parametrize("value", ["tea", "[]", "3"])
 def test_a_value_that_is_no_object_is_refused(memories: Run, value: str) -> None:
     ended = memories("put", AS_TEXT, "drink", value)

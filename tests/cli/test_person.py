@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb.cli import person
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.migrate import export_thread
@@ -293,3 +294,22 @@ def test_a_thread_that_is_busy_is_told_once(
     assert ended.code == Exit.PROBLEMS
     assert ended.json["failed"] == {"of bob": "of bob is busy"}
     assert [each.thread_id for each in saver.threads(owner="bob").threads] == ["of bob"]
+
+
+def test_a_thread_whose_ttl_is_damaged_is_erased_with_the_others(
+    run_on: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
+) -> None:
+    key = items.thread_key(items.partition_of("only a title"))
+    client.update_item(
+        TableName=own_table,
+        Key=key,
+        UpdateExpression="SET ttl_seconds = :ttl",
+        ExpressionAttributeValues={":ttl": {"N": "40000000000"}},
+        ConditionExpression="attribute_exists(epoch)",
+    )
+    shown = {each.thread_id for each in saver.threads(owner="ada%1").threads}
+    assert shown == {*NAMES, "only a title"}
+    ended = run_on("delete", "--owner", "ada%1", "--yes")
+    assert ended.code == 0, ended.err
+    assert not saver.threads(owner="ada%1").threads
+    assert "Item" not in client.get_item(TableName=own_table, Key=key)

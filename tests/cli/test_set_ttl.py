@@ -82,6 +82,10 @@ def test_the_configured_ttl_is_the_one_that_is_set(
         ((), "no ttl is configured; give --ttl-seconds, or --never"),
         (("--never", "--ttl-seconds", "5"), "not both"),
         (("--ttl-seconds", "0"), "--ttl-seconds"),
+        (
+            ("--ttl-seconds", "99999999999999999"),
+            "--ttl-seconds': Input should be less than or equal to 31622400000",
+        ),
     ],
 )
 def test_which_ttl_has_to_be_said(run: Run, shared: str, options: tuple[str, ...], says: str) -> None:

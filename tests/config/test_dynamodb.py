@@ -205,6 +205,14 @@ def test_options_of_serializer_and_client() -> None:
             "client_config.connect_timeout: input should be greater than 0",
         ),
         ({"ttl_seconds": True}, "ttl_seconds: give a number (Whole seconds after which"),
+        (
+            {"ttl_seconds": 40_000_000_000},
+            "ttl_seconds: input should be less than or equal to 31622400000",
+        ),
+        (
+            {"activity_seconds": 40_000_000_000},
+            "activity_seconds: input should be less than or equal to 31622400000",
+        ),
         ({"endpoint_url": "localhost:8000"}, "endpoint_url: string should match pattern"),
         ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
         (

@@ -91,6 +91,7 @@ def test_both_accept(section: dict[str, Any]) -> None:
         {"type": "dynamodb", "config": {"ttl_seconds": 3}},
         {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": 0}},
         {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": True}},
+        {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": 40_000_000_000}},
         {"type": "dynamodb", "config": {**TABLE, "endpoint_url": "localhost:8000"}},
         {"type": "dynamodb", "config": {**TABLE, "serde": "json"}},
         {"type": "dynamodb", "config": {**TABLE, "client_config": {"timeout": 3}}},

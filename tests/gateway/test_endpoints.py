@@ -28,6 +28,17 @@ async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
         assert answer.json() == {"epoch": "/wA="}
 
 
+@pytest.mark.parametrize("ttl_seconds", [0, -1, 31_622_400_001, 1e308, True, "60"])
+async def test_a_ttl_that_no_thread_can_have_is_refused(
+    make_client: MakeClient, script: Script, ttl_seconds: Any
+) -> None:
+    document = example(wire.Put) | {"thread": {"epoch": "AAAA", "ttl_seconds": ttl_seconds}}
+    answer = await make_client().post("/checkpoints/put", json=document)
+    assert answer.status_code in (400, 422), answer.text
+    assert "ttl_seconds" in answer.text
+    assert script.asked == []
+
+
 async def test_about_tells_the_version_the_table_and_the_limits(make_client: MakeClient) -> None:
     limits = Limits(requests_per_second=50, burst_requests=100)
     about = (await make_client(insecure=True, limits=limits).get("/about")).json()

@@ -181,6 +181,12 @@ def small() -> Tables:
     return tables
 
 
+@pytest.mark.parametrize("ttl_seconds", [0, -1, True, 1.5, 31_622_400_001])
+def test_a_ttl_that_no_thread_can_have_is_refused(small: Tables, ttl_seconds: Any) -> None:
+    with pytest.raises(CheckpointerInputError, match=r"^ttl_seconds is .*from 1 to 31,622,400,000, or None"):
+        change(small, ttl_seconds)
+
+
 def test_what_is_left_of_it_is_told_before_it_begins(small: Tables) -> None:
     """Two checkpoints are copied, deleted, copied back, and deleted again."""
     assert change(small).look() == TtlProspect(2, COPY, is_done=False, write_units=8)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import ThreadBusyError, ThreadLockLostError
-from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, ThreadBusyError, ThreadLockLostError
+from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, hold_on, release, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import interrupted
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
@@ -31,6 +32,21 @@ def _is_free(harness: Harness, skew_seconds: float = 0.0) -> bool:
         return False
     harness.run(release(storage, hold))
     return True
+
+
+@pytest.mark.parametrize(
+    "ttl", [0, -1, True, "60", None, float("nan"), float("inf"), 1e308, 10**400, TTL_SECONDS_MAX + 1]
+)
+def test_a_ttl_out_of_range_is_refused(ttl: Any) -> None:
+    with pytest.raises(CheckpointerInputError, match=r"^ttl is .*seconds from 1 to 31,622,400,000"):
+        hold_on(Harness().process().storage, THREAD, ttl, 0.0)
+
+
+def test_the_longest_ttl_holds_a_thread() -> None:
+    harness = Harness()
+    storage, _ = _runner(harness)
+    harness.run(acquire(storage, hold_on(storage, THREAD, TTL_SECONDS_MAX, 0.0), 0.0))
+    assert not _is_free(harness)
 
 
 def test_a_thread_has_one_runner_until_that_one_lets_go() -> None:

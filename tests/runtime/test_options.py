@@ -25,6 +25,7 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._runtime.options import _METHODS, OTHER_NAMES
 
 REGION: dict[str, Any] = {"region_name": "us-east-1"}
@@ -85,7 +86,16 @@ WRONG: list[tuple[str, list[Any], str]] = [
         "give a number of seconds, 0 or more",
     ),
     ("serde", ["msgpack", {}, Plain(), JsonPlusSerializer], "give an object with dumps_typed"),
-    ("ttl_seconds", [0, -1, 1.5, True, "60"], "give a whole number of seconds above 0, or None"),
+    (
+        "ttl_seconds",
+        [0, -1, 1.5, True, "60", float("inf"), float("nan"), TTL_SECONDS_MAX + 1, 10**400],
+        "give a whole number of seconds from 1 to 31,622,400,000, or None",
+    ),
+    (
+        "activity_seconds",
+        [-1, 1.5, True, "1", None, TTL_SECONDS_MAX + 1, 10**400],
+        "give a whole number of seconds from 0 to 31,622,400,000",
+    ),
     ("cache_bytes", [-1, 1.5, True, "1", None], "give a whole number of bytes"),
     ("consistent_read", ["false", 1, 0, ""], "give True or False"),
     ("encrypt_metadata", ["false", 1, 0, ""], "give True or False"),

@@ -202,7 +202,8 @@ async def test_without_an_index_a_query_is_ignored_as_by_other_stores_and_the_lo
 
 @pytest.mark.parametrize("op", [
     PutOp(("a",), "k", {"at": {1}}), PutOp(("a",), "k", {"a": {1: 2}}),
-    PutOp(("a",), "k", {}, ttl=0), PutOp(("a",), "k", {}, ttl=float("nan")), PutOp(("a",), "k" * 1100, {}),
+    PutOp(("a",), "k", {}, ttl=0), PutOp(("a",), "k", {}, ttl=float("nan")), PutOp(("a",), "k", {}, ttl=1e308),
+    PutOp(("a",), "k", {}, ttl=10**400), PutOp(("a",), "k", {}, ttl=527_040_001), PutOp(("a",), "k" * 1100, {}),
     PutOp(("a", "\ud800"), "k", {}), SearchOp(("a",), limit=-1), SearchOp(("a",), offset=-1),
     SearchOp(("a",), filter={"n": {"$in": [1]}}), SearchOp(("a",), filter={"n": {"$gt": 1, "x": 2}}), "get",
 ], ids=str)  # fmt: skip
@@ -431,6 +432,18 @@ def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: Callable[...,
     assert alive(store)
 
 
+def test_the_longest_ttl_of_a_memory_is_renewed_and_exported(
+    make_store: Callable[..., DynamoDBStore],
+) -> None:
+    store = make_store()
+    store.put(NAMESPACE, "k", {"n": 1}, ttl=527_040_000)
+    assert store.get(NAMESPACE, "k") is not None
+    records = list(store.export_items(NAMESPACE))
+    assert [each["ttl_minutes"] for each in records] == [527_040_000]
+    store.delete(NAMESPACE, "k")
+    assert store.import_items(records) == 1
+
+
 def test_default_ttl_is_for_puts_that_say_nothing(make_store: Callable[..., DynamoDBStore]) -> None:
     store = make_store(ttl={"default_ttl": 1, "refresh_on_read": False})
     store.put(NAMESPACE, "default", {})
@@ -611,6 +624,7 @@ async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBSt
 @pytest.mark.parametrize("options", [
     {"ttl": {"default_ttl": -1}}, {"ttl": {"ttl": 1}}, {"ttl": {"refresh_on_read": "no"}}, {"search_bytes_max": 0},
     {"index": {"dims": 3}}, {"index": {"embed": len}}, {"index": {"dims": 3, "embed": len, "metric": "l2"}},
+    {"ttl": {"default_ttl": 1e9}}, {"ttl": {"default_ttl": float("inf")}},
     {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1},
 ], ids=str)  # fmt: skip
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:

@@ -38,6 +38,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.events import note_error
+from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 
@@ -126,6 +127,8 @@ def _attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
 
 
 def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Item:
+    if ttl_seconds is not None:
+        check_ttl("ttl", ttl_seconds, at_least=0)
     item_key = entry_key(storage.prefix, full_key)
     raw = pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
     sealed = storage.codec.seal(raw, item_key, DATA)

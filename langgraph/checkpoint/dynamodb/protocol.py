@@ -56,6 +56,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     PARTITION_KEY,
     TTL_ATTRIBUTE,
 )
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 # The thread item
 
@@ -113,6 +114,24 @@ class Thread:
             items.WHOLE in item,
             items.number(item, LAST_ACTIVE),
         )
+
+    @classmethod
+    def parse_for_deletion(cls, item: Item) -> Thread:
+        """Read a thread item for a deletion, which needs neither the ttl nor the activity.
+
+        So a thread can be deleted although they are damaged. An expiry that cannot be read is none: DynamoDB removes no
+        item by it.
+
+        Raises:
+            CheckpointCorruptionError: The epoch or the claim is damaged.
+        """
+        unneeded = {items.TTL_SECONDS, LAST_ACTIVE}
+        try:
+            items.number(item, TTL_ATTRIBUTE)
+        except CheckpointCorruptionError:
+            unneeded.add(TTL_ATTRIBUTE)
+        thread = cls.parse({name: value for name, value in item.items() if name not in unneeded})
+        return replace(thread, has_ttl=items.TTL_SECONDS in item)
 
     def commits(self, epoch: bytes | None) -> bool:
         """Tell whether a part that carries an epoch is committed: no deletion can still remove its segments."""
@@ -187,6 +206,8 @@ _NAMES = {
     "#writes": items.WRITES,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
+# What a deletion has to read in a thread item.
+_HELD = ("epoch", "claim", "claimed_until")
 
 
 def _change(expression: str, condition: str, **values: Any) -> Change:
@@ -275,6 +296,26 @@ def extend_claimed_thread(token: bytes, expires_at: float) -> Change:
         "#claim = :claim AND #expiry < :expiry",
         claim={"B": token},
         expiry=_seconds(expires_at),
+    )
+
+
+def reset_thread(item: Item, epoch: bytes) -> Change:
+    """Replace a damaged epoch and claim, by the deletion of the whole thread: ACTIVE or PENDING → PENDING.
+
+    Whoever relied on them fails at its next condition, as if the item had been removed. The thread stays in the
+    directory, and does not expire, so somebody finds it if this deletion dies.
+    """
+    read = {f"old_{name}": item[_NAMES[f"#{name}"]] for name in _HELD if _NAMES[f"#{name}"] in item}
+    same = (
+        f"#{name} = :old_{name}" if f"old_{name}" in read else f"attribute_not_exists(#{name})"
+        for name in _HELD
+    )
+    return _change(
+        "SET #epoch = :epoch, #pending = :true REMOVE #claim, #claimed_until, #previous, #expiry, #ttl",
+        " AND ".join(same),
+        epoch={"B": epoch},
+        true={"BOOL": True},
+        **read,
     )
 
 
@@ -629,6 +670,7 @@ TRANSITIONS: Sequence[Transition] = (
     Transition("describe_thread", "set_thread", _PRESENT, None),
     Transition("claim_thread", "deletion", _PRESENT, None),
     Transition("extend_claimed_thread", "deletion", _PRESENT, None, needs_claim=True),
+    Transition("reset_thread", "deletion of a thread whose item is damaged", _PRESENT, State.PENDING),
     Transition("end_epoch", "deletion", _PRESENT, State.PENDING, needs_claim=True),
     Transition("finalize", "deletion that leaves something", _PRESENT, State.ACTIVE, needs_claim=True),
     Transition(

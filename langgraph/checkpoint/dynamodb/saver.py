@@ -24,10 +24,11 @@ from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
+    check_activity,
     check_flag,
     check_owner_options,
     check_storage_options,
-    check_whole_number,
+    check_thread_ttl,
     refuse_unknown,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -77,9 +78,10 @@ class DynamoDBSaver(BackendSaver):
             still applies to unprocessed items.
         serde: The serializer. By default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer` and your own
             serializers work as well.
-        ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored. `None` keeps
-            checkpoints for ever. A thread keeps the ttl of its first put; `langgraph-dynamodb set-ttl` changes it. If
-            the newest checkpoint of a namespace has expired, the namespace has no state.
+        ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored, up to 31,622,400,000: a
+            thousand years. `None` keeps checkpoints for ever. A thread keeps the ttl of its first put;
+            `langgraph-dynamodb set-ttl` changes it. If the newest checkpoint of a namespace has expired, the namespace
+            has no state.
         consistent_read: Whether to find checkpoints by strongly consistent reads. Eventually consistent reads cost
             half, but the next message of a conversation may then not see the last one.
         encrypt_metadata: Whether to pass metadata through the serializer too. `None`: only if that is an
@@ -157,9 +159,7 @@ class DynamoDBSaver(BackendSaver):
             client_config=client_config,
             retry_seconds=retry_seconds,
         )
-        if ttl_seconds is not None:
-            wanted = "give a whole number of seconds above 0, or None"
-            check_whole_number("ttl_seconds", ttl_seconds, at_least=1, wanted=wanted)
+        check_thread_ttl(ttl_seconds)
         check_flag("consistent_read", consistent_read)
         check_flag("detect_other_savers", detect_other_savers)
         check_storage_options(
@@ -173,8 +173,7 @@ class DynamoDBSaver(BackendSaver):
             on_event=on_event,
         )
         check_owner_options(owner_from=owner_from, owner_key=owner_key)
-        wanted = "give a whole number of seconds, 0 or more"
-        check_whole_number("activity_seconds", activity_seconds, at_least=0, wanted=wanted)
+        check_activity(activity_seconds)
         super().__init__(serde, transport, table_observer(on_event, table_name))
         self._codec_options: dict[str, Any] = {
             "bound_to": bound_name(table_name, bound_to),

@@ -21,6 +21,7 @@ from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import Op as StoreOp
 
 from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb import reads
@@ -33,6 +34,8 @@ from langgraph.store.dynamodb.register import register
 from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
 from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.values import check_filter, plain
+
+_TTL_MINUTES_MAX = TTL_SECONDS_MAX // 60
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,15 @@ def ttl_seconds(minutes: Any) -> int | None:
     """Return a ttl in whole seconds, rounded up; `None` for none."""
     if minutes is None:
         return None
-    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes < math.inf:
-        msg = f"ttl is {minutes!r}; give a number of minutes above 0, or None to keep it for ever"
+    if (
+        isinstance(minutes, bool)
+        or not isinstance(minutes, (int, float))
+        or not 0 < minutes <= _TTL_MINUTES_MAX
+    ):
+        msg = (
+            f"ttl is {minutes!r}; give a number of minutes above 0, at most {_TTL_MINUTES_MAX:,}, or None to keep it"
+            " for ever"
+        )
         raise CheckpointerInputError(msg)
     return math.ceil(minutes * 60)
 

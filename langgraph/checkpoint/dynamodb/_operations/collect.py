@@ -94,7 +94,7 @@ def collect_all(storage: LocalStorage, thread_id: str) -> Op[None]:
     def unneeded(each: _Namespace) -> set[bytes]:
         return set(each.before.segments)
 
-    yield from _collect(storage, thread_id, everything, unneeded, with_indexes=False)
+    yield from _collect(storage, thread_id, everything, unneeded, deletes_all=True)
 
 
 def _collect(
@@ -103,13 +103,13 @@ def _collect(
     choose: Chooser,
     unneeded: Callable[[_Namespace], set[bytes]],
     *,
-    with_indexes: bool = True,
+    deletes_all: bool = False,
 ) -> Op[None]:
     """Run the eight steps, given functions that choose the checkpoints and the segments to delete."""
     root, token = items.partition_of(thread_id), storage.rng.randbytes(8)
     try:
-        claim = yield from acquire_claim(storage, root, token)
-        is_empty = yield from _delete(storage, claim, choose, unneeded, with_indexes=with_indexes)
+        claim = yield from acquire_claim(storage, root, token, resets=deletes_all)
+        is_empty = yield from _delete(storage, claim, choose, unneeded, with_indexes=not deletes_all)
         yield from release(storage, root, token, is_empty=is_empty)
     except GeneratorExit:
         # The generator was closed: no driver is left to make requests.

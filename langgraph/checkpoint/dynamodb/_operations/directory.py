@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -33,7 +34,13 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
+    CheckpointerInputError,
+    ThreadBusyError,
+)
+
+logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
 PAGE_THREADS_MAX = 1000
 # How far back a list of all threads goes if it is not told: each day is a query.
@@ -135,16 +142,23 @@ class _Listing:
     looks_up: bool
     since: int
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
+    has_read: bool = False
+    """Whether any entry could be read."""
+    damage: CheckpointCorruptionError | None = None
 
     def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
         """Read one thread more than the page has, which tells whether the list goes on, or to its end."""
         key = None if self.owner is None else owner_key(self.backend.storage, self.owner)
+        is_first = position is None
         is_last, count = False, min(self.limit + 1, PAGE_THREADS_MAX)
         while not is_last and len(self.found) <= self.limit:
             read = yield from self.backend.entries(key, self.since, position, count)
             is_last, count = read.is_last, min(2 * count, PAGE_THREADS_MAX)
             position = ThreadPosition.of(read.entries[-1]) if read.entries else position
             yield from self._add(read.entries)
+        if is_first and self.damage is not None and not self.has_read:
+            # It may be all entries, and the saver the one that cannot read them.
+            raise self.damage
         shown = self.found[: self.limit]
         goes_on = len(self.found) > self.limit
         return ThreadPage([each for _, each in shown], _cursor_of(shown[-1][0]) if goes_on else None)
@@ -170,7 +184,14 @@ class _Listing:
         last_active = items.number(item, LAST_ACTIVE) or 0
         if items.COPY in item or _has_expired(item, last_active, self.backend.storage.clock()):
             return None
-        about = read_about(self.backend.storage.codec, item)
+        try:
+            about = read_about(self.backend.storage.codec, item)
+        except CheckpointCorruptionError as error:
+            # Its owner is not known: somebody may have forged the entry.
+            logger.warning("Thread %r is left out of a list: %s", root.thread_id, error)
+            self.damage = self.damage or error
+            return None
+        self.has_read = True
         if not is_of_tenant(root, about) or (self.owner is not None and about.owner != self.owner):
             return None
         if any(about.metadata.get(name) != value for name, value in self.metadata.items()):
@@ -180,17 +201,29 @@ class _Listing:
             about.owner,
             about.title,
             about.metadata,
-            in_epoch_seconds(items.number(item, items.CREATED_AT)),
+            in_epoch_seconds(_readable(items.number, item, items.CREATED_AT)),
             in_epoch_seconds(last_active),
         )
 
 
+def _readable(read: Callable[..., int | None], *arguments: Any) -> int | None:
+    """Read a number of an entry; return `None` if it is damaged."""
+    try:
+        return read(*arguments)
+    except CheckpointCorruptionError as error:
+        logger.warning("A list of threads shows what can be read of an entry: %s", error)
+        return None
+
+
 def _has_expired(item: Item, last_active: int, now: float) -> bool:
-    """Tell whether a thread has expired, by its last activity, or by when it was entered if that came later."""
-    ttl_seconds = items.ttl_of(item)
+    """Tell whether a thread has expired, by its last activity, or by when it was entered if that came later.
+
+    One whose ttl is damaged is shown, so that it can be deleted.
+    """
+    ttl_seconds = _readable(items.ttl_of, item)
     if ttl_seconds is None:
         return False
-    return max(last_active + ttl_seconds, items.number(item, items.LISTED_UNTIL) or 0) <= now
+    return max(last_active + ttl_seconds, _readable(items.number, item, items.LISTED_UNTIL) or 0) <= now
 
 
 def list_threads(

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._runtime.options import check_seconds
+from langgraph.checkpoint.dynamodb._runtime.options import check_seconds, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError, ThreadLockLostError
@@ -48,7 +48,7 @@ class Hold:
 
 def hold_on(storage: LocalStorage, thread_id: str, ttl: float, wait: float) -> Hold:
     """Return a hold on a thread, not acquired yet; raise `CheckpointerInputError` for bad arguments."""
-    check_seconds("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
+    check_ttl("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
     check_seconds("wait", wait, at_least=0)
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     return another(storage, Hold(root, ttl, b""))

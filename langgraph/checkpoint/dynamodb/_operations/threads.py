@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
@@ -249,10 +249,18 @@ class Claim:
     """In epoch seconds."""
 
 
-def acquire_claim(storage: LocalStorage, root: Partition, token: bytes) -> Op[Claim]:
+def acquire_claim(storage: LocalStorage, root: Partition, token: bytes, *, resets: bool = False) -> Op[Claim]:
     """Claim the thread for a deletion, waiting for one that is under way.
 
+    Args:
+        storage: The storage.
+        root: The thread.
+        token: The token of the claim.
+        resets: Whether to give a thread item whose epoch or claim is damaged new ones. Only the deletion of the whole
+            thread may: what is committed is not known then.
+
     Raises:
+        CheckpointCorruptionError: The thread item is damaged.
         ThreadBusyError: Another deletion did not end in time.
     """
     waited, attempt = 0.0, 0
@@ -261,7 +269,7 @@ def acquire_claim(storage: LocalStorage, root: Partition, token: bytes) -> Op[Cl
         waited += delay
         attempt += 1
         claimed_at = storage.clock()
-        thread = yield from _try_claim(storage, root, token, delay)
+        thread = yield from _try_claim(storage, root, token, delay, resets=resets)
         if thread is not None:
             return Claim(root, token, thread, claimed_at)
     msg = (
@@ -272,9 +280,12 @@ def acquire_claim(storage: LocalStorage, root: Partition, token: bytes) -> Op[Cl
 
 
 def _try_claim(
-    storage: LocalStorage, root: Partition, token: bytes, delay_seconds: float
+    storage: LocalStorage, root: Partition, token: bytes, delay_seconds: float, *, resets: bool
 ) -> Op[Thread | None]:
-    """Claim the thread item and return it; return `None` if another deletion holds it, or if it had to be created."""
+    """Claim the thread item and return it.
+
+    Return `None` if another deletion holds it, or if it had to be created or reset.
+    """
     now = storage.clock()
     claim = protocol.claim_thread(token, now)
     request = storage.table.update(
@@ -282,18 +293,38 @@ def _try_claim(
     )
     response = yield from none_if_condition_failed(request)
     if response is None:
-        if (yield from storage.table.get(root.pk, items.THREAD)) is None:
+        found = yield from storage.table.get(root.pk, items.THREAD)
+        if found is None:
             create = protocol.create_pending_thread(storage.rng.randbytes(8), now)
             yield from storage.table.try_update(items.thread_key(root), create)
+        else:
+            yield from _parsed_or_reset(storage, root, found, resets=resets)
         return None
-    thread = Thread.parse(response["Attributes"])
+    thread = yield from _parsed_or_reset(storage, root, response["Attributes"], resets=resets)
+    if thread is None:
+        return None
     if expires_before(thread.expires_at, int(now) + ORPHAN_SECONDS):
         # DynamoDB would remove it while the deletion runs, and the claim with it.
         extend = protocol.extend_claimed_thread(token, now + ORPHAN_SECONDS)
         item = yield from storage.table.try_update(items.thread_key(root), extend)
-        if item is not None and (not item or Thread.parse(item).claim != token):
+        if item is not None and (not item or Thread.parse_for_deletion(item).claim != token):
             return None
     return thread
+
+
+def _parsed_or_reset(
+    storage: LocalStorage, root: Partition, item: Item, *, resets: bool
+) -> Op[Thread | None]:
+    """Parse a thread item for a deletion, or reset it if it is damaged and may be reset: return `None` then."""
+    try:
+        return Thread.parse_for_deletion(item)
+    except CheckpointCorruptionError as error:
+        if not resets:
+            raise
+        logger.warning("%s. Thread %r is deleted all the same.", error, root.thread_id)
+    reset = protocol.reset_thread(item, storage.rng.randbytes(8))
+    yield from storage.table.try_update(items.thread_key(root), reset)
+    return None
 
 
 def check_claim(storage: LocalStorage, claim: Claim) -> Op[None]:
@@ -307,8 +338,8 @@ def check_claim(storage: LocalStorage, claim: Claim) -> Op[None]:
     """
     if storage.clock() - claim.claimed_at <= CLAIM_SECONDS / 2:
         return
-    thread = yield from read_thread(storage, claim.root)
-    if thread is None or thread.claim != claim.token:
+    item = yield from storage.table.get(claim.root.pk, items.THREAD)
+    if item is None or Thread.parse_for_deletion(item).claim != claim.token:
         msg = (
             f"Deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
             " another deletion took over before anything was deleted. Retry the call."
@@ -327,7 +358,7 @@ def end_epoch(storage: LocalStorage, claim: Claim) -> Op[Thread]:
     item = yield from storage.table.try_update(items.thread_key(claim.root), change)
     if item is None:
         return claim.thread.ended(new)
-    thread = Thread.parse(item) if item else None
+    thread = Thread.parse_for_deletion(item) if item else None
     if thread is None or not thread.was_ended(claim.token, claim.thread.epoch):
         raise _claim_lost(claim.root)
     # The request took effect, but its response was lost and it was sent again.

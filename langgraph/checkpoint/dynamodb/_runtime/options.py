@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._runtime.events import Events
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
@@ -38,6 +39,26 @@ def check_seconds(name: str, value: Any, *, at_least: float) -> None:
     """Raise if a value is not a finite number of seconds, or is too small."""
     if type(value) not in (int, float) or not at_least <= value < math.inf:
         _refuse(name, value, f"give a number of seconds, {at_least} or more")
+
+
+def check_ttl(name: str, value: Any, *, at_least: float) -> None:
+    """Raise if a value is not a number of seconds, or is out of the range of ttls."""
+    if type(value) not in (int, float) or not at_least <= value <= TTL_SECONDS_MAX:
+        _refuse(name, value, f"give a number of seconds from {at_least} to {TTL_SECONDS_MAX:,}")
+
+
+def check_thread_ttl(value: Any) -> None:
+    """Raise if a value cannot be the ttl of threads."""
+    wanted = f"give a whole number of seconds from 1 to {TTL_SECONDS_MAX:,}, or None"
+    if value is not None and (type(value) is not int or not 1 <= value <= TTL_SECONDS_MAX):
+        _refuse("ttl_seconds", value, wanted)
+
+
+def check_activity(value: Any) -> None:
+    """Raise if a value cannot be the age of a last activity."""
+    if type(value) is not int or not 0 <= value <= TTL_SECONDS_MAX:
+        wanted = f"give a whole number of seconds from 0 to {TTL_SECONDS_MAX:,}"
+        _refuse("activity_seconds", value, wanted)
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     open_memories,
 )
 from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
-from langgraph.store.dynamodb.batch import check_root_label
+from langgraph.store.dynamodb.batch import check_root_label, ttl_seconds
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
@@ -119,6 +119,8 @@ def put(
     """
     labels, parsed = one_namespace(namespace), _parsed(value, "the value")
     check_root_label(labels)
+    # A dry run stores nothing, and should refuse what the store refuses.
+    ttl_seconds(ttl_minutes)
     old = context.embedding_store.get(labels, name, refresh_ttl=False)
     what = f"memory {name!r} of {labels_text(labels)}"
     if dry_run:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
@@ -23,7 +24,10 @@ def set_ttl(
     ttl_seconds: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="The seconds after which a checkpoint expires; otherwise as configured."
+            min=1,
+            max=TTL_SECONDS_MAX,
+            metavar="N",
+            help="The seconds after which a checkpoint expires; otherwise as configured.",
         ),
     ] = None,
     never: Annotated[bool, typer.Option("--never", help="Keep the threads for ever.")] = False,

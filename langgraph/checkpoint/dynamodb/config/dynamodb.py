@@ -16,11 +16,12 @@ from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS, RETRY
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
 from langgraph.checkpoint.dynamodb.config.fields import (
-    NotNegative,
+    Activity,
     Positive,
     Reference,
     Seconds,
     SecondsOrZero,
+    Ttl,
     kind_of,
     made_function,
     made_object,
@@ -142,7 +143,7 @@ class DynamoDBOptions(TableOptions, StorageOptions):
 
     other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
 
-    ttl_seconds: Positive | None = Field(
+    ttl_seconds: Ttl | None = Field(
         default=None,
         description="Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.",
     )
@@ -153,7 +154,7 @@ class DynamoDBOptions(TableOptions, StorageOptions):
             " deny a part of that."
         ),
     )
-    activity_seconds: NotNegative = Field(
+    activity_seconds: Activity = Field(
         default=ACTIVITY_SECONDS,
         description="The seconds that a thread's last activity may be old in lists before a put renews it.",
     )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
 
 # An object in a module.
@@ -50,6 +51,10 @@ def kind_of(value: Any) -> str:
 Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_flag)]
 NotNegative = Annotated[int, Field(ge=0), BeforeValidator(_no_flag)]
 Seconds = Annotated[float, Field(gt=0), BeforeValidator(_no_flag)]
+# The ttl of a thread in seconds, and that of a memory in minutes.
+Ttl = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX), BeforeValidator(_no_flag)]
+TtlMinutes = Annotated[float, Field(gt=0, le=TTL_SECONDS_MAX // 60), BeforeValidator(_no_flag)]
+Activity = Annotated[int, Field(ge=0, le=TTL_SECONDS_MAX), BeforeValidator(_no_flag)]
 SecondsOrZero = Annotated[float, Field(ge=0), BeforeValidator(_no_flag)]
 Name = Annotated[str, Field(pattern=_NAME)]
 Reference = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb.config.fields import Positive, Reference, Seconds, made_function, split
+from langgraph.checkpoint.dynamodb.config.fields import Positive, Reference, TtlMinutes, made_function, split
 from langgraph.checkpoint.dynamodb.config.types import Options
 
 
@@ -67,7 +67,7 @@ class DistanceIndexOptions(IndexOptions):
 class TtlOptions(Options):
     """LangGraph's `TTLConfig`, in minutes."""
 
-    default_ttl: Seconds | None = Field(
+    default_ttl: TtlMinutes | None = Field(
         default=None,
         description="Minutes after which a memory expires, counted from when it was stored or read; otherwise never.",
     )

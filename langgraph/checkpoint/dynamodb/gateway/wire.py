@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 
 VERSION = 1
@@ -62,6 +63,7 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
 Seconds: TypeAlias = Number
+Ttl: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX), _WHOLE]
 # Epoch seconds that have a day: up to the end of the year 9999.
 Moment: TypeAlias = Annotated[int, Field(ge=0, le=253_402_300_799), _WHOLE]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -95,7 +97,7 @@ class ThreadHint(Message):
     """A hint on a thread. The client sends the hint of the last answer with its next request about the thread."""
 
     epoch: Epoch = Field(description="The epoch under which stored and reused segments are safe.")
-    ttl_seconds: Seconds | None = Field(None, description="The thread's ttl; null: none.")
+    ttl_seconds: Ttl | None = Field(None, description="The thread's ttl; null: none.")
     registered: bool = Field(False, description="Whether the namespace has its marker.")
     registered_until: Seconds | None = Field(
         None, description="When the marker expires, in epoch seconds; null: never."
@@ -335,7 +337,7 @@ class CopyProgress(Message):
         description="The seed of the ids of the copy's segments."
     )
     epoch: Epoch = Field(description="The target's epoch when the attempt began.")
-    ttl_seconds: Seconds | None = Field(None, description="The target's ttl then; null: none.")
+    ttl_seconds: Ttl | None = Field(None, description="The target's ttl then; null: none.")
     began_at: float = Field(ge=0, le=COUNT_MAX, description="When it began, in epoch seconds.")
     attempts: Count = Field(1, description="Which attempt it is.")
     namespace: str | None = Field(None, description="The namespace that is being copied.")

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from langgraph.checkpoint.dynamodb._runtime.options import check_thread_ttl
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
@@ -67,7 +68,11 @@ class TtlChange:
             store: The table.
             thread_id: The thread.
             ttl_seconds: The new ttl, counted from the change; `None` is forever.
+
+        Raises:
+            CheckpointerInputError: No thread can have this ttl.
         """
+        check_thread_ttl(ttl_seconds)
         without_ttl, with_ttl = store.with_ttl(None), store.with_ttl(ttl_seconds)
         self._comparison = beside_each_other(without_ttl, with_ttl)
         self._ttl_seconds = ttl_seconds
