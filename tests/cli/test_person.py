@@ -158,6 +158,41 @@ def test_what_is_new_meanwhile_is_told(
     assert "memories were put under users/ada%251 meanwhile" in ended.err
 
 
+def test_a_thread_that_the_person_went_on_with_is_deleted_again(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path
+) -> None:
+    command = ("delete", "--owner", "bob", "--done", str(tmp_path / "deleted"), "--yes", "--json")
+    assert run_on(*command).json["deleted"] == ["of bob"]
+    Conversation(saver, "of bob").put(said=["again"])
+    saver.set_thread("of bob", owner="bob")
+    ended = run_on(*command)
+    assert (ended.code, ended.json["deleted"], ended.json["skipped"]) == (0, ["of bob"], 0)
+    assert saver.get_tuple(thread_config("of bob")) is None
+    assert (tmp_path / "deleted").read_text() == "of bob\n" * 2
+
+
+@pytest.mark.parametrize("what", ["a checkpoint", "a title"])
+def test_a_thread_that_an_agent_goes_on_with_is_told(
+    run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    erase = person.Person.erase_memories
+
+    def late(self: person.Person) -> int:
+        if what == "a title":
+            saver.set_thread("TRIP/1", title="Still here")
+        else:
+            Conversation(saver, "TRIP/1").put(said=["still here"])
+        return erase(self)
+
+    monkeypatch.setattr(person.Person, "erase_memories", late)
+    ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
+    assert ended.code == Exit.PROBLEMS
+    assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {"TRIP/1"}
+    assert ended.json["failed"] == {
+        "TRIP/1": "the thread continued after it was deleted; stop its agent, and delete it again"
+    }
+
+
 def test_namespaces_of_a_tenants_user(run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
     saver.set_thread("acme/trip", owner="acme/eve")
     store.put(("acme", "users", "eve"), "food", {})

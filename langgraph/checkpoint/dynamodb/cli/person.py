@@ -15,8 +15,13 @@ from urllib.parse import quote
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.overview import is_stored
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, say_of_directory, serve
@@ -24,6 +29,7 @@ from langgraph.checkpoint.dynamodb.cli.memories import count_memories
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import written_file
 from langgraph.checkpoint.dynamodb.cli.threads import of_directory
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
 
@@ -87,6 +93,18 @@ class Person:
     def erase_memories(self) -> int:
         """Delete the memories of the owner's namespaces; return how many there were."""
         return sum(self._context.store.delete_namespace(each) for each in self._namespaces)
+
+    def note_what_continued(self, served: Served, *, parallel: int) -> None:
+        """Count threads as failed that were deleted, and that the table has again."""
+
+        def check(thread_id: str) -> None:
+            if self._context.run(_is_there(self._context.storage, thread_id)):
+                msg = "the thread continued after it was deleted; stop its agent, and delete it again"
+                raise ThreadBusyError(msg)
+
+        looked = serve(self._context, "looking again", served.done, check, parallel=parallel)
+        served.done = looked.done
+        served.failed |= looked.failed
 
     def note_what_is_new(self, served: Served) -> None:
         """Count threads as failed that were begun while the others were deleted."""
@@ -180,6 +198,14 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
     threads = list(of_directory(context, owner, with_status=False))
     say_of_directory(context, owner, len(threads))
     return Person(context, owner, threads, namespaces)
+
+
+def _is_there(storage: LocalStorage, thread_id: str) -> Op[bool]:
+    """Tell whether the table has anything of a thread, or its entry in the directory."""
+    if (yield from is_stored(storage, thread_id)):
+        return True
+    item = yield from storage.table.get(items.partition_of(thread_id).pk, items.THREAD)
+    return item is not None and LAST_ACTIVE in item
 
 
 def _namespace(owner: str, template: str) -> tuple[str, ...]:
