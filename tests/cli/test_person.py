@@ -12,7 +12,8 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb.cli import person
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.checkpoint.dynamodb.migrate import export_thread
+from langgraph.checkpoint.dynamodb.migrate import TableStore, TtlChange, export_thread
+from langgraph.checkpoint.dynamodb.migrate.stored_thread import StoredThread
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
@@ -191,6 +192,65 @@ def test_a_thread_that_an_agent_goes_on_with_is_told(
     assert ended.json["failed"] == {
         "TRIP/1": "the thread continued after it was deleted; stop its agent, and delete it again"
     }
+
+
+class _CutError(Exception):
+    """The end of a process in the middle of `set-ttl`."""
+
+
+def _interrupt_set_ttl(saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, copy: str) -> None:
+    """Leave a copy of thread `of bob`: one that is all there is of it, or a part beside it."""
+    delete = StoredThread.delete
+
+    def deleted(thread: StoredThread) -> None:
+        delete(thread)
+        raise _CutError
+
+    def begun(_: StoredThread, to: StoredThread) -> None:
+        Conversation(saver, to.thread_id).put(said=["a part"])
+        raise _CutError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredThread, *(("delete", deleted) if copy == "whole" else ("copy_to", begun)))
+        with pytest.raises(_CutError):
+            TtlChange(TableStore(saver), "of bob", 1000).run()
+
+
+@pytest.mark.parametrize(("copy", "left"), [("whole", 1), ("partial", 2)])
+def test_what_an_interrupted_set_ttl_leaves_is_the_persons(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: str, left: int
+) -> None:
+    _interrupt_set_ttl(saver, monkeypatch, copy)
+    assert "of bob.set-ttl" not in [each.thread_id for each in saver.threads(owner="bob").threads]
+    exported = run_on("export", "--owner", "bob", "--to", str(tmp_path), "--json").json
+    assert (len(exported["exported"]), "of bob.set-ttl" in exported["exported"]) == (left, True)
+    assert len([*tmp_path.glob("of bob.set-ttl-*.jsonl")]) == 1
+    ended = run_on("delete", "--owner", "bob", "--yes", "--json")
+    assert (ended.code, len(ended.json["deleted"])) == (0, left)
+    assert saver.get_tuple(thread_config("of bob.set-ttl")) is None
+    assert run_on("delete", "--owner", "bob", "--yes", "--json").json["deleted"] == []
+
+
+def test_a_copy_that_set_ttl_makes_meanwhile_is_told(
+    run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erase = person.Person.erase_memories
+
+    def late(self: person.Person) -> int:
+        Conversation(saver, "of bob").put(said=["two"])
+        _interrupt_set_ttl(saver, monkeypatch, "partial")
+        saver.delete_thread("of bob")
+        return erase(self)
+
+    monkeypatch.setattr(person.Person, "erase_memories", late)
+    ended = run_on("delete", "--owner", "bob", "--yes", "--json")
+    assert (ended.code, [*ended.json["failed"]]) == (Exit.PROBLEMS, ["of bob.set-ttl"])
+
+
+def test_a_thread_whose_copy_could_not_be_named_has_none(run_on: Run, saver: DynamoDBSaver) -> None:
+    name = "x" * 2047
+    saver.set_thread(name, owner="cy")
+    assert run_on("delete", "--owner", "cy", "--yes", "--json").json["deleted"] == [name]
 
 
 def test_namespaces_of_a_tenants_user(run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:

@@ -133,6 +133,7 @@ class _Listing:
     limit: int
     looks_up: bool
     since: int
+    with_copies: bool
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
 
     def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
@@ -168,7 +169,7 @@ class _Listing:
         root = items.parse_partition(items.partition_key(item))
         last_active, ttl_seconds = items.number(item, LAST_ACTIVE) or 0, items.ttl_of(item)
         has_expired = ttl_seconds is not None and last_active + ttl_seconds <= self.backend.storage.clock()
-        if has_expired or items.COPY in item:
+        if has_expired or (items.COPY in item and not self.with_copies):
             return None
         about = read_about(self.backend.storage.codec, item)
         if not is_of_tenant(root, about) or (self.owner is not None and about.owner != self.owner):
@@ -194,8 +195,13 @@ def list_threads(
     before: str | None,
     with_status: bool,
     since: datetime | None,
+    *,
+    with_copies: bool = False,
 ) -> Op[ThreadPage]:
-    """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step."""
+    """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
+
+    Users do not see the copies that an interrupted set-ttl left. Operators who erase a person's data need them.
+    """
     name = backend.storage.owner if owner is None else checked_id(owner, "owner")
     if status is not None and status not in STATUSES:
         msg = f"status is {status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
@@ -211,6 +217,7 @@ def list_threads(
         limit,
         with_status or status is not None,
         _oldest(backend.storage, name, since),
+        with_copies,
     )
     return (yield from listing.page(None if before is None else _parse_cursor(before)))
 

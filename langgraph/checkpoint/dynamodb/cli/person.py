@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from hashlib import blake2b
 from itertools import chain
@@ -29,8 +30,8 @@ from langgraph.checkpoint.dynamodb.cli.memories import count_memories
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import written_file
 from langgraph.checkpoint.dynamodb.cli.threads import of_directory
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
-from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, export_thread
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, copy_id, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
 
 # An owner of a tenant begins with the tenant's name and a slash.
@@ -108,7 +109,7 @@ class Person:
 
     def note_what_is_new(self, served: Served) -> None:
         """Count threads as failed that were begun while the others were deleted."""
-        for each in of_directory(self._context, self._owner, with_status=False):
+        for each in _threads_of(self._context, self._owner, self._threads.values()):
             # The directory may lag behind a deletion.
             if each.thread_id not in self._threads:
                 served.failed[each.thread_id] = "the thread was begun while the others were deleted"
@@ -195,9 +196,32 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
         CommandError: A namespace cannot be used.
     """
     namespaces = [_namespace(owner, each) for each in templates or ()]
-    threads = list(of_directory(context, owner, with_status=False))
+    threads = _threads_of(context, owner)
     say_of_directory(context, owner, len(threads))
     return Person(context, owner, threads, namespaces)
+
+
+def _threads_of(
+    context: CommandContext, owner: str, known: Iterable[ThreadSummary] = ()
+) -> list[ThreadSummary]:
+    """Return the threads of an owner, with the copies that an interrupted `set-ttl` left of these and known threads.
+
+    A whole copy is in the directory, and may be all that there is of the thread. A part of one is not.
+    """
+    listed = {
+        each.thread_id: each for each in of_directory(context, owner, with_status=False, with_copies=True)
+    }
+    originals = {copy_id(each.thread_id): each for each in (*known, *listed.values())}
+    keys = []
+    for each in originals.keys() - listed.keys():
+        # An id that is too long for a key is no copy's.
+        with suppress(CheckpointerInputError):
+            keys.append(items.thread_key(items.partition_of(each)))
+    found = context.run(context.storage.table.batch_get(keys, consistent=True))
+    copies = [
+        items.parse_partition(items.partition_key(each)).thread_id for each in found if items.COPY in each
+    ]
+    return [*listed.values(), *(replace(originals[each], thread_id=each) for each in copies)]
 
 
 def _is_there(storage: LocalStorage, thread_id: str) -> Op[bool]:

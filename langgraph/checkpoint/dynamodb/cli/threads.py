@@ -11,7 +11,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.overview import (
     Overview,
     ScannedPage,
@@ -121,19 +122,17 @@ def of_directory(
     status: str | None = None,
     *,
     with_status: bool = True,
+    with_copies: bool = False,
 ) -> Iterator[ThreadSummary]:
-    """Yield threads of the directory, newest activity first."""
+    """Yield threads of the directory, newest activity first; on demand with the copies that `set-ttl` left."""
+    backend = LocalBackend(context.read_only_saver.storage)
     oldest = None if since is None else datetime.now(timezone.utc) - since
     cursor: str | None = None
     while True:
-        page = context.read_only_saver.threads(
-            owner=owner,
-            status=status,
-            limit=_PAGE_THREADS,
-            before=cursor,
-            with_status=with_status,
-            since=oldest,
+        operation = list_threads(
+            backend, owner, status, None, _PAGE_THREADS, cursor, with_status, oldest, with_copies=with_copies
         )
+        page = context.run(operation)
         yield from page.threads
         cursor = page.cursor
         if cursor is None:
