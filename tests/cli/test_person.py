@@ -322,7 +322,8 @@ def test_an_export_that_was_interrupted_goes_on(
     monkeypatch.setattr(person, "export_thread", interrupted)
     ended = _export(run_on, tmp_path, "--parallel", "1")
     assert ended.code == Exit.INTERRUPTED
-    assert not (tmp_path / "report.json").exists()
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["owner"], report["is_whole"]) == ("ada%1", False)
     first = len([*tmp_path.glob("*.jsonl")])
     ended = _export(run_on, tmp_path, "--json")
     assert (ended.code, ended.json["skipped"]) == (0, first)
@@ -332,9 +333,9 @@ def test_an_export_that_was_interrupted_goes_on(
 def test_a_whole_export_is_replaced_only_after_a_question(
     run_on: Run, saver: DynamoDBSaver, tmp_path: Path
 ) -> None:
+    assert _export(run_on, tmp_path).code == 0
     own = tmp_path / "own.jsonl"
     own.write_text("not ours")
-    assert _export(run_on, tmp_path).code == 0
     saver.delete_thread("TRIP/1")
     asked = _export(run_on, tmp_path)
     assert asked.code == Exit.NOT_CONFIRMED
@@ -364,6 +365,46 @@ def test_a_thread_that_cannot_be_exported_makes_no_whole_export(
     assert not json.loads((tmp_path / "report.json").read_text())["is_whole"]
     # It is not asked about, and tries again what is missing.
     assert _export(run_on, tmp_path, "--json").json["skipped"] == 2
+
+
+def test_a_folder_with_somebody_elses_export_is_refused(run_on: Run, tmp_path: Path) -> None:
+    assert _export(run_on, tmp_path).code == 0
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    ended = run_on("export", "--owner", "bob", "--to", str(tmp_path), "--yes")
+    assert ended.code == Exit.USAGE
+    assert "is an export of 'ada%1', not of 'bob'; give another folder" in ended.err
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+def test_a_folder_with_other_files_is_refused(run_on: Run, tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("not ours")
+    ended = _export(run_on, tmp_path)
+    assert ended.code == Exit.USAGE
+    assert "has files, and no report of an export; give an empty folder" in ended.err
+    assert [each.name for each in tmp_path.iterdir()] == ["own"]
+
+
+def test_what_an_export_has_no_longer_is_removed(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(person.Person, "_export_memories", interrupted)
+        assert _export(run_on, tmp_path).code == Exit.INTERRUPTED
+    (left,) = tmp_path.glob("trip*.jsonl")
+    part = left.with_name(f"{left.name}.part")
+    part.write_text("cut short")
+    (tmp_path / "memories.jsonl").write_text("of an earlier run")
+    saver.delete_thread("trip/1")
+    ended = run_on("export", "--owner", "ada%1", "--to", str(tmp_path), "--json")
+    assert (ended.code, ended.json["skipped"]) == (0, 2)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["is_whole"]
+    names = {each["file"] for each in report["threads"]} - {None}
+    assert {each.name for each in tmp_path.iterdir()} == {"report.json", *names}
+    assert not {left.name, part.name} & names
 
 
 def test_a_folder_that_cannot_be_used(run_on: Run, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -136,8 +137,10 @@ class Person:
 
         A thread whose file is there is not exported again, unless the folder has the report of a whole export.
         """
-        self._prepare(folder, yes=yes)
         files = {each: folder / _file_name(each) for each in self._threads}
+        self._prepare(folder, {each.name for each in files.values()}, yes=yes)
+        # An interrupted export says whose it is, and which files it has.
+        self._write_report(folder, {"is_whole": False}, {each: file.name for each, file in files.items()})
         exported: dict[str, Exported] = {}
 
         def one(thread_id: str) -> None:
@@ -150,36 +153,46 @@ class Person:
         # A thread may have a title, and no checkpoint.
         served.done += served.absent
         served.absent = {}
+        memories = self._export_memories(folder)
+        outcome = {"is_whole": not served.failed, "memories": memories}
+        written = {each: file.name for each, file in files.items() if file.exists()}
+        report = self._write_report(folder, outcome, written)
+        conclude(self._context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
+
+    def _write_report(
+        self, folder: Path, outcome: Mapping[str, Any], names: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Write the report, with the names of the threads' files; return what of it is for the screen."""
         report = self.report() | {"owner": self._owner, "exported_at": datetime.now(timezone.utc).isoformat()}
         if self._namespaces:
             report["memories_file"] = _MEMORIES
-        memories = self._export_memories(folder)
-        threads = [
-            {**asdict(each), "file": files[name].name if files[name].exists() else None}
-            for name, each in self._threads.items()
-        ]
-        content = {**report, "is_whole": not served.failed, "memories": memories, "threads": threads}
+        threads = [{**asdict(each), "file": names.get(name)} for name, each in self._threads.items()]
+        content = {**report, **outcome, "threads": threads}
         with written_file(self._context, folder / _REPORT, yes=True) as stream:
             stream.write(json.dumps(as_json(content), indent=2, default=str).encode() + b"\n")
-        conclude(self._context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
+        return report
 
-    def _prepare(self, folder: Path, *, yes: bool) -> None:
-        report = folder / _REPORT
+    def _prepare(self, folder: Path, names: AbstractSet[str], *, yes: bool) -> None:
+        """Make the folder, and remove what an earlier export of this owner wrote and this one does not continue."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            found: Any = json.loads(report.read_text("utf-8")) if report.exists() else {"is_whole": False}
-            is_whole, files = (
-                found["is_whole"],
-                [_MEMORIES, *(each["file"] for each in found.get("threads", ()))],
-            )
+            found = _earlier_report(folder)
+            if found is None:
+                return
+            owner, is_whole = found["owner"], found["is_whole"]
+            old = {Path(each["file"]).name for each in found["threads"] if each["file"]} | {_MEMORIES}
         except (OSError, ValueError, KeyError, TypeError) as error:
             msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
             raise CommandError(Exit.USAGE, msg) from error
+        if owner != self._owner:
+            msg = f"{folder} is an export of {owner!r}, not of {self._owner!r}; give another folder"
+            raise CommandError(Exit.USAGE, msg)
         if is_whole:
             self._context.confirm(f"{folder} has a whole export already. Replace it?", yes=yes)
-            report.unlink()
-            for name in filter(None, files):
-                (folder / Path(name).name).unlink(missing_ok=True)
+        kept = set() if is_whole else {*names, *([_MEMORIES] if self._namespaces else ())}
+        for name in old - kept:
+            (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}.part").unlink(missing_ok=True)
 
     def _export_memories(self, folder: Path) -> int:
         if not self._namespaces:
@@ -187,6 +200,22 @@ class Person:
         records = chain.from_iterable(map(self._context.store.export_items, self._namespaces))
         with written_file(self._context, folder / _MEMORIES, yes=True) as stream:
             return write_memories(records, stream)
+
+
+def _earlier_report(folder: Path) -> Any:
+    """Return the report of an earlier export to a folder; `None` if the folder is empty.
+
+    Raises:
+        CommandError: The folder has other files, which may be another person's.
+    """
+    report = folder / _REPORT
+    if report.exists():
+        return json.loads(report.read_text("utf-8"))
+    # A process may have been killed while it wrote its first file, the report.
+    if any(each.name != f"{_REPORT}.part" for each in folder.iterdir()):
+        msg = f"{folder} has files, and no report of an export; give an empty folder"
+        raise CommandError(Exit.USAGE, msg)
+    return None
 
 
 def person_of(context: CommandContext, owner: str, templates: Sequence[str] | None) -> Person:
