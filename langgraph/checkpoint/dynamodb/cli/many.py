@@ -106,6 +106,16 @@ def chosen(
     return list(dict.fromkeys(given))
 
 
+def check_all_or_named(thread_ids: Sequence[str] | None, file: Path | None, *, all_threads: bool) -> None:
+    """Raise if threads are named beside `--all`.
+
+    Raises:
+        CommandError: They are.
+    """
+    if all_threads and (thread_ids or file is not None):
+        raise CommandError(Exit.USAGE, "give threads, or --all, not both")
+
+
 def say_of_directory(context: CommandContext, owner: str, count: int) -> None:
     """Say how many threads of an owner the directory has."""
     context.output.note(
