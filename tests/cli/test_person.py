@@ -308,6 +308,12 @@ def test_everything_of_a_person_is_exported(
     assert stored == {"stored": 3, "left": 0}
 
 
+def test_namespaces_under_each_other_are_one(run_on: Run, tmp_path: Path) -> None:
+    deep = ("--memories", "users/{owner}/trips", *MEMORIES, "--memories", "users/{owner}")
+    ended = run_on("export", "--owner", "ada%1", *deep, "--to", str(tmp_path), "--json").json
+    assert (ended["namespaces"], ended["memories"]) == (["users/ada%251", "profiles/ada%251"], 3)
+
+
 def test_an_export_that_was_interrupted_goes_on(
     run_on: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,7 +224,7 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
     Raises:
         CommandError: A namespace cannot be used.
     """
-    namespaces = [_namespace(owner, each) for each in templates or ()]
+    namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
     threads = _threads_of(context, owner)
     say_of_directory(context, owner, len(threads))
     return Person(context, owner, threads, namespaces)
@@ -259,6 +259,14 @@ def _is_there(storage: LocalStorage, thread_id: str) -> Op[bool]:
         return True
     item = yield from storage.table.get(items.partition_of(thread_id).pk, items.THREAD)
     return item is not None and LAST_ACTIVE in item
+
+
+def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return namespaces, each of them once, without those under another one, whose memories are the other's too."""
+    unique = list(dict.fromkeys(namespaces))
+    return [
+        each for each in unique if not any(each != other and each[: len(other)] == other for other in unique)
+    ]
 
 
 def _namespace(owner: str, template: str) -> tuple[str, ...]:
