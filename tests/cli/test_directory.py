@@ -49,6 +49,12 @@ def test_every_thread_is_entered_and_what_cannot_be_is_told(run: Run, old: tuple
     assert found.last_active == stored.replace(microsecond=0)
 
 
+def test_the_key_of_the_owner_is_not_empty(run: Run, shared: str) -> None:
+    ended = run("directory", "t", "--owner-from", "", "--table", shared, "--yes")
+    assert ended.code == 2
+    assert "--owner-from is empty; give a key of the metadata, such as user_id" in ended.err
+
+
 def test_it_can_be_repeated_and_changes_no_entry(
     run: Run, old: tuple[str, DynamoDBSaver], tmp_path: Path
 ) -> None:

@@ -211,6 +211,10 @@ def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
         (("copy", "one"), "id of the copy"),
         (("copy", "one", ""), "with a tab"),
         (("prune", "one", "--older-than", "1y"), "such as 30d"),
+        (("prune", "one", "--all"), "give threads, or --all, not both"),
+        (("prune", "--from-file", "-", "--all"), "give threads, or --all, not both"),
+        (("verify", "one", "--all"), "give threads, or --all, not both"),
+        (("verify", "--from-file", "-", "--all"), "give threads, or --all, not both"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -87,6 +87,29 @@ def test_namespaces_are_listed_so_that_they_can_be_given_again(memories: Run) ->
     assert "These are 1 namespace, and there are more" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("number", "named"),
+    [("NaN", "NaN"), ("[-Infinity]", "-Infinity"), ("1e999", "1e999"), ("-1E400", "-1E400")],
+)
+def test_what_json_does_not_have_is_refused(memories: Run, number: str, named: str) -> None:
+    text = f'{{"a": {number}}}'
+    ended = memories("put", AS_TEXT, "k", text, "--yes")
+    assert (ended.code, ended.err) == (2, f"error: the value is not JSON: {named} is no number of JSON\n")
+    assert memories("search", "--filter", text).code == 2
+    assert memories("put", AS_TEXT, "k", '{"a": 1.5}', "--yes").code == 0
+
+
+def test_an_export_with_nan_can_be_imported(memories: Run, store: DynamoDBStore, tmp_path: Path) -> None:
+    store.put(ADA, "odd", {"a": float("nan")})
+    file = str(tmp_path / "memories")
+    memories("export", "", file)
+    store.delete(ADA, "odd")
+    assert memories("import", file, "--yes", "--json").json == {"stored": 1, "left": 3}
+    found = store.get(ADA, "odd")
+    assert found is not None
+    assert repr(found.value) == "{'a': nan}"
+
+
 def test_a_memory_is_shown(memories: Run, store: DynamoDBStore) -> None:
     found: Any = store.get(ADA, "food")
     shown = memories("get", AS_TEXT, "food", "--json").json

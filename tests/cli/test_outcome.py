@@ -294,6 +294,27 @@ def test_a_key_that_is_missing_is_named_as_a_file_has_it() -> None:
 
 
 @local
+@pytest.mark.parametrize("name", ["bad name!", "ab"])
+@pytest.mark.parametrize(
+    "command",
+    [("show", "t"), ("threads",), ("memories", "list"), ("delete", "t", "--yes"), ("setup",)],
+)
+def test_a_name_that_no_table_can_have_is_told(run: Run, command: tuple[str, ...], name: str) -> None:
+    ended = run(*command, "--table", name)
+    assert ended.code == 4
+    assert f"{name!r} cannot be the name of a table" in " ".join((ended.err + ended.out).split())
+
+
+@local
+@pytest.mark.parametrize("command", [("show", "t"), ("memories", "list")])
+def test_a_name_that_no_region_can_have_is_told(run: Run, command: tuple[str, ...]) -> None:
+    ended = run(*command, "--table", "threads", "--region", "bad region")
+    assert ended.code == 4
+    assert "'bad region'" in ended.err
+    assert "check --region" in " ".join(ended.err.split())
+
+
+@local
 def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run, engine: Engine) -> None:
     ended = run("history", "thread-1", "--table", "nowhere", "--region", "eu-west-3")
     assert ended.code == 4

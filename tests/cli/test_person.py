@@ -13,7 +13,8 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb.cli import person
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.checkpoint.dynamodb.migrate import export_thread
+from langgraph.checkpoint.dynamodb.migrate import TableStore, TtlChange, export_thread
+from langgraph.checkpoint.dynamodb.migrate.stored_thread import StoredThread
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
@@ -159,6 +160,100 @@ def test_what_is_new_meanwhile_is_told(
     assert "memories were put under users/ada%251 meanwhile" in ended.err
 
 
+def test_a_thread_that_the_person_went_on_with_is_deleted_again(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path
+) -> None:
+    command = ("delete", "--owner", "bob", "--done", str(tmp_path / "deleted"), "--yes", "--json")
+    assert run_on(*command).json["deleted"] == ["of bob"]
+    Conversation(saver, "of bob").put(said=["again"])
+    saver.set_thread("of bob", owner="bob")
+    ended = run_on(*command)
+    assert (ended.code, ended.json["deleted"], ended.json["skipped"]) == (0, ["of bob"], 0)
+    assert saver.get_tuple(thread_config("of bob")) is None
+    assert (tmp_path / "deleted").read_text() == "of bob\n" * 2
+
+
+@pytest.mark.parametrize("what", ["a checkpoint", "a title"])
+def test_a_thread_that_an_agent_goes_on_with_is_told(
+    run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    erase = person.Person.erase_memories
+
+    def late(self: person.Person) -> int:
+        if what == "a title":
+            saver.set_thread("TRIP/1", title="Still here")
+        else:
+            Conversation(saver, "TRIP/1").put(said=["still here"])
+        return erase(self)
+
+    monkeypatch.setattr(person.Person, "erase_memories", late)
+    ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
+    assert ended.code == Exit.PROBLEMS
+    assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {"TRIP/1"}
+    assert ended.json["failed"] == {
+        "TRIP/1": "the thread continued after it was deleted; stop its agent, and delete it again"
+    }
+
+
+class _CutError(Exception):
+    """The end of a process in the middle of `set-ttl`."""
+
+
+def _interrupt_set_ttl(saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, copy: str) -> None:
+    """Leave a copy of thread `of bob`: one that is all there is of it, or a part beside it."""
+    delete = StoredThread.delete
+
+    def deleted(thread: StoredThread) -> None:
+        delete(thread)
+        raise _CutError
+
+    def begun(_: StoredThread, to: StoredThread) -> None:
+        Conversation(saver, to.thread_id).put(said=["a part"])
+        raise _CutError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredThread, *(("delete", deleted) if copy == "whole" else ("copy_to", begun)))
+        with pytest.raises(_CutError):
+            TtlChange(TableStore(saver), "of bob", 1000).run()
+
+
+@pytest.mark.parametrize(("copy", "left"), [("whole", 1), ("partial", 2)])
+def test_what_an_interrupted_set_ttl_leaves_is_the_persons(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: str, left: int
+) -> None:
+    _interrupt_set_ttl(saver, monkeypatch, copy)
+    assert "of bob.set-ttl" not in [each.thread_id for each in saver.threads(owner="bob").threads]
+    exported = run_on("export", "--owner", "bob", "--to", str(tmp_path), "--json").json
+    assert (len(exported["exported"]), "of bob.set-ttl" in exported["exported"]) == (left, True)
+    assert len([*tmp_path.glob("of bob.set-ttl-*.jsonl")]) == 1
+    ended = run_on("delete", "--owner", "bob", "--yes", "--json")
+    assert (ended.code, len(ended.json["deleted"])) == (0, left)
+    assert saver.get_tuple(thread_config("of bob.set-ttl")) is None
+    assert run_on("delete", "--owner", "bob", "--yes", "--json").json["deleted"] == []
+
+
+def test_a_copy_that_set_ttl_makes_meanwhile_is_told(
+    run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erase = person.Person.erase_memories
+
+    def late(self: person.Person) -> int:
+        Conversation(saver, "of bob").put(said=["two"])
+        _interrupt_set_ttl(saver, monkeypatch, "partial")
+        saver.delete_thread("of bob")
+        return erase(self)
+
+    monkeypatch.setattr(person.Person, "erase_memories", late)
+    ended = run_on("delete", "--owner", "bob", "--yes", "--json")
+    assert (ended.code, [*ended.json["failed"]]) == (Exit.PROBLEMS, ["of bob.set-ttl"])
+
+
+def test_a_thread_whose_copy_could_not_be_named_has_none(run_on: Run, saver: DynamoDBSaver) -> None:
+    name = "x" * 2047
+    saver.set_thread(name, owner="cy")
+    assert run_on("delete", "--owner", "cy", "--yes", "--json").json["deleted"] == [name]
+
+
 def test_namespaces_of_a_tenants_user(run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
     saver.set_thread("acme/trip", owner="acme/eve")
     store.put(("acme", "users", "eve"), "food", {})
@@ -214,6 +309,12 @@ def test_everything_of_a_person_is_exported(
     assert stored == {"stored": 3, "left": 0}
 
 
+def test_namespaces_under_each_other_are_one(run_on: Run, tmp_path: Path) -> None:
+    deep = ("--memories", "users/{owner}/trips", *MEMORIES, "--memories", "users/{owner}")
+    ended = run_on("export", "--owner", "ada%1", *deep, "--to", str(tmp_path), "--json").json
+    assert (ended["namespaces"], ended["memories"]) == (["users/ada%251", "profiles/ada%251"], 3)
+
+
 def test_an_export_that_was_interrupted_goes_on(
     run_on: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +329,8 @@ def test_an_export_that_was_interrupted_goes_on(
     monkeypatch.setattr(person, "export_thread", interrupted)
     ended = _export(run_on, tmp_path, "--parallel", "1")
     assert ended.code == Exit.INTERRUPTED
-    assert not (tmp_path / "report.json").exists()
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["owner"], report["is_whole"]) == ("ada%1", False)
     first = len([*tmp_path.glob("*.jsonl")])
     ended = _export(run_on, tmp_path, "--json")
     assert (ended.code, ended.json["skipped"]) == (0, first)
@@ -238,9 +340,9 @@ def test_an_export_that_was_interrupted_goes_on(
 def test_a_whole_export_is_replaced_only_after_a_question(
     run_on: Run, saver: DynamoDBSaver, tmp_path: Path
 ) -> None:
+    assert _export(run_on, tmp_path).code == 0
     own = tmp_path / "own.jsonl"
     own.write_text("not ours")
-    assert _export(run_on, tmp_path).code == 0
     saver.delete_thread("TRIP/1")
     asked = _export(run_on, tmp_path)
     assert asked.code == Exit.NOT_CONFIRMED
@@ -270,6 +372,46 @@ def test_a_thread_that_cannot_be_exported_makes_no_whole_export(
     assert not json.loads((tmp_path / "report.json").read_text())["is_whole"]
     # It is not asked about, and tries again what is missing.
     assert _export(run_on, tmp_path, "--json").json["skipped"] == 2
+
+
+def test_a_folder_with_somebody_elses_export_is_refused(run_on: Run, tmp_path: Path) -> None:
+    assert _export(run_on, tmp_path).code == 0
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    ended = run_on("export", "--owner", "bob", "--to", str(tmp_path), "--yes")
+    assert ended.code == Exit.USAGE
+    assert "is an export of 'ada%1', not of 'bob'; give another folder" in ended.err
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+def test_a_folder_with_other_files_is_refused(run_on: Run, tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("not ours")
+    ended = _export(run_on, tmp_path)
+    assert ended.code == Exit.USAGE
+    assert "has files, and no report of an export; give an empty folder" in ended.err
+    assert [each.name for each in tmp_path.iterdir()] == ["own"]
+
+
+def test_what_an_export_has_no_longer_is_removed(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(person.Person, "_export_memories", interrupted)
+        assert _export(run_on, tmp_path).code == Exit.INTERRUPTED
+    (left,) = tmp_path.glob("trip*.jsonl")
+    part = left.with_name(f"{left.name}.part")
+    part.write_text("cut short")
+    (tmp_path / "memories.jsonl").write_text("of an earlier run")
+    saver.delete_thread("trip/1")
+    ended = run_on("export", "--owner", "ada%1", "--to", str(tmp_path), "--json")
+    assert (ended.code, ended.json["skipped"]) == (0, 2)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["is_whole"]
+    names = {each["file"] for each in report["threads"]} - {None}
+    assert {each.name for each in tmp_path.iterdir()} == {"report.json", *names}
+    assert not {left.name, part.name} & names
 
 
 def test_a_folder_that_cannot_be_used(run_on: Run, tmp_path: Path) -> None:

@@ -40,6 +40,24 @@ def test_all_threads_are_listed_with_what_their_items_say(
     assert ended.json[0]["stored_at"] == max(each["stored_at"] for each in ended.json)
 
 
+@pytest.mark.parametrize("owner", [(), ("--owner", "ada")], ids=["all", "owner"])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--since", "999999w"), "--since goes back too far; give a shorter age, such as 30d"),
+        (("--since", "999999d"), "--since goes back too far; give a shorter age, such as 30d"),
+        (("--limit", "99999999999999999999999"), "--limit"),
+    ],
+    ids=["weeks", "days", "limit"],
+)
+def test_a_number_that_is_too_large_is_refused(
+    run: Run, table: str, owner: tuple[str, ...], options: tuple[str, ...], says: str
+) -> None:
+    ended = run("threads", *owner, *options, "--table", table)
+    assert ended.code == 2
+    assert says in " ".join(ended.err.split())
+
+
 def test_a_scan_says_before_what_it_reads_and_costs(run: Run, table: str) -> None:
     ended = run("threads", "--table", table)
     assert ended.err.startswith(f"Scanning table {table}: up to ")

@@ -141,6 +141,7 @@ class _Listing:
     limit: int
     looks_up: bool
     since: int
+    with_copies: bool
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
     has_read: bool = False
     """Whether any entry could be read."""
@@ -182,7 +183,8 @@ class _Listing:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
         root = items.parse_partition(items.partition_key(item))
         last_active = items.number(item, LAST_ACTIVE) or 0
-        if items.COPY in item or _has_expired(item, last_active, self.backend.storage.clock()):
+        is_hidden = items.COPY in item and not self.with_copies
+        if is_hidden or _has_expired(item, last_active, self.backend.storage.clock()):
             return None
         try:
             about = read_about(self.backend.storage.codec, item)
@@ -235,8 +237,13 @@ def list_threads(
     before: str | None,
     with_status: bool,
     since: datetime | None,
+    *,
+    with_copies: bool = False,
 ) -> Op[ThreadPage]:
-    """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step."""
+    """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
+
+    Users do not see the copies that an interrupted set-ttl left. Operators who erase a person's data need them.
+    """
     name = backend.storage.owner if owner is None else checked_id(owner, "owner")
     if status is not None and status not in STATUSES:
         msg = f"status is {status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
@@ -252,6 +259,7 @@ def list_threads(
         limit,
         with_status or status is not None,
         _oldest(backend.storage, name, since),
+        with_copies,
     )
     return (yield from listing.page(None if before is None else _parse_cursor(before)))
 

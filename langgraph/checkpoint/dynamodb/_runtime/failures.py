@@ -59,6 +59,12 @@ _UNKNOWN = frozenset(
     }
 )
 _BADLY_SIGNED = frozenset({"InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch"})
+_REGION_REMEDIES = {
+    "NoRegionError": (
+        "no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION (boto3 ignores AWS_REGION)"
+    ),
+    "InvalidRegionError": "no AWS region can have this name ({error}); check region_name",
+}
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"})
 
 
@@ -138,11 +144,8 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
             f"no usable AWS credentials for table {table_name} ({error}); give the function or task a role, run"
             " `aws configure`, or pass session="
         )
-    if kind == "NoRegionError":
-        return (
-            f"no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION (boto3 ignores"
-            " AWS_REGION)"
-        )
+    if kind in _REGION_REMEDIES:
+        return _REGION_REMEDIES[kind].format(table_name=table_name, error=error)
     if code.isdecimal() and not is_transient(error):
         # botocore takes the status for the code if the body names none. DynamoDB's always does.
         return not_dynamodb(table_name, error)

@@ -88,8 +88,12 @@ def _delete_person(
         return
     what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?", yes=yes)
-    served = serve(context, "deleting", found, context.saver.delete_thread, parallel=parallel, done=done)
+    # The person may have gone on with a thread that an earlier run deleted.
+    served = serve(
+        context, "deleting", found, context.saver.delete_thread, parallel=parallel, done=done, again=True
+    )
     erased = person.erase_memories()
+    person.note_what_continued(served, parallel=parallel)
     person.note_what_is_new(served)
     conclude(context, "deleted", served, {"memories": erased}, person.report())
     person.check_no_memory_is_left()

@@ -11,6 +11,7 @@ from langgraph.checkpoint.dynamodb._operations.directory_table import enter_thre
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
 # The thread item and its entries in two indexes.
@@ -41,6 +42,9 @@ def directory(
     without an owner gets it, and if the saver encrypts, owners that are still readable are hidden. With --done, it
     continues where it was interrupted.
     """
+    if not owner_from:
+        msg = "--owner-from is empty; give a key of the metadata, such as user_id"
+        raise CommandError(Exit.USAGE, msg)
     found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)
     cost = f"up to {units:,} write units, about ${units * WRITE_UNIT_DOLLARS:,.6f} on demand"

@@ -106,6 +106,16 @@ def chosen(
     return list(dict.fromkeys(given))
 
 
+def check_all_or_named(thread_ids: Sequence[str] | None, file: Path | None, *, all_threads: bool) -> None:
+    """Raise if threads are named beside `--all`.
+
+    Raises:
+        CommandError: They are.
+    """
+    if all_threads and (thread_ids or file is not None):
+        raise CommandError(Exit.USAGE, "give threads, or --all, not both")
+
+
 def say_of_directory(context: CommandContext, owner: str, count: int) -> None:
     """Say how many threads of an owner the directory has."""
     context.output.note(
@@ -141,15 +151,25 @@ def serve(
     *,
     parallel: int,
     done: Path | None = None,
+    again: bool = False,
 ) -> Served:
     """Call a function for each of some threads. A thread that fails does not stop the others.
 
     Ctrl-C starts no more threads, waits for those that are under way, and reports how many were served.
+
+    Args:
+        context: The command's context.
+        what: What is done, for the progress bar.
+        thread_ids: The threads.
+        one: Serves a thread.
+        parallel: How many threads to serve at a time.
+        done: A file that records the threads that are done.
+        again: Whether to serve the threads that the file records, too.
     """
     if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
         msg = "a thread id has a line break in it, which --done cannot note; serve that thread by itself"
         raise CommandError(Exit.USAGE, msg)
-    earlier = set(_lines(done)) if done is not None and done.exists() else set()
+    earlier = set(_lines(done)) if done is not None and done.exists() and not again else set()
     left = [each for each in thread_ids if each not in earlier]
     served = Served(skipped=len(thread_ids) - len(left))
     with ExitStack() as stack:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from langgraph.store.base import NOT_PROVIDED, Item
 
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes, command
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import (
@@ -33,7 +35,7 @@ from langgraph.store.dynamodb.batch import check_root_label, ttl_seconds
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
-Limit = Annotated[int, typer.Option(min=1, metavar="N", help="How many to list at most.")]
+Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
 
 def list_(context: CommandContext, prefix: Prefix = "", *, limit: Limit = 50) -> None:
@@ -337,12 +339,23 @@ def _table(context: CommandContext) -> str:
 
 def _parsed(text: str, what: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(text)
+        parsed = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     except ValueError as error:
         raise CommandError(Exit.USAGE, f"{what} is not JSON: {error}") from error
     if not isinstance(parsed, dict):
         raise CommandError(Exit.USAGE, f'{what} is not a JSON object; write it as {{"name": ...}}')
     return parsed
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if isfinite(number) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    # Python reads NaN, Infinity and numbers beyond a double, which no other reader of an export would.
+    msg = f"{text} is no number of JSON"
+    raise ValueError(msg)
 
 
 def _say_if_more(

@@ -8,7 +8,12 @@ from enum import IntEnum
 from langgraph.store.base import InvalidNamespaceError
 
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
+from langgraph.checkpoint.dynamodb._runtime.failures import (
+    account_remedy,
+    error_code,
+    is_transient,
+    outage_remedy,
+)
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -50,6 +55,9 @@ MEANINGS = {
     Exit.UNREADABLE: "`verify` found nothing wrong, but the configured key or serializer does not open everything",
     Exit.INTERRUPTED: "Ctrl-C",
 }
+
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.*")
 
 
 class CommandError(Exception):
@@ -101,6 +109,9 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
             return CommandError(code, _says(error))
     if isinstance(error, RecursionError):
         return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
+    if error_code(error) == "ValidationException" and not _TABLE_NAME.fullmatch(table_name):
+        msg = f"{table_name!r} cannot be the name of a table; give 3 to 255 letters, digits, _, - and dots, or an ARN"
+        return CommandError(Exit.CONFIGURATION, msg)
     remedy = account_remedy(table_name, error)
     if remedy is not None:
         return CommandError(Exit.CONFIGURATION, in_options(remedy))

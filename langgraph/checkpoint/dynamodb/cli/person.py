@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from hashlib import blake2b
 from itertools import chain
@@ -15,8 +17,13 @@ from urllib.parse import quote
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.overview import is_stored
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, say_of_directory, serve
@@ -24,7 +31,8 @@ from langgraph.checkpoint.dynamodb.cli.memories import count_memories
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import written_file
 from langgraph.checkpoint.dynamodb.cli.threads import of_directory
-from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, export_thread
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
+from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, copy_id, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
 
 # An owner of a tenant begins with the tenant's name and a slash.
@@ -88,9 +96,21 @@ class Person:
         """Delete the memories of the owner's namespaces; return how many there were."""
         return sum(self._context.store.delete_namespace(each) for each in self._namespaces)
 
+    def note_what_continued(self, served: Served, *, parallel: int) -> None:
+        """Count threads as failed that were deleted, and that the table has again."""
+
+        def check(thread_id: str) -> None:
+            if self._context.run(_is_there(self._context.storage, thread_id)):
+                msg = "the thread continued after it was deleted; stop its agent, and delete it again"
+                raise ThreadBusyError(msg)
+
+        looked = serve(self._context, "looking again", served.done, check, parallel=parallel)
+        served.done = looked.done
+        served.failed |= looked.failed
+
     def note_what_is_new(self, served: Served) -> None:
         """Count threads as failed that were begun while the others were deleted."""
-        for each in of_directory(self._context, self._owner, with_status=False):
+        for each in _threads_of(self._context, self._owner, self._threads.values()):
             # The directory may lag behind a deletion.
             if each.thread_id not in self._threads:
                 served.failed[each.thread_id] = "the thread was begun while the others were deleted"
@@ -117,8 +137,10 @@ class Person:
 
         A thread whose file is there is not exported again, unless the folder has the report of a whole export.
         """
-        self._prepare(folder, yes=yes)
         files = {each: folder / _file_name(each) for each in self._threads}
+        self._prepare(folder, {each.name for each in files.values()}, yes=yes)
+        # An interrupted export says whose it is, and which files it has.
+        self._write_report(folder, {"is_whole": False}, {each: file.name for each, file in files.items()})
         exported: dict[str, Exported] = {}
 
         def one(thread_id: str) -> None:
@@ -131,36 +153,46 @@ class Person:
         # A thread may have a title, and no checkpoint.
         served.done += served.absent
         served.absent = {}
+        memories = self._export_memories(folder)
+        outcome = {"is_whole": not served.failed, "memories": memories}
+        written = {each: file.name for each, file in files.items() if file.exists()}
+        report = self._write_report(folder, outcome, written)
+        conclude(self._context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
+
+    def _write_report(
+        self, folder: Path, outcome: Mapping[str, Any], names: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Write the report, with the names of the threads' files; return what of it is for the screen."""
         report = self.report() | {"owner": self._owner, "exported_at": datetime.now(timezone.utc).isoformat()}
         if self._namespaces:
             report["memories_file"] = _MEMORIES
-        memories = self._export_memories(folder)
-        threads = [
-            {**asdict(each), "file": files[name].name if files[name].exists() else None}
-            for name, each in self._threads.items()
-        ]
-        content = {**report, "is_whole": not served.failed, "memories": memories, "threads": threads}
+        threads = [{**asdict(each), "file": names.get(name)} for name, each in self._threads.items()]
+        content = {**report, **outcome, "threads": threads}
         with written_file(self._context, folder / _REPORT, yes=True) as stream:
             stream.write(json.dumps(as_json(content), indent=2, default=str).encode() + b"\n")
-        conclude(self._context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
+        return report
 
-    def _prepare(self, folder: Path, *, yes: bool) -> None:
-        report = folder / _REPORT
+    def _prepare(self, folder: Path, names: AbstractSet[str], *, yes: bool) -> None:
+        """Make the folder, and remove what an earlier export of this owner wrote and this one does not continue."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            found: Any = json.loads(report.read_text("utf-8")) if report.exists() else {"is_whole": False}
-            is_whole, files = (
-                found["is_whole"],
-                [_MEMORIES, *(each["file"] for each in found.get("threads", ()))],
-            )
+            found = _earlier_report(folder)
+            if found is None:
+                return
+            owner, is_whole = found["owner"], found["is_whole"]
+            old = {Path(each["file"]).name for each in found["threads"] if each["file"]} | {_MEMORIES}
         except (OSError, ValueError, KeyError, TypeError) as error:
             msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
             raise CommandError(Exit.USAGE, msg) from error
+        if owner != self._owner:
+            msg = f"{folder} is an export of {owner!r}, not of {self._owner!r}; give another folder"
+            raise CommandError(Exit.USAGE, msg)
         if is_whole:
             self._context.confirm(f"{folder} has a whole export already. Replace it?", yes=yes)
-            report.unlink()
-            for name in filter(None, files):
-                (folder / Path(name).name).unlink(missing_ok=True)
+        kept = set() if is_whole else {*names, *([_MEMORIES] if self._namespaces else ())}
+        for name in old - kept:
+            (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}.part").unlink(missing_ok=True)
 
     def _export_memories(self, folder: Path) -> int:
         if not self._namespaces:
@@ -170,16 +202,71 @@ class Person:
             return write_memories(records, stream)
 
 
+def _earlier_report(folder: Path) -> Any:
+    """Return the report of an earlier export to a folder; `None` if the folder is empty.
+
+    Raises:
+        CommandError: The folder has other files, which may be another person's.
+    """
+    report = folder / _REPORT
+    if report.exists():
+        return json.loads(report.read_text("utf-8"))
+    # A process may have been killed while it wrote its first file, the report.
+    if any(each.name != f"{_REPORT}.part" for each in folder.iterdir()):
+        msg = f"{folder} has files, and no report of an export; give an empty folder"
+        raise CommandError(Exit.USAGE, msg)
+    return None
+
+
 def person_of(context: CommandContext, owner: str, templates: Sequence[str] | None) -> Person:
     """Look up what the table has of an owner, and say so.
 
     Raises:
         CommandError: A namespace cannot be used.
     """
-    namespaces = [_namespace(owner, each) for each in templates or ()]
-    threads = list(of_directory(context, owner, with_status=False))
+    namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
+    threads = _threads_of(context, owner)
     say_of_directory(context, owner, len(threads))
     return Person(context, owner, threads, namespaces)
+
+
+def _threads_of(
+    context: CommandContext, owner: str, known: Iterable[ThreadSummary] = ()
+) -> list[ThreadSummary]:
+    """Return the threads of an owner, with the copies that an interrupted `set-ttl` left of these and known threads.
+
+    A whole copy is in the directory, and may be all that there is of the thread. A part of one is not.
+    """
+    listed = {
+        each.thread_id: each for each in of_directory(context, owner, with_status=False, with_copies=True)
+    }
+    originals = {copy_id(each.thread_id): each for each in (*known, *listed.values())}
+    keys = []
+    for each in originals.keys() - listed.keys():
+        # An id that is too long for a key is no copy's.
+        with suppress(CheckpointerInputError):
+            keys.append(items.thread_key(items.partition_of(each)))
+    found = context.run(context.storage.table.batch_get(keys, consistent=True))
+    copies = [
+        items.parse_partition(items.partition_key(each)).thread_id for each in found if items.COPY in each
+    ]
+    return [*listed.values(), *(replace(originals[each], thread_id=each) for each in copies)]
+
+
+def _is_there(storage: LocalStorage, thread_id: str) -> Op[bool]:
+    """Tell whether the table has anything of a thread, or its entry in the directory."""
+    if (yield from is_stored(storage, thread_id)):
+        return True
+    item = yield from storage.table.get(items.partition_of(thread_id).pk, items.THREAD)
+    return item is not None and LAST_ACTIVE in item
+
+
+def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return namespaces, each of them once, without those under another one, whose memories are the other's too."""
+    unique = list(dict.fromkeys(namespaces))
+    return [
+        each for each in unique if not any(each != other and each[: len(other)] == other for other in unique)
+    ]
 
 
 def _namespace(owner: str, template: str) -> tuple[str, ...]:

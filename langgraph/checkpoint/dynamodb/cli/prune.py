@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     From,
     Parallel,
     ThreadIds,
+    check_all_or_named,
     check_exists,
     chosen,
     conclude,
@@ -63,6 +64,7 @@ def prune(
     It also removes writes and values that only they need, and keeps what delta channels are rebuilt from. Agents can
     continue meanwhile. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
     """
+    check_all_or_named(thread_ids, file, all_threads=all_threads)
     found = chosen(context, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)

@@ -11,7 +11,9 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.overview import (
     Overview,
     ScannedPage,
@@ -61,7 +63,10 @@ def threads(
         typer.Option(metavar="ID", help="Only the threads of a run, found by the index without a scan."),
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many threads to list at most; 0 lists all.")
+        int,
+        typer.Option(
+            min=0, max=COUNT_MAX, metavar="N", help="How many threads to list at most; 0 lists all."
+        ),
     ] = 50,
 ) -> None:
     """List threads: size, last step, waiting or not, expiry.
@@ -121,23 +126,29 @@ def of_directory(
     status: str | None = None,
     *,
     with_status: bool = True,
+    with_copies: bool = False,
 ) -> Iterator[ThreadSummary]:
-    """Yield threads of the directory, newest activity first."""
-    oldest = None if since is None else datetime.now(timezone.utc) - since
+    """Yield threads of the directory, newest activity first; on demand with the copies that `set-ttl` left."""
+    backend = LocalBackend(context.read_only_saver.storage)
+    oldest = None if since is None else _before_now(since)
     cursor: str | None = None
     while True:
-        page = context.read_only_saver.threads(
-            owner=owner,
-            status=status,
-            limit=_PAGE_THREADS,
-            before=cursor,
-            with_status=with_status,
-            since=oldest,
+        operation = list_threads(
+            backend, owner, status, None, _PAGE_THREADS, cursor, with_status, oldest, with_copies=with_copies
         )
+        page = context.run(operation)
         yield from page.threads
         cursor = page.cursor
         if cursor is None:
             return
+
+
+def _before_now(age: timedelta) -> datetime:
+    try:
+        return datetime.now(timezone.utc) - age
+    except OverflowError as error:
+        msg = "--since goes back too far; give a shorter age, such as 30d"
+        raise CommandError(Exit.USAGE, msg) from error
 
 
 def _summary_as_json(found: ThreadSummary) -> dict[str, Any]:

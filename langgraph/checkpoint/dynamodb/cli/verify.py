@@ -24,6 +24,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     Parallel,
     Served,
     ThreadIds,
+    check_all_or_named,
     check_all_served,
     chosen,
     serve,
@@ -56,6 +57,7 @@ def verify(
     namespace that only the scan of --all finds, so that deletions find it. It cannot repair damage: restore the item
     from a backup, or delete the thread.
     """
+    check_all_or_named(thread_ids, file, all_threads=all_threads)
     scanned = _scanned(context) if all_threads else {}
     wanted = list(scanned) if all_threads else chosen(context, thread_ids, file)
     found: dict[str, Verification] = {}

@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, mig
 from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
-from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect
+from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect, copy_id
 
 __all__ = [
     "ENDPOINTS",
@@ -49,6 +49,7 @@ __all__ = [
     "ThreadReport",
     "TtlChange",
     "TtlProspect",
+    "copy_id",
     "export_thread",
     "memories_of",
     "migrate",

@@ -35,6 +35,11 @@ _SUFFIX = ".set-ttl"
 _IF_DAMAGED = "Restore it from a point in time, or delete it"
 
 
+def copy_id(thread_id: str) -> str:
+    """Return the id of the copy that `TtlChange` makes of a thread."""
+    return f"{thread_id}{_SUFFIX}"
+
+
 class _Stage(Enum):
     """The next step."""
 
@@ -77,7 +82,7 @@ class TtlChange:
         self._comparison = beside_each_other(without_ttl, with_ttl)
         self._ttl_seconds = ttl_seconds
         self._thread = StoredThread(with_ttl, thread_id, _IF_DAMAGED)
-        self._copy = StoredThread(without_ttl, f"{thread_id}{_SUFFIX}", _IF_DAMAGED)
+        self._copy = StoredThread(without_ttl, copy_id(thread_id), _IF_DAMAGED)
 
     def look(self) -> TtlProspect:
         """Return what `run` would do. This reads the thread and its copy, and changes neither.
