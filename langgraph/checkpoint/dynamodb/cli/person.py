@@ -153,7 +153,7 @@ class Person:
                 found["is_whole"],
                 [_MEMORIES, *(each["file"] for each in found.get("threads", ()))],
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
             raise CommandError(Exit.USAGE, msg) from error
         if is_whole:
