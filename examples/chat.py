@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 from uuid import UUID
 
-from fastapi import Body, FastAPI, Header
-from fastapi.responses import HTMLResponse
+from fastapi import Body, FastAPI, Header, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadSummary
 
 PAGE_CHATS = 20
 TITLE_CHARACTERS = 60
@@ -27,6 +28,7 @@ TITLE_CHARACTERS = 60
 User: TypeAlias = Annotated[str, Header(pattern=r"^[a-z0-9-]{1,64}$")]
 Title: TypeAlias = Annotated[str, Body(embed=True, min_length=1, max_length=TITLE_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Body(embed=True, min_length=1, max_length=10_000)]
+Continues: TypeAlias = Annotated[bool, Body(embed=True)]
 
 
 class Chat(BaseModel):
@@ -64,10 +66,45 @@ def thread_of(user: str, chat: UUID) -> str:
     return f"{user}/{chat}"
 
 
+def chat_of(user: str, thread_id: str) -> UUID | None:
+    """Return the chat of a thread; `None` for the user's other threads, such as what `restore` kept of a chat."""
+    try:
+        chat = UUID(thread_id.removeprefix(f"{user}/"))
+    except ValueError:
+        return None
+    return chat if thread_id == thread_of(user, chat) else None
+
+
+def chats_of(user: str, threads: Sequence[ThreadSummary]) -> Sequence[Chat]:
+    """Return the chats among a user's threads."""
+    found = [(chat_of(user, each.thread_id), each.title) for each in threads]
+    return [Chat(id=chat, title=title) for chat, title in found if chat is not None]
+
+
+async def check_exists(saver: DynamoDBSaver, thread_id: str) -> None:
+    """Answer 404 for a chat without a message. It may have been deleted in another window."""
+    if await saver.aget_tuple({"configurable": {"thread_id": thread_id}}) is None:
+        raise HTTPException(404, "There is no such chat. It may have been deleted.")
+
+
+async def refuse(_request: Request, error: Exception) -> JSONResponse:
+    """Answer 422 to what the saver or FastAPI refuses.
+
+    FastAPI's own answer repeats the input, which may be text that no answer can hold: a lone surrogate.
+    """
+    if isinstance(error, RequestValidationError):
+        detail = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    else:
+        detail = str(error)
+    return JSONResponse({"detail": detail}, 422)
+
+
 def create_app(saver: DynamoDBSaver) -> FastAPI:
     """Return the service. The saver has `owner_from="user_id"`, so that it enters each thread in its owner's list."""
     agent = StateGraph(MessagesState).add_node(reply).add_edge(START, "reply").compile(checkpointer=saver)
     app = FastAPI()
+    app.add_exception_handler(CheckpointerInputError, refuse)
+    app.add_exception_handler(RequestValidationError, refuse)
 
     def config_of(user: str, chat: UUID) -> RunnableConfig:
         return {"configurable": {"thread_id": thread_of(user, chat), "user_id": user}}
@@ -79,13 +116,7 @@ def create_app(saver: DynamoDBSaver) -> FastAPI:
     @app.get("/chats")
     async def chats(user: User, before: str | None = None) -> Chats:
         found = await saver.athreads(owner=user, limit=PAGE_CHATS, before=before)
-        return Chats(
-            chats=[
-                Chat(id=UUID(each.thread_id.removeprefix(f"{user}/")), title=each.title)
-                for each in found.threads
-            ],
-            cursor=found.cursor,
-        )
+        return Chats(chats=chats_of(user, found.threads), cursor=found.cursor)
 
     @app.get("/chats/{chat}")
     async def messages(user: User, chat: UUID) -> list[Message]:
@@ -93,7 +124,10 @@ def create_app(saver: DynamoDBSaver) -> FastAPI:
         return [Message(role=each.type, text=str(each.content)) for each in state.values.get("messages", [])]
 
     @app.post("/chats/{chat}")
-    async def say(user: User, chat: UUID, text: Text) -> str:
+    async def say(user: User, chat: UUID, text: Text, continues: Continues = False) -> str:
+        # The first message begins a chat. A message to a chat that was deleted elsewhere must not begin it again.
+        if continues:
+            await check_exists(saver, thread_of(user, chat))
         state = await agent.ainvoke({"messages": [HumanMessage(text)]}, config_of(user, chat))
         if len(state["messages"]) == 2:
             # The first message names the chat, until its user does.
@@ -102,6 +136,8 @@ def create_app(saver: DynamoDBSaver) -> FastAPI:
 
     @app.put("/chats/{chat}")
     async def rename(user: User, chat: UUID, title: Title) -> None:
+        # `set_thread` would enter a chat that was deleted in the list again.
+        await check_exists(saver, thread_of(user, chat))
         await saver.aset_thread(thread_of(user, chat), owner=user, title=title)
 
     @app.delete("/chats/{chat}")
@@ -227,7 +263,7 @@ PAGE = """<!doctype html>
       const known = [...at("chats").children].find((each) => each.dataset.id === id);
       add({ role: "human", text });
       field.value = "";
-      const answer = await ask("POST", `/chats/${id}`, { text });
+      const answer = await ask("POST", `/chats/${id}`, { text, continues: known !== undefined });
       if (id === chat) add({ role: "ai", text: answer });
       // The index of the list lags a little, so the page puts the chat on top itself.
       at("chats").prepend(known ?? row({ id, title: text.slice(0, 60) }));

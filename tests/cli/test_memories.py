@@ -146,7 +146,9 @@ def test_memories_are_searched(memories: Run) -> None:
     ended = memories("search", AS_TEXT, "--limit", "1")
     assert "These are 1 memory, and there are more" in ended.err
     assert memories("search", "--filter", "[1]").code == Exit.USAGE
-    assert "--filter is not JSON" in memories("search", "--filter", "{").err
+    for text in ("{", "[" * 100_000):
+        ended = memories("search", "--filter", text)
+        assert (ended.code, "--filter is not JSON" in ended.err) == (Exit.USAGE, True)
 
 
 def test_similarity_needs_the_configured_index(

@@ -415,10 +415,11 @@ def test_what_an_export_has_no_longer_is_removed(
 
 
 def test_a_folder_that_cannot_be_used(run_on: Run, tmp_path: Path) -> None:
-    (tmp_path / "report.json").write_text("[]")
-    ended = _export(run_on, tmp_path)
-    assert ended.code == Exit.USAGE
-    assert "give another folder" in ended.err
+    for report in ("[]", "[" * 100_000):
+        (tmp_path / "report.json").write_text(report)
+        ended = _export(run_on, tmp_path)
+        assert ended.code == Exit.USAGE
+        assert "give another folder" in ended.err
     assert _export(run_on, tmp_path / "report.json").code == Exit.USAGE
 
 

@@ -148,6 +148,53 @@ async def test_nobody_reaches_another_user_s_conversation(make_saver: Callable[.
             assert (await asking.get("/chats", headers={"user": user})).status_code == 422
 
 
+@asynccontextmanager
+async def asking(saver: DynamoDBSaver) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of the service for one user."""
+    transport = httpx.ASGITransport(app=chat.create_app(saver))
+    headers = {"user": "ada", "content-type": "application/json"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+        yield client
+
+
+async def test_what_cannot_be_used_is_refused(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    async with asking(make_saver(owner_from="user_id")) as client:
+        where = f"/chats/{UUID(int=1)}"
+        await client.post(where, json={"text": "hello"})
+        for cursor in ("zzz", "", "é", "[" * 20_000):
+            refused = await client.get("/chats", params={"before": cursor})
+            assert (refused.status_code, "cursor" in refused.json()["detail"]) == (422, True)
+        for method, name in (("POST", "text"), ("PUT", "title")):
+            refused = await client.request(method, where, content=b'{"%s": "\\ud800"}' % name.encode())
+            assert (refused.status_code, f"body.{name}" in refused.json()["detail"]) == (422, True)
+
+
+async def test_a_thread_that_is_no_chat_is_not_shown(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    saver = make_saver(owner_from="user_id")
+    async with asking(saver) as client:
+        thread_id = chat.thread_of("ada", UUID(int=1))
+        await client.post(f"/chats/{UUID(int=1)}", json={"text": "hello"})
+        # `restore` keeps the thread that it replaces, under such a name.
+        await saver.acopy_thread(thread_id, f"{thread_id}.before-restored")
+        for other in (f"ada/{UUID(int=2).hex}", str(UUID(int=3)), "trip"):
+            await saver.aset_thread(other, owner="ada")
+        found = (await client.get("/chats")).json()["chats"]
+        assert [each["id"] for each in found] == [str(UUID(int=1))]
+
+
+async def test_a_deleted_chat_stays_deleted(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    async with asking(make_saver(owner_from="user_id")) as client:
+        where = f"/chats/{UUID(int=1)}"
+        await client.post(where, json={"text": "hello"})
+        assert (await client.post(where, json={"text": "again", "continues": True})).status_code == 200
+        for _ in range(2):
+            assert (await client.delete(where)).status_code == 200
+        assert (await client.put(where, json={"title": "ghost"})).status_code == 404
+        said = await client.post(where, json={"text": "anybody there?", "continues": True})
+        assert (said.status_code, said.json()["detail"].endswith("deleted.")) == (404, True)
+        assert (await client.get("/chats")).json()["chats"] == []
+
+
 def test_the_environment_names_the_table(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**engine.environment(), "CHECKPOINT_TABLE": "chats"}.items():
         monkeypatch.setenv(name, value)

@@ -264,6 +264,7 @@ def test_what_the_configuration_is_to_blame_for(
     [
         ("put", Answer(body=b"\xc1"), "cannot be read: it is not msgpack"),
         ("about", replace(ABOUT, body=b"{"), "cannot be read: it is not JSON"),
+        ("about", replace(ABOUT, body=b"[" * 100_000), "cannot be read: it is not JSON"),
     ],
 )
 def test_an_answer_that_cannot_be_decoded(

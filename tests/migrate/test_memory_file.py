@@ -34,6 +34,11 @@ def test_what_is_written_is_read(records: list[dict[str, Any]]) -> None:
         (lambda lines: [*lines, b"\n"], CheckpointCorruptionError, "damaged"),
         (lambda lines: [lines[0], b"3\n", *lines[1:]], CheckpointCorruptionError, "not a JSON object"),
         (lambda lines: [lines[0], b"{\n", *lines[1:]], CheckpointCorruptionError, "not a JSON object"),
+        (
+            lambda lines: [lines[0], b"[" * 100_000 + b"\n", *lines[1:]],
+            CheckpointCorruptionError,
+            "not a JSON object",
+        ),
         (lambda lines: [b"{}\n", *lines[1:]], CheckpointCorruptionError, "not a file of memories"),
         (
             lambda lines: [lines[0].replace(b"1", b"2"), *lines[1:]],
@@ -41,7 +46,18 @@ def test_what_is_written_is_read(records: list[dict[str, Any]]) -> None:
             "reads version 1",
         ),
     ],
-    ids=["cut", "cut in a line", "less", "order", "more", "number", "no JSON", "another format", "newer"],
+    ids=[
+        "cut",
+        "cut in a line",
+        "less",
+        "order",
+        "more",
+        "number",
+        "no JSON",
+        "too deep",
+        "another format",
+        "newer",
+    ],
 )
 def test_what_was_changed_is_noticed(
     change: Callable[[list[bytes]], list[bytes]], error: type[Exception], says: str

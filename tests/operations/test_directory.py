@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -570,6 +571,41 @@ def test_what_is_no_cursor_is_refused(cursor: Any) -> None:
         Users().page(before=cursor)
 
 
+def encoded(text: bytes) -> str:
+    return base64.urlsafe_b64encode(text).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [encoded(b"[" * 200_000), encoded(b"[" * 12_000), encoded(b'[-1,"t"]'), encoded(b'[253402300800,"t"]')],
+)
+def test_a_crafted_cursor_is_refused_in_a_few_words(cursor: str) -> None:
+    for owner in ("ada", None):
+        with pytest.raises(CheckpointerInputError, match="give the cursor of an earlier page") as caught:
+            Users().page(owner, before=cursor)
+        assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("character", ["t", "\x01", "é", "€", "\N{GRINNING FACE}"])
+def test_a_thread_of_the_longest_name_has_a_cursor(character: str) -> None:
+    users = Users()
+    # The key of a thread is its id with a few characters more. A control character is three bytes of it.
+    key_bytes = 3 if character < " " else len(character.encode())
+    names = [character * (2040 // key_bytes) + each for each in "ab"]
+    for each in names:
+        users.store(each)
+    first = users.page(limit=1)
+    assert sorted([first.threads[0].thread_id, *users.threads(before=first.cursor)]) == names
+
+
+def nested(depth: int) -> Any:
+    """Return a list in a list, and so on."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -578,9 +614,16 @@ def test_what_is_no_cursor_is_refused(cursor: Any) -> None:
         {"limit": None},
         {"status": "asleep"},
         {"metadata": "x"},
+        {"metadata": {"x": {1, 2}}},
+        {"metadata": {"x": float("nan")}},
+        {"metadata": {"x": "\ud800"}},
+        {"metadata": {"x": nested(100_000)}},
         {"owner": ""},
         {"since": "yesterday"},
         {"since": datetime(2026, 1, 1)},
+        {"since": datetime.max},
+        {"owner": None, "since": datetime.min.replace(tzinfo=timezone.utc)},
+        {"owner": None, "since": datetime.fromtimestamp(0, timezone.utc)},
     ],
 )
 def test_what_cannot_be_listed_is_refused(asked: Any) -> None:
@@ -598,6 +641,47 @@ def test_metadata_and_time_select() -> None:
     assert users.threads(metadata={"list": [4]}) == ["thread 4"]
     since = datetime.fromtimestamp(users.harness.now - 2, timezone.utc)
     assert users.threads(since=since) == ["thread 8", "thread 7"]
+
+
+def test_metadata_are_compared_as_they_are_stored() -> None:
+    users = Users()
+    users.store("bare")
+    users.store("one")
+    users.describe("one", metadata={"tags": ("a", {"b": ("c",)}), "none": None, "pinned": True})
+    assert users.threads(metadata={"absent": None}) == []
+    assert users.threads(metadata={"none": None}) == ["one"]
+    for tags in (("a", {"b": ("c",)}), ["a", {"b": ["c"]}]):
+        assert users.threads(metadata={"tags": tags}) == ["one"]
+    assert users.threads(metadata={"tags": ("a",)}) == []
+    # Python's equality decides, as in the lists of checkpoints.
+    assert users.threads(metadata={"pinned": 1}) == ["one"]
+
+
+def test_metadata_that_are_nested_too_deeply_are_refused() -> None:
+    with pytest.raises(CheckpointerInputError, match="must be JSON"):
+        Users().describe("one", metadata={"x": nested(100_000)})
+
+
+@pytest.mark.parametrize(
+    "zone", [timezone.utc, timezone(timedelta(hours=-14)), timezone(timedelta(hours=14))]
+)
+def test_a_list_may_end_at_any_time(zone: timezone) -> None:
+    users = Users()
+    users.store("one")
+    for owner in ("ada", None):
+        assert users.threads(owner, since=datetime.max.replace(tzinfo=zone)) == []
+    assert users.threads("ada", since=datetime.min.replace(tzinfo=zone)) == ["one"]
+
+
+def test_a_list_of_all_threads_goes_back_a_year() -> None:
+    users = Users()
+    users.store("one")
+    last = users.harness.now
+    users.harness.now += 366 * 24 * HOUR
+    assert users.threads(None, since=datetime.fromtimestamp(last, timezone.utc)) == ["one"]
+    users.harness.now += 1
+    with pytest.raises(CheckpointerInputError, match="366 days ago"):
+        users.threads(None, since=datetime.fromtimestamp(last, timezone.utc))
 
 
 def test_all_threads_are_listed_day_by_day() -> None:

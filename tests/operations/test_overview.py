@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.directory_table import look_up
 from langgraph.checkpoint.dynamodb._operations.overview import (
     is_stored,
     lines,
@@ -10,8 +13,9 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
     overview,
     threads_of_run,
 )
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
-from tests.support.checkpoints import noise
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness
 
 
@@ -74,3 +78,48 @@ def test_a_thread_is_measured_with_what_is_committed() -> None:
     [found] = harness.run(measure_thread(harness.process().storage, THREAD))
     assert found.committed == {"1", "2"}
     assert set(found.sizes) == {items.sort_key(each) for each in harness.model.items()}
+
+
+ERROR, INTERRUPT, RESUME = ("__error__", "__interrupt__", "__resume__")
+NO_TASK = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("written", "status", "marks"),
+    [
+        pytest.param({}, "idle", (False, False), id="nothing"),
+        pytest.param({"a": [INTERRUPT]}, "waiting", (True, False), id="asked"),
+        pytest.param({"a": [ERROR]}, "failed", (False, True), id="failed"),
+        pytest.param({"a": [ERROR, INTERRUPT]}, "waiting", (True, False), id="failed, retried and asked"),
+        pytest.param(
+            {NO_TASK: [RESUME], "a": [INTERRUPT, RESUME, ERROR]},
+            "failed",
+            (False, True),
+            id="answered, failed",
+        ),
+        pytest.param(
+            {NO_TASK: [RESUME], "a": [INTERRUPT, ERROR]}, "failed", (False, True), id="answered, failed early"
+        ),
+        pytest.param({"a": [INTERRUPT, RESUME]}, "waiting", (True, False), id="asked again"),
+        pytest.param({"a": [ERROR], "b": [INTERRUPT]}, "failed", (True, True), id="one failed, one waits"),
+        pytest.param({"a": [ERROR, "x"]}, "idle", (False, False), id="retried and done"),
+        pytest.param(
+            {"a": [ERROR, "x"], "b": [INTERRUPT]}, "waiting", (True, False), id="one done, one waits"
+        ),
+        pytest.param({"a": [INTERRUPT, RESUME, "x"]}, "idle", (False, False), id="answered and done"),
+    ],
+)
+def test_the_status_is_what_came_last(
+    written: dict[str, list[str]], status: str, marks: tuple[bool, bool]
+) -> None:
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 1}))
+    for task, channels in written.items():
+        for channel in channels:
+            config = thread_config(THREAD, "", "1")
+            harness.run(put_writes(harness.process().storage, config, [(channel, "?")], task, ""))
+    storage = harness.process().storage
+    assert harness.run(look_up(storage, THREAD)).status == status
+    assert harness.run(overview(storage, THREAD)).waiting == (status == "waiting")
+    (line,) = harness.run(collected(lines(storage, items.partition_of(THREAD))))
+    assert (line.waiting, line.failed) == marks

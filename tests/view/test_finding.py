@@ -304,6 +304,8 @@ def test_a_long_search_takes_several_requests(
             patch.setattr(search_module, name, limit)
             assert asked.get("search", thread=thread, text="entry")["looked_at"] < 7
             assert len(searched(asked, thread, "entry")) == 7
-    for parameters in ({"text": ""}, {"text": "x", "cursor": "y"}, {"text": "x", "cursor": "8"}):
-        with pytest.raises(CheckpointerInputError):
-            asked.get("search", thread=thread, **parameters)
+    for cursor in ("y", "8", "1" * 5_000):
+        with pytest.raises(CheckpointerInputError, match="cursor"):
+            asked.get("search", thread=thread, text="x", cursor=cursor)
+    with pytest.raises(CheckpointerInputError, match="text"):
+        asked.get("search", thread=thread, text="")

@@ -582,15 +582,17 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Args:
             owner: The owner of the threads to list. `None` lists all threads, day by day, for operators.
-            status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`.
-            metadata: Keys and values that a thread's metadata must have. With it or `status`, the list reads
-                on until the page is full.
+            status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`. If one
+                of several parallel tasks has failed and another waits, the thread is `failed`.
+            metadata: Keys and values that a thread's metadata must have. Values are compared as they are stored, so a
+                tuple equals a list, and by `==`, as `list(filter=...)` does: 1 equals `True`. A thread without a key
+                never matches, not even `None`. With it or `status`, the list reads on until the page is full.
             limit: The maximum number of threads of the page, up to 1,000.
             before: The cursor of the page before this one. It may go through a browser: a changed cursor is only
                 another position in the same list.
             with_status: Whether to look up the status and step of each thread, with one query each, in parallel.
             since: The earliest last activity to list. By default there is no bound for an owner, and 30 days for all
-                threads.
+                threads, for which it may be up to 366 days ago.
 
         Returns:
             The threads that have not expired, and the cursor of the next page. The indexes lag by up to a few seconds.
@@ -619,15 +621,17 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Args:
             owner: The owner of the threads to list. `None` lists all threads, day by day, for operators.
-            status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`.
-            metadata: Keys and values that a thread's metadata must have. With it or `status`, the list reads
-                on until the page is full.
+            status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`. If one
+                of several parallel tasks has failed and another waits, the thread is `failed`.
+            metadata: Keys and values that a thread's metadata must have. Values are compared as they are stored, so a
+                tuple equals a list, and by `==`, as `list(filter=...)` does: 1 equals `True`. A thread without a key
+                never matches, not even `None`. With it or `status`, the list reads on until the page is full.
             limit: The maximum number of threads of the page, up to 1,000.
             before: The cursor of the page before this one. It may go through a browser: a changed cursor is only
                 another position in the same list.
             with_status: Whether to look up the status and step of each thread, with one query each, in parallel.
             since: The earliest last activity to list. By default there is no bound for an owner, and 30 days for all
-                threads.
+                threads, for which it may be up to 366 days ago.
 
         Returns:
             The threads that have not expired, and the cursor of the next page. The indexes lag by up to a few seconds.

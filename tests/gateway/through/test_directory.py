@@ -150,3 +150,22 @@ def test_a_status_needs_no_key(make_remote: MakeRemote) -> None:
 def test_all_threads_are_listed_for_a_year(make_remote: MakeRemote) -> None:
     with pytest.raises(CheckpointerInputError, match="366 days ago"):
         make_remote().threads(since=datetime.fromtimestamp(0, timezone.utc))
+
+
+def test_a_thread_that_failed_and_asks_since_waits(make_remote: MakeRemote) -> None:
+    remote = make_remote(owner_from="user_id")
+    config = put("sync", remote, "one", "ada")
+    for channel in ("__error__", "__interrupt__"):
+        remote.put_writes(config, [(channel, "?")], "task")
+    assert [each.status for each in remote.threads(owner="ada", status="waiting").threads] == ["waiting"]
+    remote.put_writes(config, [("__resume__", "x")], "task")
+    assert [each.status for each in remote.threads(owner="ada", status="failed").threads] == ["failed"]
+
+
+def test_a_list_may_end_at_any_time(make_remote: MakeRemote) -> None:
+    remote = make_remote(owner_from="user_id")
+    put("sync", remote, "one", "ada")
+    for owner in ("ada", None):
+        assert not remote.threads(owner=owner, since=datetime.max.replace(tzinfo=timezone.utc)).threads
+    early = datetime.min.replace(tzinfo=timezone.utc)
+    assert [each.thread_id for each in remote.threads(owner="ada", since=early).threads] == ["one"]

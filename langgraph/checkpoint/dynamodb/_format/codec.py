@@ -323,9 +323,10 @@ def metadata_json(metadata: Any) -> str | None:
 
     Tuples are treated as lists, as in LangGraph's own serializer.
     """
-    if not _is_json(metadata):
+    try:
+        return json.dumps(metadata, ensure_ascii=False, separators=(",", ":")) if _is_json(metadata) else None
+    except RecursionError:
         return None
-    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
 
 
 def _is_json(value: Any) -> bool:

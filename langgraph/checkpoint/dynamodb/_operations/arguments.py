@@ -18,6 +18,17 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 # The largest whole number that readers of JSON in every language agree on (RFC 8259, section 6).
 COUNT_MAX = (1 << 53) - 1
+# How many characters of a refused argument an error shows.
+_SHOWN_MAX = 200
+
+
+def shortened(value: Any) -> str:
+    """Return a refused argument as an error shows it. It may come from a stranger, and be of any size."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "nested too deeply to be shown"
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}... ({len(text):,} characters)"
 
 
 def checked_id(value: Any, name: str) -> str:

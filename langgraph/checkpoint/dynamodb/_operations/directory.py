@@ -7,7 +7,6 @@ reaches it.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import metadata_json
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_filter, checked_id
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_filter, checked_id, shortened
 from langgraph.checkpoint.dynamodb._operations.backend import Backend
 from langgraph.checkpoint.dynamodb._operations.directory_table import ThreadPosition
 from langgraph.checkpoint.dynamodb._operations.entries import (
@@ -45,6 +44,11 @@ logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 PAGE_THREADS_MAX = 1000
 # How far back a list of all threads goes if it is not told: each day is a query.
 DAYS_LISTED = 30
+# The last second that has a day.
+_MOMENT_MAX = 253_402_300_799
+# A cursor names a thread. JSON writes a byte of its key in up to three, as \u00e9 for the two of é, and Base64 makes
+# three bytes four. The rest is the time.
+_CURSOR_CHARACTERS_MAX = 4 * (3 * PARTITION_KEY_BYTES_MAX + 64) // 3
 STATUSES = ("idle", "waiting", "failed")
 
 
@@ -117,16 +121,21 @@ def _cursor_of(position: ThreadPosition) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
+def _unpacked(cursor: Any) -> Any:
+    if len(cursor) > _CURSOR_CHARACTERS_MAX:
+        raise ValueError("it is longer than any cursor")
+    return json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+
+
 def _parse_cursor(cursor: Any) -> ThreadPosition:
     try:
-        last_active, thread_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        last_active, thread_id = _unpacked(cursor)
         items.partition_of(thread_id)
-        protocol.day_of(last_active)
-        if type(last_active) is int:
+        if type(last_active) is int and 0 <= last_active <= _MOMENT_MAX:
             return ThreadPosition(last_active, thread_id)
-    except (TypeError, AttributeError, ValueError, OverflowError, OSError, binascii.Error):
+    except (TypeError, AttributeError, ValueError, RecursionError):
         pass
-    msg = f"before is {cursor!r}; give the cursor of an earlier page of this list, or None"
+    msg = f"before is {shortened(cursor)}; give the cursor of an earlier page of this list, or None"
     raise CheckpointerInputError(msg)
 
 
@@ -196,7 +205,7 @@ class _Listing:
         self.has_read = True
         if not is_of_tenant(root, about) or (self.owner is not None and about.owner != self.owner):
             return None
-        if any(about.metadata.get(name) != value for name, value in self.metadata.items()):
+        if not _has(about.metadata, self.metadata):
             return None
         return ThreadSummary(
             root.thread_id,
@@ -228,6 +237,22 @@ def _has_expired(item: Item, last_active: int, now: float) -> bool:
     return max(last_active + ttl_seconds, _readable(items.number, item, items.LISTED_UNTIL) or 0) <= now
 
 
+def _wanted(metadata: Any) -> dict[str, Any]:
+    """Return the metadata that listed threads must have as the directory stores them: a tuple is a list."""
+    wanted = checked_filter(metadata)
+    text = metadata_json(wanted)
+    if text is None:
+        msg = (
+            f"metadata is {shortened(wanted)}, which no thread can have; give a dict that JSON can represent"
+        )
+        raise CheckpointerInputError(msg)
+    return dict(json.loads(text))
+
+
+def _has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in metadata and metadata[name] == value for name, value in wanted.items())
+
+
 def list_threads(
     backend: Backend,
     owner: Any,
@@ -255,7 +280,7 @@ def list_threads(
         backend,
         name,
         status,
-        checked_filter(metadata),
+        _wanted(metadata),
         limit,
         with_status or status is not None,
         _oldest(backend.storage, name, since),
@@ -271,4 +296,4 @@ def _oldest(storage: Storage, owner: str | None, since: Any) -> int:
     if not isinstance(since, datetime) or since.tzinfo is None:
         msg = f"since is {since!r}; give a datetime with a time zone, or None"
         raise CheckpointerInputError(msg)
-    return max(0, int(since.timestamp()))
+    return min(max(0, int(since.timestamp())), _MOMENT_MAX)

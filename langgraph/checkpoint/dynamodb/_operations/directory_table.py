@@ -41,7 +41,10 @@ from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, find
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
+
+# How far back a list of all threads may go: each day is a query, and a page may have to read them all.
+_DAYS_MAX = 366
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,18 @@ def read_entries(
         since: The last activity at which the list ends, in epoch seconds.
         before: The entry behind which to begin; `None` for the newest.
         count: How many entries are wanted. There may be more, by up to a page.
+
+    Raises:
+        CheckpointerInputError: A list of all threads would go back too many days.
     """
     if before is not None and before.last_active < since:
         # DynamoDB refuses a query that would begin behind its end.
         return EntryPage([], is_last=True)
+    if owner is None and since < storage.clock() - _DAYS_MAX * 24 * 3600:
+        msg = (
+            f"since is more than {_DAYS_MAX} days ago; each day is a query, so give a later time, or an owner"
+        )
+        raise CheckpointerInputError(msg)
     found: list[Item] = []
     start = before
     for index, hash_name, hash_key in _partitions(storage, owner, since, before):

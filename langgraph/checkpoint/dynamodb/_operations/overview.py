@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
@@ -38,6 +38,9 @@ from langgraph.checkpoint.dynamodb.errors import (
 SCAN_SEGMENTS = 8
 _INTERRUPTED = items.SPECIAL_WRITES[WRITES_IDX_MAP[INTERRUPT]]
 _FAILED = items.SPECIAL_WRITES[WRITES_IDX_MAP[ERROR]]
+_ANSWERED = items.SPECIAL_WRITES[WRITES_IDX_MAP[RESUME]]
+# LangGraph stores an answer that names no task under this id (`NULL_TASK_ID` of its private constants).
+_NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
     text = items.text(head, items.METADATA)
     metadata = {} if text is None else parse_metadata(head, text)
     found.step, found.source = metadata.get("step"), metadata.get("source")
-    found.waiting = any(is_waiting(each) for each in writes)
+    found.waiting = task_states(writes).status == "waiting"
 
 
 def measure_thread(storage: LocalStorage, thread_id: str) -> Op[list[Inventory]]:
@@ -212,15 +215,15 @@ def lines(storage: LocalStorage, partition: Partition) -> Stream[Line]:
     history = NamespaceReader(storage, partition, first_page=None, consistent=False)
     while not history.done:
         for checkpoint in (yield from history.page()):
-            head = checkpoint.head
+            head, tasks = checkpoint.head, task_states(checkpoint.writes)
             yield Emit(
                 Line(
                     checkpoint.checkpoint_id,
                     items.text(head, items.PARENT),
                     (yield from readable_metadata(storage, head)),
                     len(checkpoint.writes),
-                    any(map(is_waiting, checkpoint.writes)),
-                    any(map(has_failed, checkpoint.writes)),
+                    tasks.waiting,
+                    tasks.failed,
                     items.ends_at(head),
                 )
             )
@@ -238,18 +241,48 @@ def readable_metadata(storage: LocalStorage, head: Item) -> Op[CheckpointMetadat
         return None
 
 
-def has_failed(writes: Item) -> bool:
-    """Tell whether a task has failed."""
-    return _FAILED in writes
+@dataclass(frozen=True)
+class TaskStates:
+    """Whether any task of a checkpoint waits for a human, and whether any has failed."""
+
+    waiting: bool
+    failed: bool
+
+    @property
+    def status(self) -> str:
+        """The status of a thread: `idle`, `waiting` for a human or `failed`."""
+        if self.failed:
+            return "failed"
+        return "waiting" if self.waiting else "idle"
 
 
-def is_waiting(writes: Item) -> bool:
-    """Tell whether a task has interrupted for a human's answer and has not continued since."""
-    return _INTERRUPTED in writes and items.WRITES not in writes
+def task_states(writes: Iterable[Item]) -> TaskStates:
+    """Tell from a checkpoint's pending writes what its unfinished tasks wait for.
+
+    LangGraph keeps a task's error and question when it runs the task again, without their order. The answer tells the
+    order: without one, the task failed, ran again and waits. With one, it went on after its question and failed.
+
+    Two cases look the same and are told wrongly; LangGraph's `get_state` shows both writes in each case. A task
+    counts as waiting if it failed before it came to its question again, and the answer named the question or there
+    was none. A task counts as failed if it failed, and asks again after an answer.
+    """
+    given = list(writes)
+    unfinished = [each for each in given if items.WRITES not in each]
+    is_answered = any(_ANSWERED in each and items.task_id_of(each) == _NO_TASK for each in given)
+    failed = [
+        _FAILED in each and (_INTERRUPTED not in each or _ANSWERED in each or is_answered)
+        for each in unfinished
+    ]
+    waiting = [
+        _INTERRUPTED in each and not has_failed for each, has_failed in zip(unfinished, failed, strict=True)
+    ]
+    return TaskStates(any(waiting), any(failed))
 
 
 def status_of(checkpoint: StoredCheckpoint) -> str:
-    """Return the status of a thread as of a checkpoint: `idle`, `waiting` for a human or `failed`."""
-    if any(map(has_failed, checkpoint.writes)):
-        return "failed"
-    return "waiting" if any(map(is_waiting, checkpoint.writes)) else "idle"
+    """Return the status of a thread as of a checkpoint: `idle`, `waiting` for a human or `failed`.
+
+    If one of several parallel tasks has failed and another waits, the thread is `failed`: the run raised, and an answer
+    would run the failed task again. Once a retry has finished that task, the thread is `waiting`.
+    """
+    return task_states(checkpoint.writes).status

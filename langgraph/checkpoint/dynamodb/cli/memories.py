@@ -340,7 +340,7 @@ def _table(context: CommandContext) -> str:
 def _parsed(text: str, what: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(Exit.USAGE, f"{what} is not JSON: {error}") from error
     if not isinstance(parsed, dict):
         raise CommandError(Exit.USAGE, f'{what} is not a JSON object; write it as {{"name": ...}}')

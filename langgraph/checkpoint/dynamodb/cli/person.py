@@ -181,7 +181,7 @@ class Person:
                 return
             owner, is_whole = found["owner"], found["is_whole"]
             old = {Path(each["file"]).name for each in found["threads"] if each["file"]} | {_MEMORIES}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
             raise CommandError(Exit.USAGE, msg) from error
         if owner != self._owner:

@@ -43,7 +43,7 @@ def parsed(data: bytes) -> Any:
     """Decode a document in JSON, the format in which the gateway describes itself."""
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadDocumentError("it is not JSON") from error
 
 

@@ -67,7 +67,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
         raise CheckpointCorruptionError(msg)
     try:
         record = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
         msg = (

@@ -23,6 +23,8 @@ from langgraph.checkpoint.dynamodb.view.tree import Known, know, node_of, stored
 _LOOKED_AT_MAX = 500
 _BYTES_MAX = 32 * 1024 * 1024
 _HITS_MAX = 100
+# More digits than any count of checkpoints has. Python refuses to read a number of thousands.
+_DIGITS_MAX = 15
 # How many characters are shown before and after a hit.
 _BEFORE, _BEHIND = 60, 120
 # If this many characters around a hit are the same in the parent, it is no new hit.
@@ -64,7 +66,7 @@ def search(thread: ThreadView, text: str, cursor: str | None) -> Op[Search]:
 def _start(cursor: str | None, count: int) -> int:
     if cursor is None:
         return 0
-    if not cursor.isdecimal() or int(cursor) > count:
+    if not cursor.isdecimal() or len(cursor) > _DIGITS_MAX or int(cursor) > count:
         msg = f"the parameter 'cursor' is {cursor!r}; give the one of the document before, or none"
         raise CheckpointerInputError(msg)
     return int(cursor)
