@@ -40,17 +40,40 @@ _RENEWED_SHARE = 0.1
 
 
 class MemoryItem(StoredItem):
-    """A memory that was read, with its revision for `put_if`."""
+    """A memory that was read, with its revision for `put_if`.
+
+    In a checkpoint it is LangGraph's `Item`, which has no revision.
+    """
 
     __slots__ = ("revision",)
     revision: str
+    # LangGraph's serializer stores this class's name. A reader in strict mode allows `Item`, and no class of ours.
+    __class__: Any = property(lambda _: StoredItem)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it with its revision."""
+        return _with_revision, (MemoryItem, self.dict(), self.revision)
 
 
 class FoundItem(SearchItem):
-    """A memory that was found, with its revision for `put_if`."""
+    """A memory that was found, with its revision for `put_if`.
+
+    In a checkpoint it is LangGraph's `SearchItem`, which has no revision.
+    """
 
     __slots__ = ("revision",)
     revision: str
+    __class__: Any = property(lambda _: SearchItem)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it with its revision."""
+        return _with_revision, (FoundItem, self.dict(), self.revision)
+
+
+def _with_revision(kind: type[Any], fields: Mapping[str, Any], revision: str) -> Any:
+    item = kind(**fields)
+    item.revision = revision
+    return item
 
 
 @dataclass(frozen=True)
