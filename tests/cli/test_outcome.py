@@ -115,7 +115,7 @@ def test_a_table_that_is_not_there_says_what_to_do(run: Run) -> None:
     ("arguments", "code"),
     [
         (("history", "t", "--limit", f"{10**30}"), 2),
-        (("threads", "--limit", f"{10**30}"), 0),
+        (("threads", "--limit", f"{10**30}"), 2),
         (("cost", "--steps", f"{10**30}"), 0),
         (("cost", "--keep-last", f"{10**30}"), 2),
         (("prune", "--all", "--keep-last", f"{10**30}"), 2),

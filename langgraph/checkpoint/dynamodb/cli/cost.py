@@ -40,10 +40,7 @@ def cost(
         ),
     ] = 1,
     steps: Annotated[
-        int,
-        typer.Option(
-            min=0, max=COUNT_MAX, metavar="N", help="The number of newest steps to list; 0 lists none."
-        ),
+        int, typer.Option(min=0, metavar="N", help="The number of newest steps to list; 0 lists none.")
     ] = 10,
     parallel: Parallel = 4,
 ) -> None:
