@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -128,3 +129,10 @@ def test_lines_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None
         metrics(Event(operation="put", outcome="ok", tenant=tenant))
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(each)["tenant"] for each in lines] == ["a", "(other)", "(none)"]
+
+
+def test_no_line_waits_in_the_buffer_of_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BufferedWriter(cast("io.RawIOBase", written))))
+    EmbeddedMetrics()(Event(operation="put", outcome="ok"))
+    assert written.getvalue().endswith(b"}\n")

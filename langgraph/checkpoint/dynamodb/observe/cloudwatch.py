@@ -137,3 +137,5 @@ def _measured(event: Event) -> dict[str, float]:
 def _to_standard_output(line: str) -> None:
     # One call, so that lines of several OS threads stay apart.
     sys.stdout.write(line + "\n")
+    # Standard output that is no terminal is buffered, and a process that is killed loses what waits there.
+    sys.stdout.flush()
