@@ -57,7 +57,13 @@ async def test_health_is_for_everybody_and_needs_no_table(make_client: MakeClien
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/checkpoints/put", 405), ("GET", "/", 404), ("POST", "/checkpoints/drop", 404)],
+    [
+        ("GET", "/checkpoints/put", 405),
+        ("GET", "/", 404),
+        ("POST", "/checkpoints/drop", 404),
+        ("POST", "/checkpoints/get-tuple/", 404),
+        ("GET", "/health/", 404),
+    ],
 )
 async def test_what_is_not_there_is_a_problem(
     method: str, path: str, status: int, make_client: MakeClient

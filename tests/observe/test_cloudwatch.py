@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -97,9 +98,41 @@ def test_names_are_those_of_powertools(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (line["_aws"]["CloudWatchMetrics"][0]["Namespace"], line["service"]) == ("mine", "own")
 
 
+@pytest.mark.parametrize("value", ["", " ", "\u00fc", "a\nb", "a\x7f", "x" * 1025])
+def test_what_cloudwatch_refuses_as_a_dimension_is_among_the_others(value: str) -> None:
+    line = _written(Event(operation="put", outcome="ok", tenant=value), service=value or " ")
+    assert (line["tenant"], line["service"]) == ("(other)", "(other)")
+
+
+@pytest.mark.parametrize("value", ["a b", ":a", "~!", "x" * 1024])
+def test_what_cloudwatch_takes_as_a_dimension_stays(value: str) -> None:
+    line = _written(Event(operation="put", outcome="ok", tenant=value), service=value)
+    assert (line["tenant"], line["service"]) == (value, value)
+
+
+def test_what_is_refused_takes_no_place_of_a_tenant() -> None:
+    lines: list[str] = []
+    metrics = EmbeddedMetrics(tenants_max=1, write=lines.append)
+    for tenant in ("\u00fc", "acme"):
+        metrics(Event(operation="put", outcome="ok", tenant=tenant))
+    assert [json.loads(each)["tenant"] for each in lines] == ["(other)", "acme"]
+
+
+def test_there_is_no_directive_without_metrics() -> None:
+    assert set(_series(_written(Event(operation="prune", outcome="began")))) == {"service"}
+    assert set(_series(_written(Event(operation="put", outcome="ok")))) == {"service", "service/operation"}
+
+
 def test_lines_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = EmbeddedMetrics(tenants_max=1)
     for tenant in ("a", "b", None):
         metrics(Event(operation="put", outcome="ok", tenant=tenant))
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(each)["tenant"] for each in lines] == ["a", "(other)", "(none)"]
+
+
+def test_no_line_waits_in_the_buffer_of_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BufferedWriter(cast("io.RawIOBase", written))))
+    EmbeddedMetrics()(Event(operation="put", outcome="ok"))
+    assert written.getvalue().endswith(b"}\n")

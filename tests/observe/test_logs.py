@@ -24,6 +24,27 @@ def test_an_event_is_a_record_with_its_fields(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("acme/1", "acme/1"),
+        ("x outcome=error\nWARNING a=b", r'"x outcome=error\nWARNING a=b"'),
+        ('a"b', r'"a\"b"'),
+        ("a'b", '"a\'b"'),
+        ("a\x85b", r'"a\u0085b"'),
+        ("", '""'),
+    ],
+)
+def test_a_text_cannot_look_like_fields_or_lines(
+    caplog: pytest.LogCaptureFixture, value: str, told: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    LogEvents()(Event(operation="put", outcome="ok", thread_id=value))
+    (record,) = caplog.records
+    assert f" thread_id={told} started_at=" in record.getMessage()
+    assert vars(record)["event"]["thread_id"] == value
+
+
+@pytest.mark.parametrize(
     ("outcome", "level"),
     [
         ("began", logging.INFO),

@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._operations.directory_table import (
     look_up,
     read_entries,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of, read_about
+from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of, read_about, tenant_prefix
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -301,3 +301,10 @@ def test_what_cannot_be_entered_is_refused(harness: Harness) -> None:
     with pytest.raises(CheckpointerInputError, match="give an owner of the thread's tenant"):
         harness.run(enter_thread(storage_of(harness), "acme/one", "user_id"))
     assert "last_active" not in stored(harness, "acme/one")
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"), [("ada", ""), ("acme/ada", "acme/"), ("/ada", "/"), ("a/b/c", "a/")]
+)
+def test_an_owner_before_a_slash_has_a_prefix_even_if_it_is_empty(name: str, prefix: str) -> None:
+    assert tenant_prefix(name) == prefix

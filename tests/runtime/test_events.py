@@ -126,7 +126,7 @@ def test_bytes_of_writes_count(make_saver: MakeSaver, collected: Collected) -> N
 
 @pytest.mark.parametrize(
     ("threads", "tenant"),
-    [(["acme/1", "acme/2"], "acme"), (["acme/1", "other/1"], None), (["plain"], None)],
+    [(["acme/1", "acme/2"], "acme"), (["acme/1", "other/1"], None), (["plain"], None), (["/x"], None)],
 )
 def test_the_tenant_is_that_of_all_threads(
     make_saver: MakeSaver, collected: Collected, threads: list[str], tenant: str | None

@@ -22,7 +22,6 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text, target
-from langgraph.checkpoint.dynamodb._runtime.events import tenant_before_slash
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
@@ -85,9 +84,12 @@ def checked_owner(owner: Any, root: Partition) -> str:
 
 
 def tenant_prefix(name: str) -> str:
-    """Return the beginning of a name up to its first slash; empty if there is none."""
-    tenant = tenant_before_slash(name)
-    return "" if tenant is None else f"{tenant}/"
+    """Return the beginning of a name up to its first slash; empty if there is none.
+
+    The owner `/x` has the prefix `/`, and so only threads that begin with it, though events name no tenant for them.
+    """
+    tenant, slash, _ = name.partition("/")
+    return tenant + slash if slash else ""
 
 
 def owner_key(storage: Storage, owner: str) -> str:

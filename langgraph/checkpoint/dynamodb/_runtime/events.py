@@ -77,9 +77,9 @@ OnEvent: TypeAlias = Callable[[Event], object]
 
 
 def tenant_before_slash(thread_id: str) -> str | None:
-    """Return the part of a thread id before its first slash; `None` if it has none."""
+    """Return the part of a thread id before its first slash; `None` if it has none, or nothing before it."""
     tenant, slash, _ = thread_id.partition("/")
-    return tenant if slash else None
+    return tenant if slash and tenant else None
 
 
 @dataclass(frozen=True)

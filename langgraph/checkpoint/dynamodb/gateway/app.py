@@ -164,6 +164,8 @@ class _Service:
             description="Keeps threads of LangGraph agents that have no access to the table.",
             docs_url=None,
             redoc_url=None,
+            # A redirect would lead to the host that the request's own header names.
+            redirect_slashes=False,
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _unknown},
             middleware=[

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._runtime.events import DELETIONS, Event
-from langgraph.checkpoint.dynamodb.observe.bounded import TENANTS_MAX, BoundedTenants
+from langgraph.checkpoint.dynamodb.observe.bounded import OTHER, TENANTS_MAX, BoundedTenants
 
 NAMESPACE = "langgraph-dynamodb"
+
+# What CloudWatch takes as a dimension's value ("Dimension" in its API reference): printable ASCII, and not only spaces.
+_DIMENSION = re.compile("(?=.*[!-~])[ -~]{1,1024}")
 
 _MILLISECONDS, _COUNT, _BYTES = "Milliseconds", "Count", "Bytes"
 # The metrics of a service as a whole. Those of an operation and of a tenant are fewer, since each series is billed.
@@ -44,8 +48,9 @@ class EmbeddedMetrics:
     Args:
         namespace: The metrics' namespace; by default `POWERTOOLS_METRICS_NAMESPACE`, or `langgraph-dynamodb`.
         service: The dimension `service`; by default `POWERTOOLS_SERVICE_NAME`, or `service_undefined`, as in
-            Powertools.
-        tenants_max: How many tenants get their own dimension; the rest are `(other)`. CloudWatch bills each series.
+            Powertools. `(other)` if CloudWatch refuses it.
+        tenants_max: How many tenants get their own dimension; the rest are `(other)`, as are those whose names
+            CloudWatch refuses. CloudWatch bills each series.
         write: Takes a line; by default it goes to standard output.
     """
 
@@ -59,25 +64,28 @@ class EmbeddedMetrics:
     ) -> None:
         """Take the names."""
         self._namespace = namespace or os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE
-        self._service = service or os.environ.get("POWERTOOLS_SERVICE_NAME") or "service_undefined"
+        self._service = _dimension(
+            service or os.environ.get("POWERTOOLS_SERVICE_NAME") or "service_undefined"
+        )
         self._tenants = BoundedTenants(tenants_max)
         self._write = write or _to_standard_output
 
     def __call__(self, event: Event) -> None:
         """Write the line of an event."""
         measured = _measured(event)
+        directives = (
+            self._directive(("service",), _OF_SERVICE, measured),
+            self._directive(("service", "operation"), _OF_OPERATION, measured),
+            self._directive(("service", "tenant"), _UNITS, measured),
+        )
         metrics = {
             "Timestamp": int((event.started_at + event.duration_seconds) * 1000),
-            "CloudWatchMetrics": [
-                self._directive(("service",), _OF_SERVICE, measured),
-                self._directive(("service", "operation"), _OF_OPERATION, measured),
-                self._directive(("service", "tenant"), _UNITS, measured),
-            ],
+            "CloudWatchMetrics": [each for each in directives if each["Metrics"]],
         }
         named = {
             "service": self._service,
             "operation": event.operation,
-            "tenant": self._tenants.label(event.tenant),
+            "tenant": self._tenant(event.tenant),
             "outcome": event.outcome,
             "error": event.error,
             "table_name": event.table_name,
@@ -86,11 +94,21 @@ class EmbeddedMetrics:
         told = {name: value for name, value in named.items() if value is not None}
         self._write(json.dumps({"_aws": metrics, **told, **measured}))
 
+    def _tenant(self, tenant: str | None) -> str:
+        if tenant is not None and _dimension(tenant) == OTHER:
+            return OTHER
+        return self._tenants.label(tenant)
+
     def _directive(
         self, dimensions: tuple[str, ...], units: Mapping[str, str], measured: Mapping[str, float]
     ) -> dict[str, Any]:
         listed = [{"Name": name, "Unit": unit} for name, unit in units.items() if name in measured]
         return {"Namespace": self._namespace, "Dimensions": [dimensions], "Metrics": listed}
+
+
+def _dimension(value: str) -> str:
+    """Return a dimension's value, or the one of the rest if CloudWatch would drop the metrics with it."""
+    return value if _DIMENSION.fullmatch(value) else OTHER
 
 
 def _measured(event: Event) -> dict[str, float]:
@@ -119,3 +137,5 @@ def _measured(event: Event) -> dict[str, float]:
 def _to_standard_output(line: str) -> None:
     # One call, so that lines of several OS threads stay apart.
     sys.stdout.write(line + "\n")
+    # Standard output that is no terminal is buffered, and a process that is killed loses what waits there.
+    sys.stdout.flush()

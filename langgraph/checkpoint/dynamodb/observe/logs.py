@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from dataclasses import asdict
 
 from langgraph.checkpoint.dynamodb._runtime.events import Event
@@ -10,6 +12,10 @@ from langgraph.checkpoint.dynamodb._runtime.events import Event
 logger = logging.getLogger(__name__)
 
 _LEVELS = {"began": logging.INFO, "ok": logging.DEBUG, "error": logging.WARNING, "interrupted": logging.INFO}
+
+
+# Texts with spaces, quotation marks, `=` or control characters could look like further fields or lines.
+_PLAIN = re.compile(r"[!#-&(-<>-~]+")
 
 
 class LogEvents:
@@ -40,4 +46,6 @@ def given(event: Event) -> dict[str, object]:
 
 
 def _told(value: object) -> str:
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else json.dumps(value)
     return f"{value:.6g}" if isinstance(value, float) and value < 1e6 else str(value)
