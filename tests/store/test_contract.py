@@ -557,6 +557,41 @@ def test_no_update_is_lost_between_processes(make_store: Callable[..., DynamoDBS
     assert counted.value == {"n": 40}
 
 
+def test_puts_and_deletions_of_one_key_at_once_all_succeed(store: DynamoDBStore) -> None:
+    def write(number: int) -> None:
+        for each in range(8):
+            if number % 4 == 3:
+                store.delete(NAMESPACE, "k")
+            else:
+                store.put(NAMESPACE, "k", {"n": [number, each], **(BIG if number % 4 == 2 else {})})
+
+    store.put(NAMESPACE, "k", {})
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    store.put(NAMESPACE, "k", {"n": "last"})
+    found = store.get(NAMESPACE, "k")
+    assert found is not None
+    assert found.value == {"n": "last"}
+
+
+def test_blind_puts_of_one_key_at_once_all_succeed(store: DynamoDBStore) -> None:
+    def write(number: int) -> None:
+        for each in range(8):
+            store.put(NAMESPACE, "k", {"n": [number, each]})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert store.get(NAMESPACE, "k") is not None
+
+
+async def test_async_puts_of_one_key_at_once_all_succeed(make_store: Callable[..., DynamoDBStore]) -> None:
+    stores = [make_store() for _ in range(5)]
+    await asyncio.gather(*(stores[each % 5].aput(NAMESPACE, "k", {"n": each}) for each in range(50)))
+    found = await stores[0].aget(NAMESPACE, "k")
+    assert found is not None
+    assert found.value["n"] in range(50)
+
+
 def test_delete_namespace_leaves_nothing_but_the_register(
     make_store: Callable[..., DynamoDBStore], embeddings: Any, client: Any, table_name: str
 ) -> None:

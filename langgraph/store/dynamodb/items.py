@@ -56,6 +56,7 @@ _NAMES = {
 }
 _PLACEHOLDER = re.compile(r"#\w+")
 _LATER = "(attribute_not_exists(#updated) OR #updated < :now)"
+_EXPIRED = "(#expiry <= :seconds OR attribute_exists(#ends))"
 _LIVE = "(attribute_not_exists(#expiry) OR #expiry > :seconds) AND attribute_not_exists(#ends)"
 
 
@@ -163,7 +164,7 @@ def put_value(
     *,
     now: float,
     created_us: int | None,
-    seen: Item,
+    expired: Item,
     expected: Expected | None,
 ) -> Change:
     """Store a value.
@@ -173,7 +174,7 @@ def put_value(
         now_us: The time that the memory was stored at, in epoch microseconds.
         now: The time, in epoch seconds, by which others have expired.
         created_us: When the memory was created; `None`: keep the time that is there, if the memory lives.
-        seen: The item that a condition failed on; empty if there was none.
+        expired: The expired memory, or the tombstone, that a condition failed on; empty if there was none.
         expected: What may be replaced; `None`: any older item.
     """
     optional = {
@@ -192,7 +193,7 @@ def put_value(
     }
     sets = ["#v = :v", "#value = :value", "#revision = :revision", "#updated = :now"]
     sets += [f"{name} = {value}" for name, (value, each) in optional.items() if each is not None]
-    condition, is_new = _replaceable(now, values, seen, expected)
+    condition, is_new = _replaceable(now, values, expired, expected)
     if created_us is not None:
         values[":created"] = _number(created_us)
         sets.append("#created = :created")
@@ -203,7 +204,7 @@ def put_value(
 
 
 def bury(
-    revision: str, now_us: int, kept_until: int, *, now: float, seen: Item, expected: Expected | None
+    revision: str, now_us: int, kept_until: int, *, now: float, expired: Item, expected: Expected | None
 ) -> Change:
     """Replace a memory by a tombstone, which DynamoDB removes later."""
     values: dict[str, Any] = {
@@ -213,29 +214,25 @@ def bury(
         ":never": HIDDEN,
     }
     sets = "#revision = :revision, #updated = :now, #expiry = :expiry, #ends = :never"
-    condition, _ = _replaceable(now, values, seen, expected)
+    condition, _ = _replaceable(now, values, expired, expected)
     return _change(f"SET {sets} REMOVE #v, #value, #created, #ttl, #parts, #vectors", condition, values)
 
 
 def _replaceable(
-    now: float, values: dict[str, Any], seen: Item, expected: Expected | None
+    now: float, values: dict[str, Any], expired: Item, expected: Expected | None
 ) -> tuple[str, bool]:
     """Return the condition of a change, and whether nothing that lives is there if it holds."""
     seconds = int(now)
     if expected is not None and expected.revision is not None:
         values |= {":expected": {"S": expected.revision}, ":seconds": _number(seconds)}
         return f"#revision = :expected AND #updated < :now AND {_LIVE}", False
-    if seen:
-        # It is known, and the change is later than it.
-        values[":expected"] = {"S": revision_of(seen)}
-        return "#revision = :expected", is_expired(seen, seconds)
     values[":seconds"] = _number(seconds)
+    if expired:
+        # The change is later than it. The memory begins anew, unless another put has begun it or a read has renewed it.
+        values[":expected"] = {"S": revision_of(expired)}
+        return f"#revision = :expected AND {_EXPIRED}", True
     if expected is not None:
-        return (
-            "attribute_not_exists(#updated)"
-            " OR ((#expiry <= :seconds OR attribute_exists(#ends)) AND #updated < :now)",
-            True,
-        )
+        return f"attribute_not_exists(#updated) OR ({_EXPIRED} AND #updated < :now)", True
     return f"{_LATER} AND {_LIVE}", False
 
 

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._format.items import (
     key,
     with_expiry,
 )
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -71,19 +71,27 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         yield from register(storage, [new.address.pk])
     seen: Item = {}
     unused: list[Item] = []
-    for _ in range(ATTEMPTS_MAX):
+    attempt, waited = 0, 0.0
+    while True:
+        # The first repetition is at once: most of them are later than what the first attempt met.
+        delay = storage.table.backoff(max(0, attempt - 1))
+        if waited + delay > storage.table.retry_seconds:
+            raise _busy(new.address, attempt, waited)
+        attempt, waited = attempt + 1, waited + delay
         now = storage.clock()
         revision = storage.rng.randbytes(8).hex()
-        composed = partial(_compose, storage, new, revision, now, seen)
-        parts, change = yield from work(composed, len(new.value or b""))
+        composed = partial(_compose, storage, new, revision, now)
+        parts, value = yield from work(composed, len(new.value or b""))
         yield from storage.table.batch_write(puts=parts)
         unused += parts
         yield from keep(storage, new.address, parts[len(parts) - len(new.vectors) :], new.vectors)
         if storage.clock() - now > UPLOAD_SECONDS_MAX:
             # A sweep may take them for leftovers by the time of the commit.
             continue
+        # The time of the commit: over what others store during an upload, an earlier time would never get through.
+        change = _change(new, revision, value, storage.clock() + delay, seen)
         old: Item = {}
-        conflict = yield from conflicting_item(_commit(storage, new.address, change, old))
+        conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
         if conflict is None or (conflict and items.revision_of(conflict) == revision):
             # If it failed on this very value, the answer of an earlier attempt was lost, and a sweep removes what
             # belonged to the value before.
@@ -97,11 +105,14 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         if new.value is None and not is_live:
             return revision
         seen = conflict
-    msg = (
-        f"Memory {new.address.key!r} of namespace {new.address.namespace} is being written by other processes"
-        f" ({ATTEMPTS_MAX} attempts). Retry the call."
+
+
+def _busy(address: Address, attempts: int, waited: float) -> ThreadBusyError:
+    return ThreadBusyError(
+        f"Memory {address.key!r} of namespace {address.namespace} is being written by other calls, of this process or"
+        f" of others ({attempts} attempts, {waited:.0f} s of waiting). Retry the call, or store less often under one"
+        " key."
     )
-    raise ThreadBusyError(msg)
 
 
 def _may_replace(new: Put, live: Item | None) -> bool:
@@ -116,25 +127,41 @@ def _may_replace(new: Put, live: Item | None) -> bool:
     return live is None or new.times is None
 
 
-def _commit(storage: StoreStorage, address: Address, change: Change, old: Item) -> Op[None]:
-    """Change the item, and fill in the item that was there before."""
+def _commit(storage: StoreStorage, address: Address, change: Change, old: Item, delay: float) -> Op[None]:
+    """Change the item after a delay in seconds, and fill in the item that was there before."""
     response = yield from storage.table.update(
-        address.item_key, change, ReturnValues="ALL_OLD", ReturnValuesOnConditionCheckFailure="ALL_OLD"
+        address.item_key,
+        change,
+        delay_seconds=delay,
+        ReturnValues="ALL_OLD",
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
     old.update(response.get("Attributes", {}))
 
 
-def _compose(
-    storage: StoreStorage, new: Put, revision: str, now: float, seen: Item
-) -> tuple[list[Item], Change]:
-    """Return the segments and vectors of a new value, and the change that commits it."""
-    address, times = new.address, new.times
+def _change(new: Put, revision: str, value: NewValue | None, now: float, seen: Item) -> Change:
+    """Return the change that commits a value, or a deletion, later than the item that a condition failed on."""
+    times = new.times
     now_us = int(now * 1_000_000) if times is None else times.updated_us
     if seen and times is None:
         now_us = max(now_us, items.updated_us(seen) + 1)
-    if new.value is None:
+    expired = seen if seen and is_expired(seen, now) else {}
+    if value is None:
         kept_until = int(now) + TOMBSTONE_SECONDS
-        return [], items.bury(revision, now_us, kept_until, now=now, seen=seen, expected=new.expected)
+        return items.bury(revision, now_us, kept_until, now=now, expired=expired, expected=new.expected)
+    created_us = None if times is None else times.created_us
+    return items.put_value(
+        value, now_us, now=now, created_us=created_us, expired=expired, expected=new.expected
+    )
+
+
+def _compose(
+    storage: StoreStorage, new: Put, revision: str, now: float
+) -> tuple[list[Item], NewValue | None]:
+    """Return the segments and vectors of a new value, and what its item gets."""
+    if new.value is None:
+        return [], None
+    address, times = new.address, new.times
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None)
     part = builder.part(items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
     parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
@@ -147,9 +174,7 @@ def _compose(
     value = NewValue(
         revision, part.attribute(address.sk), new.ttl_seconds, expires_at, parts_until, len(new.vectors)
     )
-    created_us = None if times is None else times.created_us
-    change = items.put_value(value, now_us, now=now, created_us=created_us, seen=seen, expected=new.expected)
-    return [with_expiry(created(each, now), parts_until) for each in parts], change
+    return [with_expiry(created(each, now), parts_until) for each in parts], value
 
 
 def _vectors(storage: StoreStorage, new: Put, revision: str) -> list[Item]:
