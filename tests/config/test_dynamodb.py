@@ -205,6 +205,10 @@ def test_options_of_serializer_and_client() -> None:
             "client_config.connect_timeout: input should be greater than 0",
         ),
         ({"ttl_seconds": True}, "ttl_seconds: give a number (Whole seconds after which"),
+        (
+            {"endpoint_url": "http://ada:hunter2@127.0.0.1:1"},
+            "endpoint_url: has a user or a password in it; remove them",
+        ),
         ({"endpoint_url": "localhost:8000"}, "endpoint_url: string should match pattern"),
         ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
         (
@@ -218,6 +222,7 @@ def test_options_of_serializer_and_client() -> None:
 )
 def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None:
     assert _error(**options).startswith(f"config.{says}")
+    assert "hunter2" not in _error(**options)
 
 
 # Keys
