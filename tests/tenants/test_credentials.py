@@ -491,7 +491,12 @@ class TestForks:
         with credentials.tenant("tenant1"):
             store(saver, _config("tenant1"), "1", {"a": 1})
             started, goes_on = threading.Event(), threading.Event()
-            broker.hold = lambda: (started.set(), goes_on.wait(60))
+
+            def hold() -> None:
+                started.set()
+                goes_on.wait(60)
+
+            broker.hold = hold
 
             def fetch_and_hold() -> None:
                 fetching = asking.submit(_token, credentials, "tenant2")

@@ -219,8 +219,12 @@ class TenantCredentials:
         return kept.credentials
 
 
-_TEXTS = ("AccessKeyId", "SecretAccessKey", "SessionToken")
-_KINDS = {**dict.fromkeys(_TEXTS, str), "Expiration": datetime.datetime}
+_KINDS = {
+    "AccessKeyId": str,
+    "SecretAccessKey": str,
+    "SessionToken": str,
+    "Expiration": datetime.datetime,
+}
 
 
 def _checked(answer: Any) -> _Kept:
@@ -234,7 +238,9 @@ def _checked(answer: Any) -> _Kept:
         )
         raise CheckpointerConfigurationError(msg)
     expires_at = answer["Expiration"].timestamp()
-    credentials = ReadOnlyCredentials(*(answer[name] for name in _TEXTS), answer.get("AccountId"))
+    credentials = ReadOnlyCredentials(
+        answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer.get("AccountId")
+    )
     return _Kept(credentials, expires_at - _REFRESH_SECONDS, expires_at)
 
 
