@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from langgraph.checkpoint.dynamodb import (
     create_checkpointer,
     open_checkpointer,
 )
+from langgraph.checkpoint.dynamodb.config.postgres import without_values
 from tools.engine import Engine
 
 THREAD: Any = {"configurable": {"thread_id": "thread-1"}}
@@ -159,7 +161,13 @@ def test_sqlite_takes_the_home_folder_and_memory(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    "text", ["postgresql://ada:pass@word:5x@host/threads", "ada hunter2", "postgresql://[ada"]
+    "text",
+    [
+        "postgresql://ada:pass@word:5x@host/threads",
+        "postgresql://ada:pass@hunter2@127.0.0.1:1/threads",
+        "ada hunter2",
+        "postgresql://[ada",
+    ],
 )
 async def test_a_connection_string_that_is_none_is_not_shown(text: str) -> None:
     section = {"type": "postgres", "config": {"connection_string": text}}
@@ -195,6 +203,32 @@ async def test_a_postgres_that_does_not_answer_says_so_without_the_password() ->
         )
         assert "127.0.0.1" in str(caught.value)
         assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ("?sslmode=hunter2", "sslmode"),
+        ("?sslmode=verify-full&sslrootcert=/hunter2", "127.0.0.1"),
+        ("?connect_timeout=hunter2", "connect_timeout"),
+        ("?target_session_attrs=hunter2", "target_session_attrs"),
+        ("?connect_timeout=2", "127.0.0.1"),
+    ],
+)
+async def test_an_error_of_postgres_repeats_no_other_value(parameters: str, named: str) -> None:
+    text = f"postgresql://ada:secret@127.0.0.1:1/threads{parameters}"
+    section = {"type": "postgres", "config": {"connection_string": text}}
+    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
+        with pytest.raises(CheckpointerConfigurationError) as caught:
+            await opened
+        assert named in str(caught.value)
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_may_be_a_part_of_a_password_is_not_shown() -> None:
+    text = "postgresql://ada:12/hunter2@127.0.0.1:1/threads"
+    error = ValueError('connection to "ada", port 12 failed: no database "hunter2@127.0.0.1:1/threads"')
+    assert without_values(text, error) == 'connection to "ada", port 12 failed: no database "..."'
 
 
 async def test_a_connection_to_postgres_that_broke_is_replaced(postgres_url: str) -> None:

@@ -213,6 +213,10 @@ def test_options_of_serializer_and_client() -> None:
             {"activity_seconds": 40_000_000_000},
             "activity_seconds: input should be less than or equal to 31622400000",
         ),
+        (
+            {"endpoint_url": "http://ada:hunter2@127.0.0.1:1"},
+            "endpoint_url: has a user or a password in it; remove them",
+        ),
         ({"endpoint_url": "localhost:8000"}, "endpoint_url: string should match pattern"),
         ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
         (
@@ -226,6 +230,7 @@ def test_options_of_serializer_and_client() -> None:
 )
 def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None:
     assert _error(**options).startswith(f"config.{says}")
+    assert "hunter2" not in _error(**options)
 
 
 # Keys

@@ -131,6 +131,10 @@ def test_a_file_of_certificates(tmp_path: Path) -> None:
         ({"auth": {}}, "config.auth: give exactly one of token, token_file and sigv4"),
         ({"auth": {"token": PRIVATE, "token_file": "x"}}, "give exactly one of"),
         ({"headers": {"X": f"{PRIVATE}\n"}}, "config.headers: client_options has a header 'X'"),
+        (
+            {"proxy": f"user:{PRIVATE}@proxy.example:8080"},
+            "config.proxy: is not the address of a proxy; give one such as http://",
+        ),
         ({"timeout": 0}, "config.timeout: "),
     ],
 )

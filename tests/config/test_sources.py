@@ -126,6 +126,19 @@ def test_variables_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch) -
     assert _error(None).startswith(f"environment variable {PREFIX}CONFIG__TABLE_NAME: is set, and so is")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="variables of Windows have no case")
+def test_variables_that_differ_only_in_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + "CONFIG__TABLE_NAME", "right")
+    monkeypatch.setenv(PREFIX + "CONFIG__table_name", "wrong")
+    assert _error(None) == (
+        f"the environment variables {PREFIX}CONFIG__TABLE_NAME and {PREFIX}CONFIG__table_name set the same option; "
+        "remove one of them"
+    )
+    monkeypatch.delenv(PREFIX + "CONFIG__TABLE_NAME")
+    monkeypatch.setenv(PREFIX + "config", "x")
+    assert "a variable whose name is a part of it" in _error(None)
+
+
 @pytest.mark.parametrize("source", [3, ["checkpointer"], b"agent.yaml"], ids=repr)
 def test_what_is_no_source(source: Any) -> None:
     assert _error(source).startswith("a checkpointer cannot be configured by a ")

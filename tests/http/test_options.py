@@ -54,6 +54,22 @@ PRIVATE = "that-nobody-may-see"
             {"client_options": {"headers": {"X-Key": f"{PRIVATE}\n"}}},
             "has a header 'X-Key' with characters that are not",
         ),
+        *(
+            ({"client_options": {"proxy": proxy}}, "proxy is not the address of a proxy; give one such as")
+            for proxy in (
+                f"user:{PRIVATE}@proxy.example:8080",
+                f"{PRIVATE}@proxy.example",
+                f"ftp://me:{PRIVATE}@proxy.example",
+                f"http://me:{PRIVATE}@",
+                f"http://me:{PRIVATE}@proxy.example:port",
+                f"http://me:{PRIVATE}@proxy.example:99999",
+                f"http://me:{PRIVATE}\n@proxy.example",
+                f"http://me:12/{PRIVATE}@proxy.example",
+                f"http://me:12#{PRIVATE}@proxy.example",
+                httpx.URL(f"//me:{PRIVATE}@proxy.example"),
+                7,
+            )
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused(options: dict[str, Any], says: str) -> None:
@@ -73,6 +89,21 @@ def test_a_token_may_go_to_this_machine(host: str) -> None:
 )
 def test_other_things_that_are_allowed(options: dict[str, Any]) -> None:
     Transport(**{"url": "http://gateway.internal", **options}).close()
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        f"http://me:{PRIVATE}@proxy.example:8080/",
+        "https://[::1]:3128",
+        "socks5://proxy.example",
+        httpx.URL("http://proxy.example"),
+        httpx.Proxy("http://proxy.example"),
+        None,
+    ],
+)
+def test_a_proxy_in_each_form_of_httpx(proxy: Any) -> None:
+    Transport(URL, client_options={"proxy": proxy}).close()
 
 
 def test_what_httpx_is_told_besides(gateway: StandIn, ask: Callable[..., Any]) -> None:

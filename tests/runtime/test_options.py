@@ -115,6 +115,17 @@ def test_an_option_of_the_wrong_kind_is_named_with_what_to_give(name: str, value
         DynamoDBSaver(**{"table_name": "the-table", name: made})
 
 
+@pytest.mark.parametrize(
+    "address", ["http://ada:hunter2@127.0.0.1:1", "ada:hunter2@127.0.0.1:1", "http://[hunter2@"]
+)
+def test_an_endpoint_with_a_password_is_refused_without_showing_it(address: str) -> None:
+    with pytest.raises(
+        CheckpointerInputError, match=r"^endpoint_url has a user or a password in it; remove"
+    ) as caught:
+        DynamoDBSaver("the-table", endpoint_url=address)
+    assert "hunter2" not in str(caught.value)
+
+
 async def test_an_asyncio_client_is_refused() -> None:
     async with aioboto3.Session().client("dynamodb", **REGION) as client:
         with pytest.raises(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import gc
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -42,12 +45,14 @@ class Broker:
         self.now = time.time()
         self.error: Exception | None = None
         self.lasts = 3600.0
+        self.hold: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
 
     def __call__(self, tenant: str) -> Mapping[str, Any]:
         """Return a tenant's credentials, as STS does."""
         with self._lock:
             self.asked[tenant] += 1
+        self.hold()
         if self.error is not None:
             raise self.error
         return {
@@ -256,6 +261,183 @@ def test_old_ones_do_while_none_can_be_fetched_until_they_expire(
     assert _token(credentials) == "tenant1-4"
 
 
+# What a slow or failing broker costs
+
+
+class HeldBroker(Broker):
+    """A broker that answers some tenants only when a test lets it."""
+
+    def __init__(self, *held: str) -> None:
+        """Hold back the answers for these tenants."""
+        super().__init__()
+        self.held = {*held}
+        self.is_asked = threading.Event()
+        self.goes_on = threading.Event()
+        self.threads: Counter[str] = Counter()
+
+    def __call__(self, tenant: str) -> Mapping[str, Any]:
+        """Return a tenant's credentials when it may."""
+        if tenant in self.held:
+            self.threads[threading.current_thread().name] += 1
+            self.is_asked.set()
+            assert self.goes_on.wait(60)
+        return super().__call__(tenant)
+
+
+def test_while_one_caller_fetches_anew_the_others_use_the_old_ones() -> None:
+    broker = HeldBroker()
+    credentials = TenantCredentials(broker, clock=lambda: broker.now)
+    assert _token(credentials) == "tenant1-1"
+    broker.now += broker.lasts - 299
+    broker.held = {"tenant1"}
+    with ThreadPoolExecutor(1) as pool:
+        refreshing = pool.submit(_token, credentials)
+        assert broker.is_asked.wait(60)
+        # The broker answers none of these before they have what they ask for.
+        assert [_token(credentials) for _ in range(20)] == ["tenant1-1"] * 20
+        broker.goes_on.set()
+        assert refreshing.result(60) == "tenant1-2"
+    assert _token(credentials) == "tenant1-2"
+
+
+def test_a_broker_that_fails_is_not_asked_again_for_some_seconds(
+    credentials: TenantCredentials, broker: Broker
+) -> None:
+    _token(credentials)
+    broker.error = ConnectionError("no broker")
+    broker.now += broker.lasts - 299
+    assert {_token(credentials) for _ in range(20)} == {"tenant1-1"}
+    assert broker.asked["tenant1"] == 2
+    broker.now += 11
+    assert _token(credentials) == "tenant1-1"
+    assert broker.asked["tenant1"] == 3
+    broker.error = None
+    broker.now += 11
+    assert _token(credentials) == "tenant1-4"
+
+
+async def test_all_who_wait_share_one_fetch_and_its_error() -> None:
+    broker = HeldBroker("tenant1")
+    broker.error = ConnectionError("no broker")
+    credentials = TenantCredentials(broker, clock=lambda: broker.now)
+    with credentials.tenant("tenant1"):
+        waiting = [asyncio.create_task(credentials.acurrent()) for _ in range(8)]
+    await asyncio.sleep(0)
+    broker.goes_on.set()
+    errors = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [str(each) for each in errors] == ["no broker"] * 8
+    assert broker.asked["tenant1"] == 1
+
+
+async def test_a_slow_tenant_takes_one_thread_and_delays_no_other() -> None:
+    broker = HeldBroker("slow")
+    credentials = TenantCredentials(broker, clock=lambda: broker.now)
+    # As few threads as a container may have: none is left for others if a waiter took it.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    with credentials.tenant("slow"):
+        slow = [asyncio.create_task(credentials.acurrent()) for _ in range(12)]
+    await asyncio.sleep(0)
+    with credentials.tenant("fast"):
+        assert (await asyncio.wait_for(credentials.acurrent(), 60)).access_key == "fast"
+    # The default executor has its thread, too.
+    assert await asyncio.wait_for(asyncio.to_thread(broker.is_asked.wait, 60), 60)
+    assert sum(broker.threads.values()) == 1
+    # One that gives up leaves the others' fetch alone.
+    slow[0].cancel()
+    await asyncio.sleep(0)
+    broker.goes_on.set()
+    assert {each.token for each in await asyncio.gather(*slow[1:])} == {"slow-1"}
+    assert slow[0].cancelled()
+    assert broker.asked["slow"] == 1
+
+
+async def test_many_tenants_at_once_take_a_bounded_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.tenants.credentials._THREADS_MAX", 3)
+    broker = HeldBroker(*TENANTS)
+    credentials = TenantCredentials(broker, clock=lambda: broker.now)
+    asking = []
+    for tenant in TENANTS:
+        with credentials.tenant(tenant):
+            asking.append(asyncio.create_task(credentials.acurrent()))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(broker.is_asked.wait, 60)
+    broker.goes_on.set()
+    assert [each.access_key for each in await asyncio.gather(*asking)] == TENANTS
+    assert broker.asked == dict.fromkeys(TENANTS, 1)
+    assert len(broker.threads) <= 3
+
+
+def test_a_broker_that_hangs_keeps_no_process_from_ending() -> None:
+    program = """
+import threading
+from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
+
+asked = threading.Event()
+
+def fetch(tenant):
+    asked.set()
+    threading.Event().wait()
+
+def ask():
+    with credentials.tenant("acme"):
+        credentials.current()
+
+credentials = TenantCredentials(fetch)
+threading.Thread(target=ask, daemon=True).start()
+assert asked.wait(60)
+print("ends")
+"""
+    ended = subprocess.run(  # noqa: S603 - our own program.
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "ends\n"), ended.stderr
+
+
+# What a broker may answer
+
+
+async def _coroutine(_: str) -> Mapping[str, Any]:
+    return {}
+
+
+_PRIVATE = "that-nobody-may-see"
+_COMPLETE: dict[str, Any] = {
+    "AccessKeyId": _PRIVATE,
+    "SecretAccessKey": _PRIVATE,
+    "SessionToken": _PRIVATE,
+    "Expiration": datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc),
+}
+
+
+@pytest.mark.parametrize(
+    ("fetch", "says"),
+    [
+        (lambda _: None, "returned a value of type NoneType"),
+        (
+            lambda _: {"Credentials": _COMPLETE},
+            "without AccessKeyId, SecretAccessKey, SessionToken, Expiration",
+        ),
+        (lambda _: _COMPLETE | {"Expiration": "2100-01-01T00:00:00Z"}, "whose Expiration is of type str"),
+        (lambda _: _COMPLETE | {"SecretAccessKey": None}, "whose SecretAccessKey is of type NoneType"),
+        (_coroutine, "returned a coroutine"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_named_without_a_value(fetch: Any, says: str) -> None:
+    credentials = TenantCredentials(fetch)
+    with credentials.tenant("tenant1"):
+        for side in (credentials.acurrent, lambda: asyncio.to_thread(credentials.current)):
+            with pytest.raises(CheckpointerConfigurationError) as caught:
+                await side()
+            assert says in str(caught.value)
+            assert "AccessKeyId, SecretAccessKey and SessionToken as texts, and Expiration as a" in str(
+                caught.value
+            )
+            assert _PRIVATE not in str(caught.value)
+    gc.collect()
+
+
 async def test_the_event_loop_goes_on_while_they_are_fetched(
     credentials: TenantCredentials, broker: Broker
 ) -> None:
@@ -310,21 +492,29 @@ class TestForks:
             store(saver, _config("tenant1"), "1", {"a": 1})
             started, goes_on = threading.Event(), threading.Event()
 
-            def held() -> Iterator[None]:
-                for lock in (*credentials._fetching, credentials._lock):  # noqa: SLF001 - a fork finds them held.
-                    lock.acquire()
+            def hold() -> None:
                 started.set()
                 goes_on.wait(60)
-                for lock in (*credentials._fetching, credentials._lock):  # noqa: SLF001
-                    lock.release()
-                yield
 
-            holder = threading.Thread(target=lambda: list(held()))
-            holder.start()
-            started.wait(10)
-            child = fork(lambda: self._use(credentials, saver))
-            goes_on.set()
-            holder.join()
+            broker.hold = hold
+
+            def fetch_and_hold() -> None:
+                fetching = asking.submit(_token, credentials, "tenant2")
+                started.wait(10)
+                with credentials._lock:  # noqa: SLF001 - a fork finds it held.
+                    is_held.set()
+                    goes_on.wait(60)
+                fetching.result(60)
+
+            is_held = threading.Event()
+            with ThreadPoolExecutor(1) as asking:
+                holder = threading.Thread(target=fetch_and_hold)
+                holder.start()
+                assert is_held.wait(10)
+                broker.hold = lambda: None
+                child = fork(lambda: self._use(credentials, saver))
+                goes_on.set()
+                holder.join()
             assert exit_statuses([child]) == {0}
 
     @staticmethod

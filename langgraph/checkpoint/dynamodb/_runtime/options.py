@@ -157,8 +157,8 @@ def check_connection(
     """Raise if a session or client is of the wrong kind, or if an option would have no effect beside a client."""
     if region_name is not None and (not isinstance(region_name, str) or not region_name):
         _refuse("region_name", region_name, 'give the name of a region, such as "eu-west-1"')
-    if endpoint_url is not None and not _is_address(endpoint_url):
-        _refuse("endpoint_url", endpoint_url, 'give an address such as "http://localhost:8000"')
+    if endpoint_url is not None:
+        _check_endpoint(endpoint_url)
     if session is not None:
         _check_session(session)
     if async_session is not None:
@@ -175,6 +175,26 @@ def check_connection(
             if value is not None:
                 msg = f"{name} has no effect on client=, which is used as it is; give one of the two"
                 raise CheckpointerInputError(msg)
+
+
+def without_password(address: str) -> str:
+    """Return an address; raise if it has a user or a password, which errors and representations would show."""
+    if "@" in address:
+        msg = (
+            "has a user or a password in it; remove them, since DynamoDB takes credentials only as signatures"
+        )
+        raise ValueError(msg)
+    return address
+
+
+def _check_endpoint(value: Any) -> None:
+    try:
+        without_password(str(value))
+    except ValueError as error:
+        msg = f"endpoint_url {error}"
+        raise CheckpointerInputError(msg) from None
+    if not _is_address(value):
+        _refuse("endpoint_url", value, 'give an address such as "http://localhost:8000"')
 
 
 def _check_session(value: Any) -> None:

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, SecretStr, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SecretStr, Tag, model_validator
 from typing_extensions import Self
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
+from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, without_password
 from langgraph.checkpoint.dynamodb.config.fields import (
     Activity,
     Positive,
@@ -92,6 +92,9 @@ ClientConfig = Annotated[
 ]
 
 
+Endpoint = Annotated[str, Field(pattern="^https?://[^/]"), AfterValidator(without_password)]
+
+
 class TableOptions(CodecOptions):
     """The options of the table, which the saver, the store and the cache share, and `setup`, which none has."""
 
@@ -101,9 +104,8 @@ class TableOptions(CodecOptions):
         min_length=1,
         description="The AWS region, such as eu-west-1; otherwise as boto3 finds it.",
     )
-    endpoint_url: str | None = Field(
+    endpoint_url: Endpoint | None = Field(
         default=None,
-        pattern="^https?://[^/]",
         description="Another endpoint than AWS's own, such as http://localhost:8000 for DynamoDB Local.",
     )
     session: Reference | None = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 _OPTION = "connection_string"
+# Errors of libpq may name these. Any other parameter may be a secret.
+_SHOWN = ("host", "hostaddr", "port", "user", "dbname")
 
 
 class PostgresOptions(Options):
@@ -92,14 +95,14 @@ async def _aopen_store(options: PostgresStoreOptions) -> AsyncIterator[BaseStore
 
 @contextmanager
 def _opened_pool(options: PostgresOptions) -> Iterator[ConnectionPool[Connection[DictRow]]]:
-    from psycopg import Connection, OperationalError  # noqa: PLC0415
+    from psycopg import Connection, Error  # noqa: PLC0415
     from psycopg_pool import ConnectionPool  # noqa: PLC0415
 
     text = _usable(options)
     try:
         Connection.connect(text).close()
-    except OperationalError as error:
-        raise _unreachable(error) from None
+    except Error as error:
+        raise _unreachable(text, error) from None
     pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
         text, kwargs=connection_options(), check=ConnectionPool.check_connection, min_size=1, open=False
     )
@@ -111,14 +114,14 @@ def _opened_pool(options: PostgresOptions) -> Iterator[ConnectionPool[Connection
 async def _aopened_pool(
     options: PostgresOptions,
 ) -> AsyncIterator[AsyncConnectionPool[AsyncConnection[DictRow]]]:
-    from psycopg import AsyncConnection, OperationalError  # noqa: PLC0415
+    from psycopg import AsyncConnection, Error  # noqa: PLC0415
     from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
     text = _usable(options)
     try:
         await (await AsyncConnection.connect(text)).close()
-    except OperationalError as error:
-        raise _unreachable(error) from None
+    except Error as error:
+        raise _unreachable(text, error) from None
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
         text, kwargs=connection_options(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
     )
@@ -133,9 +136,9 @@ def connection_options() -> dict[str, Any]:
     return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 
 
-def _unreachable(error: Exception) -> OptionError:
+def _unreachable(text: str, error: Exception) -> OptionError:
     # A pool would retry for half a minute, and not say what is wrong.
-    return OptionError(_OPTION, f"names a database that cannot be reached: {str(error).strip()}")
+    return OptionError(_OPTION, f"names a database that cannot be reached: {without_values(text, error)}")
 
 
 def _usable(options: PostgresOptions) -> str:
@@ -152,10 +155,24 @@ def is_connection_string(text: str) -> bool:
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
     try:
-        ports = str(conninfo_to_dict(text).get("port", ""))
+        found = conninfo_to_dict(text)
     except ProgrammingError:
         return False
-    return all(port.isdecimal() or not port for port in ports.split(","))
+    ports = str(found.get("port", "")).split(",")
+    # A password with an "@" that is not percent-encoded ends at it, and its rest is read as a part of the host.
+    return all(port.isdecimal() or not port for port in ports) and "@" not in str(found.get("host", ""))
+
+
+def without_values(text: str, error: Exception) -> str:
+    """Return the message of an error about a connection string without values that may be secret."""
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    says = str(error).strip()
+    for name, value in conninfo_to_dict(text).items():
+        # A password with a "/" that is not percent-encoded ends in the database's name, with an "@".
+        if value and (name not in _SHOWN or "@" in str(value)):
+            says = re.sub(rf"(?<!\w){re.escape(str(value))}(?!\w)", "...", says)
+    return says
 
 
 _INSTALL = 'langgraph-checkpoint-postgres "psycopg[binary]"'

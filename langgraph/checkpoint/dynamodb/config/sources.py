@@ -197,12 +197,18 @@ def _read_toml(name: str, text: str, subject: Subject) -> Section:
 def _read_environment(variables: Mapping[str, str], subject: Subject) -> Section:
     prefix = subject.environment.prefix
     content: dict[str, Any] = {}
+    names: dict[tuple[str, ...], str] = {}
     for name in sorted(variables):
         if name.startswith(prefix) and not name.startswith(subject.environment.foreign_prefixes):
             key = tuple(name[len(prefix) :].lower().split("__"))
-            if not _put(content, key, variables[name]):
-                says = "is set, and so is a variable whose name is a part of it; leave one of the two"
-                raise configuration_error([Fault(key, says)], subject.environment)
+            if names.setdefault(key, name) != name:
+                _refuse(
+                    f"the environment variables {names[key]} and {name} set the same option; remove one of them"
+                )
+    for key, name in sorted(names.items()):
+        if not _put(content, key, variables[name]):
+            says = "is set, and so is a variable whose name is a part of it; leave one of the two"
+            raise configuration_error([Fault(key, says)], subject.environment)
     if not content and subject.wanted is not None:
         _refuse(
             f"no configuration was given, and {prefix}TYPE is not set in the environment; {subject.wanted}, "

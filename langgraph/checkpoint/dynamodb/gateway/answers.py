@@ -276,6 +276,7 @@ class ThreadItem(Message):
     epoch: Attribute | None = None
     about: Attribute | None = None
     last_active: Attribute | None = None
+    owner: Attribute | None = None
 
 
 class SetThreadAnswer(Answer):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http.signing import SigV4
 
@@ -18,6 +19,7 @@ Auth: TypeAlias = "str | Callable[[], str] | SigV4 | httpx.Auth | None"
 """A bearer token, a function that returns one, an AWS signature, or an httpx authorization."""
 
 # The keyword arguments of httpx's clients that callers may set.
+_PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 _CLIENT_OPTIONS = ("headers", "http2", "proxy", "trust_env", "verify")
 
 
@@ -100,4 +102,27 @@ def checked_client_options(value: Mapping[str, Any] | None) -> dict[str, Any]:
         if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
             msg = f"client_options has a header {name!r} with characters that are not allowed; use printable ASCII"
             raise CheckpointerInputError(msg)
+    if options.get("proxy") is not None and not _is_proxy(options["proxy"]):
+        # httpx would show the address, with the password in it.
+        msg = (
+            "proxy is not the address of a proxy; give one such as http://user:password@proxy.example:8080, with"
+            " special characters of the password percent-encoded"
+        )
+        raise CheckpointerInputError(msg)
     return options
+
+
+def _is_proxy(value: Any) -> bool:
+    """Tell whether httpx can use a value as a proxy: an address, or an object of its own."""
+    with without_forks():
+        import httpx  # noqa: PLC0415 - importing the saver should cost little.
+
+    if isinstance(value, httpx.Proxy):
+        value = value.url
+    try:
+        url = httpx.URL(value)
+    except (httpx.InvalidURL, TypeError, ValueError):
+        return False
+    # What follows the port may be the rest of a password, and a proxy has nothing there.
+    has_end = url.raw_path != b"/" or bool(url.fragment)
+    return url.scheme in _PROXY_SCHEMES and url.host != "" and (url.port or 0) <= 65_535 and not has_end

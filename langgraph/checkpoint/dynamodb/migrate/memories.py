@@ -121,7 +121,7 @@ def _postgres(connection_string: str) -> Iterator[Records]:
         import psycopg  # noqa: PLC0415 - an extra that not everybody installs.
         from psycopg.rows import dict_row  # noqa: PLC0415
 
-        from langgraph.checkpoint.dynamodb.config.postgres import is_connection_string  # noqa: PLC0415
+        from langgraph.checkpoint.dynamodb.config.postgres import is_connection_string, without_values  # noqa: PLC0415
     except ImportError as error:
         msg = f'{error}; install what reads Postgres: pip install "psycopg[binary]"'
         raise CheckpointerConfigurationError(msg) from error
@@ -140,7 +140,7 @@ def _postgres(connection_string: str) -> Iterator[Records]:
         msg = "the database has no table of LangGraph's PostgresStore; name the database that the store uses"
         raise CheckpointerConfigurationError(msg) from error
     except psycopg.OperationalError as error:
-        msg = f"the Postgres database cannot be reached: {str(error).strip()}"
+        msg = f"the Postgres database cannot be reached: {without_values(connection_string, error)}"
         raise CheckpointerConfigurationError(msg) from None
 
 

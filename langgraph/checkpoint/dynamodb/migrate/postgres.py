@@ -11,7 +11,11 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import DictRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from langgraph.checkpoint.dynamodb.config.postgres import connection_options, is_connection_string
+from langgraph.checkpoint.dynamodb.config.postgres import (
+    connection_options,
+    is_connection_string,
+    without_values,
+)
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
@@ -116,5 +120,5 @@ def _why_not(connection_string: str) -> str:
     try:
         psycopg.connect(connection_string, connect_timeout=int(_CONNECT_SECONDS)).close()
     except psycopg.OperationalError as error:
-        return f"Postgres cannot be reached: {str(error).strip()}"
+        return f"Postgres cannot be reached: {without_values(connection_string, error)}"
     return f"Postgres did not answer within {_CONNECT_SECONDS:.0f} s; try again"

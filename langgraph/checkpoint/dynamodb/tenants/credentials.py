@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import inspect
 import re
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botocore.credentials import ReadOnlyCredentials
@@ -35,18 +38,18 @@ Fetch: TypeAlias = Callable[[str], Mapping[str, Any]]
 
 # Credentials are fetched anew so long before they expire. AWS's clients do the same.
 _REFRESH_SECONDS = 300.0
+# After a fetch that failed, the next one waits so long while the old credentials are valid.
+_RETRY_SECONDS = 10.0
 TENANTS_MAX = 10_000
-# Locks are shared by tenants: fetches of one tenant exclude each other, and those of most others do not.
-_LOCKS = 64
+# Each tenant that waits for its broker takes one, so this many may hang before they delay another.
+_THREADS_MAX = 64
 
 
 @dataclass(frozen=True)
-class _Fetched:
+class _Kept:
     credentials: ReadOnlyCredentials
+    refresh_at: float
     expires_at: float
-
-    def seconds_left(self, now: float) -> float:
-        return self.expires_at - now
 
 
 class TenantCredentials:
@@ -66,7 +69,7 @@ class TenantCredentials:
 
     Args:
         fetch: Returns a tenant's credentials, such as `AssumeTenantRole`. It is called in an OS thread, once for each
-            tenant and again 5 minutes before the credentials expire.
+            tenant and again 5 minutes before the credentials expire. While that fails, the old ones are used.
         tenants_max: How many tenants' credentials to keep: those used last. Others are fetched again.
         clock: Returns the time, in epoch seconds.
     """
@@ -79,13 +82,15 @@ class TenantCredentials:
         self._tenants_max = tenants_max
         self._clock = clock
         self._tenant: ContextVar[str | None] = ContextVar("langgraph_dynamodb_tenant", default=None)
-        self._fetched: OrderedDict[str, _Fetched] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         start_in_every_process(self)
 
     def start(self) -> None:
-        """Make the locks; also after a fork. Credentials stay valid in a child."""
+        """Start without a fetch; also after a fork, which copies no threads. Credentials stay valid in a child."""
         self._lock = threading.Lock()
-        self._fetching = [threading.Lock() for _ in range(_LOCKS)]
+        self._fetching: dict[str, Future[ReadOnlyCredentials]] = {}
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._threads = 0
 
     @contextmanager
     def tenant(self, name: Any) -> Iterator[None]:
@@ -132,20 +137,15 @@ class TenantCredentials:
         """Return the credentials of the context's tenant. Fetches them if they are not there.
 
         Raises:
-            CheckpointerConfigurationError: The context has no tenant.
+            CheckpointerConfigurationError: The context has no tenant, or what was fetched are no credentials.
         """
-        tenant = self._named()
-        found = self._fresh(tenant)
-        if found is None:
-            # One fetch for all who wait; the others find what it brought.
-            with self._fetching[hash(tenant) % _LOCKS]:
-                found = self._fresh(tenant) or self._refreshed(tenant)
-        return found.credentials
+        found = self._kept_or_fetching(self._named())
+        return found.result() if isinstance(found, Future) else found
 
     async def acurrent(self) -> ReadOnlyCredentials:
-        """Do as `current` does, and fetch in an OS thread."""
-        found = self._fresh(self._named())
-        return await asyncio.to_thread(self.current) if found is None else found.credentials
+        """Do as `current` does, without blocking the event loop."""
+        found = self._kept_or_fetching(self._named())
+        return await asyncio.wrap_future(found) if isinstance(found, Future) else found
 
     def _named(self) -> str:
         tenant = self._tenant.get()
@@ -157,36 +157,107 @@ class TenantCredentials:
             raise CheckpointerConfigurationError(msg)
         return tenant
 
-    def _fresh(self, tenant: str) -> _Fetched | None:
-        with self._lock:
-            found = self._fetched.get(tenant)
-            if found is None or found.seconds_left(self._clock()) < _REFRESH_SECONDS:
-                return None
-            self._fetched.move_to_end(tenant)
-            return found
+    def _kept_or_fetching(self, tenant: str) -> ReadOnlyCredentials | Future[ReadOnlyCredentials]:
+        """Return a tenant's credentials, or the fetch of them. The caller that begins a fetch waits for it.
 
-    def _refreshed(self, tenant: str) -> _Fetched:
+        The others use the old credentials meanwhile, or wait for the same fetch if there are none.
+        """
+        with self._lock:
+            now, kept, fetching = self._clock(), self._kept.get(tenant), self._fetching.get(tenant)
+            if kept is not None and now < kept.expires_at and (fetching or now <= kept.refresh_at):
+                self._kept.move_to_end(tenant)
+                return kept.credentials
+            return fetching or self._begin(tenant)
+
+    def _begin(self, tenant: str) -> Future[ReadOnlyCredentials]:
+        """Begin a fetch in a thread. The threads are daemons, so a broker that hangs keeps no process from ending."""
+        if self._threads < _THREADS_MAX:
+            threading.Thread(target=self._work, name="langgraph-dynamodb-tenants", daemon=True).start()
+            self._threads += 1
+        outcome: Future[ReadOnlyCredentials] = Future()
+        # A caller that is cancelled must not cancel what others wait for. A running future cannot be cancelled.
+        outcome.set_running_or_notify_cancel()
+        self._fetching[tenant] = outcome
+        self._waiting.append(partial(copy_context().run, self._settle, tenant, outcome))
+        return outcome
+
+    def _work(self) -> None:
+        """Make the fetches that wait, and end after the last."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                settle = self._waiting.popleft()
+            settle()
+
+    def _settle(self, tenant: str, outcome: Future[ReadOnlyCredentials]) -> None:
+        try:
+            outcome.set_result(self._refreshed(tenant))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it.
+            outcome.set_exception(error)
+
+    def _refreshed(self, tenant: str) -> ReadOnlyCredentials:
         """Fetch a tenant's credentials. If that fails, the old ones do until they expire."""
         try:
-            return self._keep(tenant, self._fetch(tenant))
+            return self._keep(tenant, _checked(self._fetch(tenant)))
         except Exception:
-            old = self._fetched.get(tenant)
-            if old is None or old.seconds_left(self._clock()) <= 0:
+            old, now = self._kept.get(tenant), self._clock()
+            if old is None or old.expires_at <= now:
                 raise
-            return old
+            return self._keep(tenant, replace(old, refresh_at=now + _RETRY_SECONDS))
+        finally:
+            with self._lock:
+                del self._fetching[tenant]
 
-    def _keep(self, tenant: str, answer: Mapping[str, Any]) -> _Fetched:
-        expiration: datetime.datetime = answer["Expiration"]
-        credentials = ReadOnlyCredentials(
-            answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer.get("AccountId")
-        )
-        fetched = _Fetched(credentials, expiration.timestamp())
+    def _keep(self, tenant: str, kept: _Kept) -> ReadOnlyCredentials:
         with self._lock:
-            self._fetched[tenant] = fetched
-            self._fetched.move_to_end(tenant)
-            while len(self._fetched) > self._tenants_max:
-                self._fetched.popitem(last=False)
-        return fetched
+            self._kept[tenant] = kept
+            self._kept.move_to_end(tenant)
+            while len(self._kept) > self._tenants_max:
+                self._kept.popitem(last=False)
+        return kept.credentials
+
+
+_KINDS = {
+    "AccessKeyId": str,
+    "SecretAccessKey": str,
+    "SessionToken": str,
+    "Expiration": datetime.datetime,
+}
+
+
+def _checked(answer: Any) -> _Kept:
+    """Return what a broker answered; raise if these are no credentials, without showing a value."""
+    fault = _fault(answer)
+    if fault is not None:
+        msg = (
+            f"the function that fetches a tenant's credentials returned {fault}; let it return a mapping with"
+            " AccessKeyId, SecretAccessKey and SessionToken as texts, and Expiration as a datetime.datetime; in an"
+            ' answer of STS that is the value of "Credentials"'
+        )
+        raise CheckpointerConfigurationError(msg)
+    expires_at = answer["Expiration"].timestamp()
+    credentials = ReadOnlyCredentials(
+        answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer.get("AccountId")
+    )
+    return _Kept(credentials, expires_at - _REFRESH_SECONDS, expires_at)
+
+
+def _fault(answer: Any) -> str | None:
+    if inspect.iscoroutine(answer):
+        # Otherwise Python warns that nobody awaits it.
+        answer.close()
+        return "a coroutine: it must be no `async def`"
+    if not isinstance(answer, Mapping):
+        return f"a value of type {type(answer).__name__}"
+    missing = [name for name in _KINDS if name not in answer]
+    if missing:
+        return f"a mapping without {', '.join(missing)}"
+    for name, kind in _KINDS.items():
+        if not isinstance(answer[name], kind):
+            return f"a mapping whose {name} is of type {type(answer[name]).__name__}"
+    return None
 
 
 class _Credentials:
