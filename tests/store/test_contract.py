@@ -305,6 +305,28 @@ def test_a_long_list_is_read_page_by_page(store: DynamoDBStore, order: Any, pref
     assert even
 
 
+def test_a_list_by_key_after_a_memory_behind_its_prefix_is_empty(store: DynamoDBStore) -> None:
+    for label in ("c", "d"):
+        store.put(("a", "b", label), "k", {})
+    behind, before = store.get(("a", "b", "d"), "k"), store.get(("a", "b", "c"), "k")
+    assert store.search(("a", "b", "c"), order="key", after=behind) == []
+    assert keys(store.search(("a", "b", "d"), order="key", after=before)) == ["k"]
+
+
+def test_a_second_label_that_the_register_cannot_hold_is_refused(store: DynamoDBStore) -> None:
+    with pytest.raises(
+        CheckpointerInputError, match=r"second label makes a key of 1103 bytes, over .* of 1024"
+    ):
+        store.put(("a", "x" * 1_100), "k", {})
+    assert store.search(("a",)) == []
+
+
+def test_an_unknown_type_of_match_is_refused(store: DynamoDBStore) -> None:
+    condition = MatchCondition(cast("Any", "contains"), ("a",))
+    with pytest.raises(CheckpointerInputError, match=r"match_type is 'contains'; give 'prefix' or 'suffix'"):
+        store.batch([ListNamespacesOp(match_conditions=(condition,))])
+
+
 def test_list_namespaces(store: DynamoDBStore) -> None:
     namespaces = [
         ("a",),

@@ -173,6 +173,13 @@ def _check_counts(op: SearchOp | ListNamespacesOp) -> None:
             raise CheckpointerInputError(msg)
 
 
+def _check_match_types(op: ListNamespacesOp) -> None:
+    for each in op.match_conditions or ():
+        if each.match_type not in ("prefix", "suffix"):
+            msg = f"match_type is {each.match_type!r}; give 'prefix' or 'suffix'"
+            raise CheckpointerInputError(msg)
+
+
 class Batch:
     """The operations of one batch. All is checked before the first request."""
 
@@ -218,6 +225,7 @@ class Batch:
             self._methods.add("list_namespaces")
             validate_op_namespace(op)
             _check_counts(op)
+            _check_match_types(op)
             self._lists[position] = op
         elif isinstance(op, PutOp):
             new = new_memory(op, self._index)

@@ -77,6 +77,9 @@ def parse_address(item: Item) -> Address:
 
 def partition_of(namespace: Sequence[str]) -> str:
     """Return the partition key of a namespace's memories."""
+    # The register has the second label in a sort key, which may be shorter.
+    entry_sk = ENTRIES + label_path(namespace[1:PARTITION_LABELS])
+    checked_key(entry_sk, SORT_KEY_BYTES_MAX, "the namespace's second label")
     pk = label_path(namespace[:PARTITION_LABELS]) + MEMORIES_MARK
     return checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
 

@@ -178,6 +178,8 @@ def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Fo
         if start is not None and pk < start[0]:
             continue
         first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
+        if first >= after(prefix):
+            continue
         query = Query(
             pk,
             between=(first, after(prefix)),
