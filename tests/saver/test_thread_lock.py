@@ -410,7 +410,7 @@ def test_an_outage_hides_neither_the_work_nor_itself(
     [
         ({"thread_id": ""}, "thread_id is ''"),
         ({"thread_id": None}, "thread_id is None"),
-        ({"ttl": 0}, "ttl is 0; give a number of seconds, 1 or more"),
+        ({"ttl": 0}, "ttl is 0; give a number of seconds from 1 to 31,622,400,000"),
         ({"ttl": True}, "ttl is True"),
         ({"ttl": "60"}, "ttl is '60'"),
         ({"ttl": float("inf")}, "ttl is inf"),
