@@ -108,8 +108,10 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     acquire, end, finalize = threads.acquire_claim, threads.end_epoch, threads.finalize
     release = threads.release
 
-    def acquire_any(storage: LocalStorage, root: Partition, _token: bytes = anyone) -> Op[Claim]:
-        return (yield from acquire(storage, root, anyone))
+    def acquire_any(
+        storage: LocalStorage, root: Partition, _token: bytes = anyone, **options: bool
+    ) -> Op[Claim]:
+        return (yield from acquire(storage, root, anyone, **options))
 
     def release_any(storage: LocalStorage, root: Partition, _token: bytes, **options: bool) -> Op[None]:
         yield from release(storage, root, anyone, **options)
