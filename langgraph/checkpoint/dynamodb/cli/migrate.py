@@ -69,9 +69,9 @@ def migrate(
 ) -> None:
     """Move threads from another saver into the table, or back.
 
-    It moves everything of a thread; without thread ids, all threads of the source. It only reads the source. What the
-    target has already is not stored again. So run the same command again to continue after an interruption, or to
-    move what came since.
+    It moves everything that a thread has. Without thread ids, it moves all threads of the source. It only reads the
+    source, and skips what the target already has. So run the same command again to continue after an interruption, or
+    to move what was stored since.
     """
     with _opened(context, source, target, parallel, Budget(max_write_units)) as (old, new, table):
         named = bool(thread_ids) or file is not None
