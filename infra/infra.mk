@@ -183,7 +183,7 @@ PRINCIPALS ?=
 deploy-gateway: $(GATEWAY_PACKAGE).zip
 	$(if $(PRINCIPALS),,$(error Say who may call: make deploy-gateway PRINCIPALS=principals.yaml; see docs/gateway.md))
 	@test $$(wc -m < $(PRINCIPALS)) -le 3000 || { echo "$(PRINCIPALS) has more than 3,000 characters, which is what" \
-		"fits beside a function. See \"How many may call\" in docs/gateway.md." >&2; exit 1; }
+		"fits beside a function. See \"How many callers fit\" in docs/gateway.md." >&2; exit 1; }
 	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,"Principals=$$(cat $(PRINCIPALS))" $(GATEWAY_PARAMETERS))
 
 deploy-gateway-ecs:

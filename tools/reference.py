@@ -221,8 +221,8 @@ def error_page() -> Iterator[str]:
     yield "# Errors\n"
     yield "This page is for developers who handle or report an error. It is generated from"
     yield f"`{errors.__name__}`. Every message names what is wrong and what to do about it."
-    yield "[Adopting it](../adopting.md#when-something-is-wrong) has the messages by symptom, and"
-    yield "[bad days](../bad-days.md) the commands.\n"
+    yield "[Errors by message](../symptoms.md) lists the messages, and"
+    yield "[the runbook](../bad-days.md) the commands.\n"
     yield _head("exception", "also a", "cause", "remedy", "problem type of the gateway")
     for each in error_classes():
         cause, _, remedy = (inspect.getdoc(each) or "").partition("\n\n")

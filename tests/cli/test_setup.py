@@ -25,7 +25,7 @@ def name(client: DynamoDBClient) -> Iterator[str]:
 
 
 def test_a_table_for_development_is_made(run: Run, name: str) -> None:
-    assert "would make table" in run("setup", "--table", name, "--dry-run").err
+    assert "would create table" in run("setup", "--table", name, "--dry-run").err
     assert run("threads", "--table", name).code == 4
     ended = run("setup", "--table", name)
     assert ended.out.startswith(f"table {name} is ready at http")
@@ -39,4 +39,4 @@ def test_on_aws_it_says_how_to_deploy_and_asks(run: Run, monkeypatch: pytest.Mon
     ended = run("setup", "--table", "agents")
     assert ended.code == 7
     assert "make deploy" in ended.err
-    assert "all the same?" in ended.err
+    assert "anyway?" in ended.err

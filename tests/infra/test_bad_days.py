@@ -454,7 +454,7 @@ def _out_of_the_vault(night: Night, blocks: list[str]) -> None:
 
 
 SCENES: dict[str, Scene] = {
-    "Bad days": _first_look,
+    "Runbook for bad days": _first_look,
     "Throttling": _throttled_today,
     "Unprocessed batches": _left_over,
     "An account limit": _at_the_limit,

@@ -144,7 +144,7 @@ def test_the_growth_of_a_step_is_that_of_the_chart() -> None:
 
 def test_as_many_principals_fit_as_the_page_says() -> None:
     """Counted with names of ordinary length, as JSON without spaces, which is the shortest that can be given."""
-    many = _section(GATEWAY, "### How many may call")
+    many = _section(GATEWAY, "### How many callers fit")
     arn = "arn:aws:iam::210987654321:role/support-agents-000"
     room = {
         "`iam` on Lambda": (

@@ -306,7 +306,7 @@ def test_the_function_runs_on_what_its_package_was_made_for() -> None:
         ({"CursorKeyVersion": "new"}, "must be the VersionId"),
         ({"Entrance": "HTTP_API"}, "needs JwtIssuer and JwtAudiences"),
         ({**TOKENS, "ClientPrincipal": CLIENT}, "ClientPrincipal is for Entrance=FUNCTION_URL"),
-        ({**TOKENS, "Entrance": "FUNCTION_URL"}, "would let nobody in by a JWT"),
+        ({**TOKENS, "Entrance": "FUNCTION_URL"}, "does not accept JWTs"),
         ({"Entrance": "NONE"}, "must be one of"),
         ({"ClientPrincipal": "*"}, "must be the number of an account"),
         ({"ClientPrincipal": "arn:aws:iam::210987654321:role/"}, "the ARN of a role"),

@@ -128,8 +128,8 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
 class DynamoDBCache(TableCache[ValueT]):
     """A LangGraph node cache on one DynamoDB table, for sync and async code alike.
 
-    A failure never fails a run. Throttling, damaged entries, values over 390 KB compressed, or a missing table count as
-    a miss, with a line in the log.
+    The cache never makes a run fail. Throttling, damaged entries, values over 390 KB compressed, or a missing table
+    count as a miss, with a line in the log.
 
     Example:
         ```python
@@ -159,8 +159,7 @@ class DynamoDBCache(TableCache[ValueT]):
         prefix: Labels in front of every namespace, such as the tenant of `infra/tenant.yaml`. `clear()` deletes only
             entries under it.
         on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
-            first label of `prefix`. A failure that the log has as a warning is
-            the event's error.
+            first label of `prefix`. If a failure is logged as a warning, the event has it as its error.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.

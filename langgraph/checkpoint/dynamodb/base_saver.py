@@ -198,7 +198,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint. Once this returns, it is whole, whatever else happens to its thread meanwhile.
+        """Store a checkpoint. Once this returns, it is whole, no matter what else happens to its thread.
 
         Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
         children inherit the values that their own process knows: the first ones if they are cached (`cache_bytes`),
@@ -228,7 +228,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint. Once this returns, it is whole, whatever else happens to its thread meanwhile.
+        """Store a checkpoint. Once this returns, it is whole, no matter what else happens to its thread.
 
         Put an id once, or again with the same values. Other values replace the checkpoint for every reader, but its
         children inherit the values that their own process knows: the first ones if they are cached (`cache_bytes`),
@@ -372,8 +372,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and everything else, in every namespace.
 
-        Deletions of one thread exclude each other. One waits about 60 seconds for another. One whose process died
-        keeps others out for 120 seconds. One that is cancelled or interrupted releases the thread.
+        Only one deletion of a thread runs at a time. A second one waits about 60 seconds for it. If the process of a
+        deletion dies, others cannot begin for 120 seconds. A deletion that is cancelled or interrupted releases the
+        thread.
 
         Args:
             thread_id: The thread.
@@ -387,8 +388,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and everything else, in every namespace.
 
-        Deletions of one thread exclude each other. One waits about 60 seconds for another. One whose process died
-        keeps others out for 120 seconds. One that is cancelled or interrupted releases the thread.
+        Only one deletion of a thread runs at a time. A second one waits about 60 seconds for it. If the process of a
+        deletion dies, others cannot begin for 120 seconds. A deletion that is cancelled or interrupted releases the
+        thread.
 
         Args:
             thread_id: The thread.
@@ -402,9 +404,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
 
-        The index of runs lags a little, so the call may miss a run of the last seconds. Deletions of a thread exclude
-        each other, as for `delete_thread`. If a thread is damaged or busy, the call continues with the others. If
-        several are, the error has the type of the first one and names all.
+        The index of runs lags a little, so the call may miss a run of the last seconds. Only one deletion of a thread
+        runs at a time, as for `delete_thread`. If a thread is damaged or busy, the call continues with the others. If
+        several are, the error has the type of the first one and names them all.
 
         Args:
             run_ids: The runs' ids.
@@ -420,9 +422,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
 
-        The index of runs lags a little, so the call may miss a run of the last seconds. Deletions of a thread exclude
-        each other, as for `adelete_thread`. If a thread is damaged or busy, the call continues with the others. If
-        several are, the error has the type of the first one and names all.
+        The index of runs lags a little, so the call may miss a run of the last seconds. Only one deletion of a thread
+        runs at a time, as for `adelete_thread`. If a thread is damaged or busy, the call continues with the others. If
+        several are, the error has the type of the first one and names them all.
 
         Args:
             run_ids: The runs' ids.
@@ -473,7 +475,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
         is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
         the call started. If a thread is damaged or busy, the call continues with the others. If several are, the error
-        has the type of the first one and names all.
+        has the type of the first one and names them all.
 
         Args:
             thread_ids: The threads.
@@ -497,7 +499,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
         is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
         the call started. If a thread is damaged or busy, the call continues with the others. If several are, the error
-        has the type of the first one and names all.
+        has the type of the first one and names them all.
 
         Args:
             thread_ids: The threads.

@@ -68,5 +68,5 @@ class ThreadBusyError(CheckpointerError):
 class ThreadLockLostError(CheckpointerError):
     """A thread's lock was not renewed in time, so another runner may have continued the thread.
 
-    Start the run again from the newest checkpoint. If a run can stand still for long, pass a longer `ttl`.
+    Start the run again from the newest checkpoint. If a run can be frozen for long, pass a longer `ttl`.
     """

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 class DynamoDBSaver(BackendSaver):
     """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
 
-    The saver works as a plain object, for example at module level in a Lambda function, from several OS threads and on
-    any number of event loops. As a context manager it also closes its clients.
+    You can use the saver as a plain object, for example at module level in a Lambda function, from several OS threads
+    and on any number of event loops. As a context manager it also closes its clients.
 
     Example:
         ```python
@@ -71,25 +71,25 @@ class DynamoDBSaver(BackendSaver):
             its own region, endpoint and config, so these options apply only to the async client. Without
             `async_session` they are an error.
         client_config: A botocore `Config` that replaces the saver's own (short time-outs, TCP keep-alive,
-            a pool of 64 connections) and its retries (the same with every release of botocore).
+            a pool of 64 connections) and the saver's retries.
         retry_seconds: For how many seconds to retry a request that is throttled, fails on AWS's side or gets no
             response, and unprocessed items of a batch; 0 sends each once. The last attempt may take as long as the
-            time-outs allow, 13 seconds. A client or configuration of your own has its own retries, but this option
+            time-outs allow, 13 seconds. If you pass a client or configuration, it has its own retries, but this option
             still applies to unprocessed items.
         serde: The serializer. By default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer` and your own
             serializers work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored, up to 31,622,400,000: a
-            thousand years. `None` keeps checkpoints for ever. A thread keeps the ttl of its first put;
+            thousand years. `None` keeps checkpoints forever. A thread keeps the ttl of its first put;
             `langgraph-dynamodb set-ttl` changes it. If the newest checkpoint of a namespace has expired, the namespace
             has no state.
         consistent_read: Whether to find checkpoints by strongly consistent reads. Eventually consistent reads cost
             half, but the next message of a conversation may then not see the last one.
-        encrypt_metadata: Whether to pass metadata through the serializer too. `None`: only if that is an
-            `EncryptedSerializer`, which encrypts it. Metadata over 8 KiB, or that is not JSON, passes through it in
-            any case. Other metadata is readable JSON. A run id always stays readable.
+        encrypt_metadata: Whether to pass metadata through the serializer too. `None` means only if the serializer is
+            an `EncryptedSerializer`, which encrypts metadata. Metadata over 8 KiB, or that is not JSON, always passes
+            through the serializer. Other metadata is readable JSON. A run id always stays readable.
         share_equal_pieces: Whether a checkpoint reuses equal stored pieces, so that a step costs only what it adds.
-            False hides from readers of the table which parts of a thread's values are equal, and stores each changed
-            value as a whole. Channels that a step did not change are still shared.
+            `False` stores each changed value as a whole, and so hides from readers of the table which parts of a
+            thread's values are equal. Channels that a step did not change are still shared.
         allow_unencrypted: Whether a saver with an `EncryptedSerializer` also reads data that is not encrypted, or not
             bound to its place. Use it only during a migration: somebody without the key may have written such data.
         bound_to: The name of the table that encrypted data is bound to, if this table was restored or copied from it.
@@ -100,16 +100,17 @@ class DynamoDBSaver(BackendSaver):
             saves reads. It changes a result only if you put a checkpoint again with other values, which
             LangGraph does not do; see `put`.
         on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`; see
-            docs/observing.md. It runs at the end of the call and has to return at once. Its errors are logged.
-        detect_other_savers: Whether a process looks once for another saver's table, when it first finds a thread empty.
-            The policies of runner and tenant deny a part of these three queries, so switch it off under either.
+            docs/observing.md. It runs at the end of the call and must return quickly. Its errors are logged.
+        detect_other_savers: Whether a process checks once, when it first finds a thread empty, that the table is not
+            another saver's. It sends three queries. The policies of runner and tenant deny some of them, so switch the
+            check off under either.
         owner_from: The key of a config's `configurable`, or of its `metadata`, that names the owner of a thread, such
             as `user_id`. The first put of each thread then enters it in the directory, which `threads` lists. With
             `None`, only `set_thread` enters threads. A later run never changes an owner.
         owner_key: 16 to 64 secret bytes, the same in every process. If `serde` is an `EncryptedSerializer`, the table
             holds digests of owners' names under this key, and not the names.
-        activity_seconds: How many seconds old a thread's last activity may be in the directory before a put renews it.
-            Each renewal takes 5 write units. For a thread with a ttl, at most a tenth of the ttl applies.
+        activity_seconds: A put renews a thread's last activity in the directory once it is this many seconds old. Each
+            renewal takes 5 write units. For a thread with a ttl, the value is at most a tenth of the ttl.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -237,25 +238,24 @@ class DynamoDBSaver(BackendSaver):
     # One runner at a time
 
     def thread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> ThreadLock:
-        """Return a lock that keeps other runners that use it out of a thread while its `with` block runs.
+        """Return a lock for a thread, which is held while its `with` block runs.
 
-        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is in
-        no history. So take the lock around `get_state` and `invoke`. It costs two requests if it is free, and one more
-        for each third of `ttl`. It affects only runners that use it, and no deletions.
+        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is
+        lost. So take the lock around `get_state` and `invoke`. It costs two requests if it is free, and one more for
+        each third of `ttl`. It keeps out only runners that use it too, and no deletions.
 
-        A block whose process stands still for longer than `ttl` may lose the lock, and nothing stops it from going on.
-        Call `check()` before any step that must not be done twice: it raises if the lock is lost, and so does the end
-        of the block.
+        If the process is frozen for longer than `ttl`, it may lose the lock, but the block continues. Call `check()`
+        before any step that must not happen twice: it raises if the lock is lost, and so does the end of the block.
 
         Args:
             thread_id: The thread.
             ttl: Seconds for which the lock is held without being renewed, at least 1. A process that dies keeps others
-                out for as long, and for 5 more seconds by which clocks may differ.
+                out for this long, and for 5 more seconds by which clocks may differ.
             wait: The maximum number of seconds to wait for the lock.
 
         Returns:
-            A context manager, for one block at a time. A block's hold belongs to the process that entered it. A forked
-            child has none: `check()` raises there, and so does leaving the block.
+            A context manager, for one block at a time. The lock belongs to the process that entered the block. A
+            forked child does not hold it: `check()` raises there, and so does leaving the block.
 
         Raises:
             CheckpointerInputError: `thread_id` is not an id, or `ttl` or `wait` is out of range.
@@ -266,25 +266,25 @@ class DynamoDBSaver(BackendSaver):
         return ThreadLock(self.runner.run, self._storage, hold, wait)
 
     def athread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> AsyncThreadLock:
-        """Return a lock that keeps other runners that use it out of a thread while its `async with` block runs.
+        """Return a lock for a thread, which is held while its `async with` block runs.
 
-        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is in
-        no history. So take the lock around `aget_state` and `ainvoke`. It costs two requests if it is free, and one
-        more for each third of `ttl`. It affects only runners that use it, and no deletions.
+        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is
+        lost. So take the lock around `aget_state` and `ainvoke`. It costs two requests if it is free, and one more for
+        each third of `ttl`. It keeps out only runners that use it too, and no deletions.
 
-        A block whose process stands still for longer than `ttl` may lose the lock, and nothing stops it from going on.
-        Call `await lock.check()` before any step that must not be done twice: it raises if the lock is lost, and so
-        does the end of the block.
+        If the process is frozen for longer than `ttl`, it may lose the lock, but the block continues. Call
+        `await lock.check()` before any step that must not happen twice: it raises if the lock is lost, and so does the
+        end of the block.
 
         Args:
             thread_id: The thread.
             ttl: Seconds for which the lock is held without being renewed, at least 1. A process that dies keeps others
-                out for as long, and for 5 more seconds by which clocks may differ.
+                out for this long, and for 5 more seconds by which clocks may differ.
             wait: The maximum number of seconds to wait for the lock.
 
         Returns:
-            A context manager, for one block at a time. A block's hold belongs to the process that entered it. A forked
-            child has none: `lock.check()` raises there, and so does leaving the block.
+            A context manager, for one block at a time. The lock belongs to the process that entered the block. A
+            forked child does not hold it: `lock.check()` raises there, and so does leaving the block.
 
         Raises:
             CheckpointerInputError: `thread_id` is not an id, or `ttl` or `wait` is out of range.

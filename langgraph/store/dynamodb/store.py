@@ -513,8 +513,8 @@ class TableStore(TransportOwner, BaseStore):
 class DynamoDBStore(TableStore):
     """A LangGraph store on one DynamoDB table, for sync and async code alike.
 
-    The store works as a plain object, from several OS threads and on any number of event loops. As a context manager it
-    also closes its clients.
+    You can use the store as a plain object, from several OS threads and on any number of event loops. As a context
+    manager it also closes its clients.
 
     Example:
         ```python
@@ -536,10 +536,10 @@ class DynamoDBStore(TableStore):
         client: A boto3 DynamoDB client to use as it is. It is never closed.
         client_config: A botocore `Config` that replaces the store's own.
         retry_seconds: For how many seconds to retry a request that is throttled or gets no response.
-        index: Makes the store embed texts and search by similarity: `dims`, `embed` and `fields`, as LangGraph's
-            `IndexConfig` has them, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` says what
-            compares vectors: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the
-            table's vector index, in beta; or a `VectorEngine`.
+        index: Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of LangGraph's
+            `IndexConfig`, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` chooses what compares
+            vectors: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the table's vector
+            index, in beta; or a `VectorEngine`.
         ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
             omitted, and DynamoDB removes them by itself.
         serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
@@ -547,7 +547,7 @@ class DynamoDBStore(TableStore):
         consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
         allow_unencrypted: Whether a store with a cipher also reads values that are not encrypted.
         bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
-        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
+        search_bytes_max: The maximum number of bytes that one search may read. A search that needs more raises
             `SearchLimitError`.
         on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
             first label of the namespace.

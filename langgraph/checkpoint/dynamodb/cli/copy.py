@@ -36,8 +36,8 @@ def copy(
 ) -> None:
     """Copy threads to other ids.
 
-    It copies every checkpoint with its pending writes. Whatever else the target has stays. A file has a source and a
-    target on each line, with a tab between them.
+    It copies every checkpoint with its pending writes. If the target has other checkpoints, they stay. A file has a
+    source and a target on each line, with a tab between them.
     """
     pairs = _pairs(context, source, target, file)
     if dry_run:

@@ -44,11 +44,11 @@ def cost(
     ] = 10,
     parallel: Parallel = 4,
 ) -> None:
-    """Say what threads take up and cost, and what prune saves.
+    """Show what threads store and cost, and what a prune would save.
 
-    For the whole table, memories and cached nodes are counted too.
+    Without threads as arguments, it counts the whole table, with memories and cached nodes.
 
-    Units are those of the stored items. Retries and replaced items no longer show. Dollars are on demand in
+    Units are computed from the stored items, without retries and replaced items. Dollars are on demand in
     us-east-1.
     """
     given = thread_ids or list(all_threads(context))

@@ -47,8 +47,8 @@ def delete(
 ) -> None:
     """Delete threads, or what runs stored.
 
-    A thread goes with everything that it ever stored. Nothing brings it back but a backup or point-in-time
-    recovery. If a thread does not exist, the command deletes the others, and ends with exit code 3. --owner erases
+    It deletes a thread with everything that the thread ever stored. Only a backup or point-in-time recovery can bring
+    it back. If a thread does not exist, the command deletes the others, and ends with exit code 3. --owner erases
     what a person has stored. At the end, it says what it did not look at.
     """
     if sum((bool(thread_ids or file), bool(run_ids), owner is not None)) > 1:

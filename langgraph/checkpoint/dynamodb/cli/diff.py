@@ -45,7 +45,7 @@ def diff(
     """Show what changed between two checkpoints.
 
     For a list it shows what was added and removed, for an object the keys that changed. Long values are cut, with
-    their size; --json has everything.
+    their size; --json prints everything.
     """
     later = found_checkpoint(context, thread_id, namespace, after)
     parent = before or parent_of(later)

@@ -38,9 +38,9 @@ def directory(
 
     Without threads as arguments, it scans the table and enters all threads. It first says what the scan reads and
     costs, and asks before it writes. The owner comes from the newest checkpoint's metadata, where LangGraph keeps the
-    keys of a config. Threads that are in the directory already stay as they are, so you can repeat the command; but one
-    without an owner gets it, and if the saver encrypts, owners that are still readable are hidden. With --done, it
-    continues where it was interrupted.
+    keys of a config. Threads that are already in the directory stay as they are, so you can repeat the command. There
+    are two exceptions: a thread without an owner gets one, and if the saver encrypts, it encrypts owners that are still
+    readable. With --done, the command continues where it was interrupted.
     """
     if not owner_from:
         msg = "--owner-from is empty; give a key of the metadata, such as user_id"

@@ -48,11 +48,11 @@ def doctor(
         ),
     ] = "langgraph-dynamodb-doctor",
 ) -> None:
-    """Check that everything is as the saver needs it.
+    """Check credentials, rights, the table and its settings.
 
-    It checks credentials, rights, the table and its settings, the clock and the distance, and prints a remedy for each
-    problem. It changes nothing: it tries rights to write by requests whose condition cannot hold. It ends with exit
-    code 8 if there is a problem. Warnings are for you to judge.
+    It also checks the clock and the network's delay, and prints a remedy for each problem. It changes nothing: to test
+    rights to write, it sends requests whose condition cannot be true. If there is a problem, it ends with exit code 8.
+    Decide yourself whether a warning matters.
     """
     with context.output.progress("checking", None) as bar:
         findings = []

@@ -43,10 +43,10 @@ def export(
     parallel: Parallel = 4,
     yes: Yes = False,
 ) -> None:
-    """Write a thread, or all that is a person's, to files of JSON lines.
+    """Write a thread, or a person's data, to files of JSON lines.
 
-    The file has all that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It is not
-    encrypted, even if the thread is: whoever has the file has the conversation.
+    The file has everything that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It
+    is not encrypted, even if the thread is: whoever has the file can read the conversation.
 
     --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what it
     did not look at. After an interruption, run the same command again to continue.

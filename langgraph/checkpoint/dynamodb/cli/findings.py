@@ -71,6 +71,6 @@ def failed(check: str, table_name: str, error: Exception) -> Finding:
     if is_transient(error):
         return Finding(check, Verdict.PROBLEM, str(error), in_options(outage_remedy(table_name, error)))
     remedy = (
-        account_remedy(table_name, error) or f"`{DOCS_COMMAND} adopting` says what to do about most errors"
+        account_remedy(table_name, error) or f"`{DOCS_COMMAND} symptoms` says what to do about most errors"
     )
     return Finding(check, Verdict.PROBLEM, str(error), in_options(remedy))

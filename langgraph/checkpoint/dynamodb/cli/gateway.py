@@ -63,9 +63,9 @@ def gateway(
 ) -> None:
     """Serve agents that have no access to the table.
 
-    It runs until SIGTERM or Ctrl-C, and then answers the requests under way. Say who may do what under `gateway:` in
-    the file of --config, or in environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS; see `langgraph-dynamodb
-    docs gateway`. The log is lines of JSON on standard error.
+    It runs until SIGTERM or Ctrl-C, and then answers the requests under way. Configure who may do what under `gateway:`
+    in the file of --config, or in environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS; see `langgraph-dynamodb
+    docs gateway`. It writes its log to standard error, one JSON object per line.
     """
     serve(context, _application(context, host, insecure=insecure), host, port)
 

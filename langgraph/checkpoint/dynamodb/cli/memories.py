@@ -160,7 +160,7 @@ def delete(
 ) -> None:
     """Delete a memory, or all under a namespace.
 
-    Nothing brings them back but a backup or point-in-time recovery. If --all ends with an error, run it again
+    Only a backup or point-in-time recovery can bring them back. If --all ends with an error, run it again
     to continue.
     """
     labels = one_namespace(namespace)
@@ -370,7 +370,7 @@ def _say_if_more(
 memories = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Look after the memories of a store: list, get, put and delete.",
+    help="List, get, put, delete and move the memories of a store.",
 )
 for each in (list_, get, search, put, delete, export, import_):
     memories.command(each.__name__.rstrip("_"))(command(each))

@@ -69,9 +69,9 @@ def migrate(
 ) -> None:
     """Move threads from another saver into the table, or back.
 
-    It moves everything of a thread; without thread ids, all threads of the source. It only reads the source. What the
-    target has already is not stored again. So run the same command again to continue after an interruption, or to
-    move what came since.
+    It moves everything that a thread has. Without thread ids, it moves all threads of the source. It only reads the
+    source, and skips what the target already has. So run the same command again to continue after an interruption, or
+    to move what was stored since.
     """
     with _opened(context, source, target, parallel, Budget(max_write_units)) as (old, new, table):
         named = bool(thread_ids) or file is not None
@@ -184,7 +184,8 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
             "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
         )
         if moved.source_bytes:
-            context.output.field("size", f"{sized(moved.source_bytes)} were, {sized(moved.target_bytes)} are")
+            size = f"{sized(moved.source_bytes)} at the source, {sized(moved.target_bytes)} in the target"
+            context.output.field("size", size)
         context.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))

@@ -59,10 +59,10 @@ def prune(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take old checkpoints out of threads.
+    """Remove old checkpoints from threads.
 
-    It also removes writes and values that only they need, and keeps what delta channels are rebuilt from. Agents can
-    continue meanwhile. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
+    It also removes writes and values that only these checkpoints need, and keeps what delta channels are rebuilt from.
+    Agents can keep running. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
     """
     check_all_or_named(thread_ids, file, all_threads=all_threads)
     found = chosen(context, thread_ids, file, scan=all_threads)

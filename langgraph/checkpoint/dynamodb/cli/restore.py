@@ -34,7 +34,7 @@ def restore(
         typer.Option(
             "--keep-as",
             metavar="ID",
-            help="The id for a copy of the present thread; by default THREAD.before-TABLE.",
+            help="The id for a copy of the thread as it is now; by default THREAD.before-TABLE.",
         ),
     ] = None,
     yes: Yes = False,
@@ -42,7 +42,7 @@ def restore(
 ) -> None:
     """Restore one thread from a table restored to a point in time.
 
-    It restores all checkpoints, writes and subgraphs, and keeps the present thread under another id. Stop the
+    It restores all checkpoints, writes and subgraphs, and keeps the thread as it is now under another id. Stop the
     thread's agent first, unless it takes the thread's lock. Run the same command again to continue after an
     interruption.
     """

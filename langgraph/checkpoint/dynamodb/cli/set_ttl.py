@@ -30,16 +30,16 @@ def set_ttl(
             help="The seconds after which a checkpoint expires; otherwise as configured.",
         ),
     ] = None,
-    never: Annotated[bool, typer.Option("--never", help="Keep the threads for ever.")] = False,
+    never: Annotated[bool, typer.Option("--never", help="Keep the threads forever.")] = False,
     parallel: Parallel = 4,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Give threads another ttl, counted from now.
 
-    For each thread it makes a copy, THREAD.set-ttl, deletes the thread, copies it back under the new ttl, and deletes
-    the copy. Stop the threads' agents first, unless they take the thread's lock. Run the same command again to
-    continue after an interruption.
+    It copies each thread to THREAD.set-ttl, deletes the thread, copies it back with the new ttl, and deletes the copy.
+    Stop the threads' agents first, unless they take the thread's lock. Run the same command again to continue after an
+    interruption.
     """
     wanted = _wanted(context, ttl_seconds, never=never)
     found = chosen(context, thread_ids, file)

@@ -15,20 +15,20 @@ This makes a table without recovery, deletion protection, policies or alarms. Fo
 
 
 def setup(context: CommandContext, *, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Make, or check, the table for development.
+    """Create the table for development, or check it.
 
-    For production it says how to deploy the template. An endpoint of your own counts as
-    development, so it does not ask.
+    On AWS, it first says how to deploy the template instead, and asks. With an endpoint other than AWS's, it does
+    not ask.
     """
     name, address = context.options.table_name, context.client.meta.endpoint_url
     is_aws = ".amazonaws.com" in address
     if is_aws:
         context.output.note(_PRODUCTION)
     if dry_run:
-        context.output.note(f"would make table {name} at {address}, or check it")
+        context.output.note(f"would create table {name} at {address}, or check it")
         return
     if is_aws:
-        context.confirm(f"Make table {name} at {address} all the same?", yes=yes)
+        context.confirm(f"Create table {name} at {address} anyway?", yes=yes)
     context.saver.setup()
     if context.output.as_json:
         context.output.json({"table_name": name, "endpoint_url": address})

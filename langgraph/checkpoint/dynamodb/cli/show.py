@@ -37,8 +37,8 @@ def show(
 ) -> None:
     """Show a checkpoint: state, pending writes, interrupts.
 
-    Messages are printed as they were said. Nothing that a value names is imported or run, so objects are printed as
-    their fields. Long values are cut, with their size; --json has everything.
+    Messages are printed as a conversation. Nothing that a value names is imported or run, so objects are printed as
+    their fields. Long values are cut, with their size; --json prints everything.
     """
     found = found_checkpoint(context, thread_id, namespace, checkpoint)
     if context.output.as_json:

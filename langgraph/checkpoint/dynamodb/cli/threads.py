@@ -74,10 +74,10 @@ def threads(
     --owner and --since list threads of the directory, newest activity first. The saver's option owner_from, or
     set_thread, enters threads in it.
 
-    Without these and --run-id, the command scans the table, and first says what that may read and cost. To find the
-    newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and says so.
-    --limit 0 reads everything. It deserializes nothing. A thread is "waiting" if a task of its newest checkpoint called
-    interrupt().
+    Without these and --run-id, the command scans the table, and first says how much it may read and what that costs. To
+    find the newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and
+    says so. --limit 0 reads everything. The command deserializes nothing. A thread is "waiting" if a task of its newest
+    checkpoint called interrupt().
     """
     if owner is not None or since is not None:
         if run_id is not None:

@@ -162,11 +162,11 @@ def top(
         str, typer.Option(metavar="NAME", help="The namespace of the metrics that savers write.")
     ] = NAMESPACE,
 ) -> None:
-    """Watch hot threads, tenants and throttles, by CloudWatch.
+    """Watch hot threads, tenants and throttles through CloudWatch.
 
     CloudWatch has the metrics of a minute one to three minutes later. To show hot threads, the table needs Contributor
-    Insights. To show tenants, the savers have to write metrics. The command reads nothing from the table. CloudWatch
-    charges about $0.0001 for each metric that it reads.
+    Insights. To show tenants, the savers have to write metrics. The command reads nothing from the table. Reading a
+    metric costs about $0.0001.
     """
     watch = Watch(context.client, context.session.client("cloudwatch"), context.options.table_name, namespace)
     for moment in _moments(watch, minutes, every, once=once or context.output.as_json):

@@ -47,15 +47,15 @@ def verify(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Read everything of threads and check it.
+    """Check everything that threads have stored.
 
     It checks checksums, segments, the ancestors of delta channels, namespaces and epochs. It deserializes no value,
     and changes nothing without --repair. Segments and writes that nothing needs count as left over after an hour;
     younger ones may belong to a put under way.
 
-    --repair claims the thread, and removes segments and writes that nothing needs, but no checkpoint. It registers a
-    namespace that only the scan of --all finds, so that deletions find it. It cannot repair damage: restore the item
-    from a backup, or delete the thread.
+    --repair claims the thread, and removes segments and writes that nothing needs, but no checkpoint. If only the scan
+    of --all finds a namespace, it registers the namespace, so that deletions find it. It cannot repair damage: restore
+    the item from a backup, or delete the thread.
     """
     check_all_or_named(thread_ids, file, all_threads=all_threads)
     scanned = _scanned(context) if all_threads else {}

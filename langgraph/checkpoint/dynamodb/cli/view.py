@@ -68,9 +68,9 @@ def view(
 ) -> None:
     """Show threads on a page in the browser, step by step.
 
-    It serves the page to this machine only, until Ctrl-C. Anyone here with the address and its random token can open
-    it. It needs the reader's policy, and changes nothing. Nothing that a value names is imported or run. An export
-    contains encrypted values in the clear.
+    It serves the page to this machine only, until Ctrl-C. Anyone on this machine who has the address with its random
+    token can open it. It needs the reader's policy, and changes nothing. Nothing that a value names is imported or run.
+    An export contains encrypted values in plain text.
     """
     if export is not None:
         rules = [parse_rule(each, "masked") for each in mask or ()]

@@ -152,8 +152,8 @@ class DynamoDBOptions(TableOptions, StorageOptions):
     detect_other_savers: bool = Field(
         default=True,
         description=(
-            "Whether to look for another saver's table once; the policies of runner and tenant"
-            " deny a part of that."
+            "Whether to check once that the table is not another saver's; the policies of runner and tenant"
+            " deny some of these requests."
         ),
     )
     activity_seconds: Activity = Field(
@@ -163,7 +163,7 @@ class DynamoDBOptions(TableOptions, StorageOptions):
 
 
 class DynamoDBIndexOptions(DistanceIndexOptions):
-    """The index of `DynamoDBStore`, which says who compares the embeddings."""
+    """The index of `DynamoDBStore`, with an option for what compares the embeddings."""
 
     search: Literal["exact", "dynamodb"] = Field(
         default="exact",
@@ -171,7 +171,7 @@ class DynamoDBIndexOptions(DistanceIndexOptions):
     )
     engine: Reference | None = Field(
         default=None,
-        description="A VectorEngine that compares embeddings, or what makes one, as module:name.",
+        description="A VectorEngine that compares embeddings, or a function that returns one, as module:name.",
     )
 
     @model_validator(mode="after")
@@ -200,7 +200,7 @@ class DynamoDBStoreOptions(TableOptions, StoreOptions):
     )
     search_bytes_max: Positive = Field(
         default=SEARCH_BYTES_MAX,
-        description="The most bytes that one search may read; one that needs more is an error.",
+        description="The most bytes that one search may read. A search that needs more is an error.",
     )
 
 

@@ -26,7 +26,7 @@ class CodecOptions(Options):
     )
     allow_unencrypted: bool = Field(
         default=False,
-        description="Whether to read unencrypted data although there is a key; for the time of a migration.",
+        description="Whether to read unencrypted data too, although there is a key; only during a migration.",
     )
     bound_to: str | None = Field(
         default=None,

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 class HttpCache(TableCache[ValueT]):
     """A LangGraph node cache that reaches the table through the gateway, for sync and async code alike.
 
-    A failure counts as a miss with a line in the log, and never fails a run, as for `DynamoDBCache`.
+    A failure counts as a miss, with a line in the log. It never makes a run fail, as with `DynamoDBCache`.
 
     Example:
         ```python
@@ -43,7 +43,7 @@ class HttpCache(TableCache[ValueT]):
         bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
         prefix: Labels in front of every namespace, such as the tenant of the token. `clear()` deletes only entries
             under it.
-        on_event: As for `DynamoDBCache`. The gateway tells the units, but not to every client.
+        on_event: As for `DynamoDBCache`. The gateway reports units only to some clients.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.

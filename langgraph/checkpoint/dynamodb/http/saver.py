@@ -24,7 +24,7 @@ class HttpCheckpointSaver(BackendSaver):
     """A LangGraph checkpoint saver that reaches the table through the gateway, for `invoke` and `ainvoke` alike.
 
     It stores the same items as `DynamoDBSaver`. The client serializes, cuts, compresses and encrypts values, and the
-    gateway never looks inside. Each method does, returns and raises the same as that of `DynamoDBSaver`.
+    gateway never opens them. Each method behaves like that of `DynamoDBSaver`, with the same results and errors.
 
     Example:
         ```python
@@ -45,18 +45,17 @@ class HttpCheckpointSaver(BackendSaver):
         thread_prefix: The prefix of every thread id and owner in the table, such as `acme/` with a token of the tenant
             `acme`. The agent uses ids and names without it.
         serde: The serializer. By default LangGraph's `JsonPlusSerializer` in strict mode: it creates only harmless
-            types and those that `with_allowlist` adds, since anybody who may write to the thread may have written the
-            bytes.
-            LangGraph adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name
-            yours: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
+            types and those that `with_allowlist` adds, because others may have written the stored bytes. LangGraph
+            adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name yours:
+            `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
         encrypt_metadata: As for `DynamoDBSaver`.
         share_equal_pieces: As for `DynamoDBSaver`.
         allow_unencrypted: As for `DynamoDBSaver`.
         bound_to: The name of the table that encrypted data is bound to; `None` for the name that the gateway reports.
         checkpoint_bytes_max: As for `DynamoDBSaver`.
         cache_bytes: The maximum memory for the cache of recent checkpoints and their segments, in bytes. The
-            cache also saves transfer, because the client receives segments again that it has not cached.
-        on_event: As for `DynamoDBSaver`. The gateway tells the units, but not to every client.
+            cache also saves transfer, because the gateway does not send cached segments again.
+        on_event: As for `DynamoDBSaver`. The gateway reports units only to some clients.
         owner_from: As for `DynamoDBSaver`. Names do not have the `thread_prefix`. Credentials that the gateway binds to
             an owner need no option: new threads get that owner.
         owner_key: As for `DynamoDBSaver`.

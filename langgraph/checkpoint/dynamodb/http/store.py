@@ -28,8 +28,8 @@ class HttpStore(TableStore):
     """A LangGraph store that reaches the table through the gateway, for sync and async code alike.
 
     It stores the same items as `DynamoDBStore`. The client serializes, compresses, encrypts and compares values and
-    vectors, and the gateway never looks inside. Each method does, returns and raises the same as that of
-    `DynamoDBStore`.
+    vectors, and the gateway never opens them. Each method behaves like that of `DynamoDBStore`, with the same results
+    and errors.
 
     Example:
         ```python
@@ -54,7 +54,7 @@ class HttpStore(TableStore):
         bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
         search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
             `SearchLimitError`.
-        on_event: As for `DynamoDBStore`. The gateway tells the units, but not to every client.
+        on_event: As for `DynamoDBStore`. The gateway reports units only to some clients.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
