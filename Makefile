@@ -166,7 +166,7 @@ LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firs
 mutants: setup engine
 	test -x .venv-mutants/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-mutants
 	$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3]' --group test mutmut==3.8.1
+		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,vectors]' --group test mutmut==3.8.1
 	DYNAMODB_LOCAL_HOME="$(LOCAL_HOME)" LANGGRAPH_DYNAMODB_SEED=1 LANGGRAPH_DYNAMODB_SCHEDULES=10 $(MUTMUT) run \
 		--max-children 2 $(foreach name,$(MUTATED),"langgraph.checkpoint.dynamodb._operations.$(name).*")
 	$(MUTMUT) results

@@ -89,7 +89,7 @@ def figures(ours: Measured, aws: Measured, gzip: Measured) -> list[Figure]:
         ),
         at_most("requests of a put with nothing sealed", 2, small.put),
         at_most("requests of a put_writes", 1, small.put_writes),
-        at_most("requests of a get_tuple under 16 KiB", 1, small.get_tuple),
+        at_most("requests of a get_tuple under 8 KiB", 1, small.get_tuple),
         under("write units of one put_writes of 1,000 Sends", 20, ours.sends.write_units),
         at_most("requests of a get_tuple of 360 KB, idle", 3, conversation.get_idle.requests),
         at_most("the same, interrupted", 3, conversation.get_interrupted.requests),
@@ -129,7 +129,7 @@ def tables(measured: dict[str, Measured]) -> list[str]:
     operations = [
         ("requests: put, nothing large", *(one.small.put for one in columns)),
         ("requests: put_writes, one task", *(one.small.put_writes for one in columns)),
-        ("requests: get_tuple, state under 16 KiB", *(one.small.get_tuple for one in columns)),
+        ("requests: get_tuple, state under 8 KiB", *(one.small.get_tuple for one in columns)),
         ("requests: get_tuple, 60 turns, idle", *(one.conversation.get_idle.requests for one in columns)),
         (
             "requests: get_tuple, 60 turns, interrupted",

@@ -99,14 +99,14 @@ def measure_small(contestant: Contestant, engine: Engine) -> SmallCost:
     """Count the requests of operations on states with nothing in them that would need more than an item.
 
     The writing operations are those of a counter, without the first of each kind, which make the thread or ask for
-    its ttl; what is read is a conversation of one and of two turns, which is as long as it can be under 16 KiB.
+    its ttl; what is read is a conversation of one turn, which is as long as it can be under 8 KiB.
     """
     with closing(Bench(contestant, engine)) as bench:
         _count(bench.saver)
         _, *puts = bench.saver.tallies("put")
         _, *writes = bench.saver.tallies("put_writes")
     with closing(Bench(contestant, engine)) as bench:
-        reads = [_read(bench.reopen()) for _ in conversation(bench.saver, _THREAD, 2)]
+        reads = [_read(bench.reopen()) for _ in conversation(bench.saver, _THREAD, 1)]
     return SmallCost(
         put=max(tally.requests for tally in puts),
         put_writes=max(tally.requests for tally in writes),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -23,9 +22,9 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEALED_TAIL_BYTES_MIN,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
-    UNIT_DATA_BYTES,
     WRITES_BYTES_MAX,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, split
 from langgraph.checkpoint.dynamodb._operations.item_builder import (
     ItemBuilder,
@@ -124,7 +123,7 @@ def test_pieces_that_compress_are_packed_and_cost_fewer_units() -> None:
     sizes = [len(each) for each in _contents(CODEC, builder).values()]
     assert SEGMENT_BYTES_MAX < max(sizes) <= PACKED_BYTES_MAX
     # Each piece by itself would cost one.
-    units = sum(math.ceil(len(each["data"]["B"]) / UNIT_DATA_BYTES) for each in builder.segments.values())
+    units = sum(write_units(item_bytes(each)) for each in builder.segments.values())
     assert units <= len(split(text, PREAMBLE_BYTES, ())[0]) / 2
     # What was packed is found again as it is.
     then = _builder(storage, _stored(builder, {"x": value}))
@@ -164,6 +163,32 @@ def test_long_inline_bytes_move_to_a_segment_and_the_preamble_stays(size: int, *
     assert len(sealed.segments) == len(value.segments) + moves
     assert sealed.join(_contents(CODEC, builder)) == data
     assert builder.seal_inline(sealed) == sealed
+
+
+@pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("thread_id", [THREAD, "t" * 100, "t" * 930, "t" * 1500])
+def test_a_tail_fills_whole_units_and_a_small_rest_stays_inline(codec: Codec, thread_id: str) -> None:
+    partition = items.partition_of(thread_id)
+    rests = set[bool]()
+    for size in range(1000, 4000, 100):
+        builder = ItemBuilder(_storage(codec), partition, items.key(partition.pk, SK), None)
+        data = noise(PREAMBLE_BYTES + size)
+        sealed = builder.seal_inline(builder.value("bytes", data, None, inline=True))
+        assert sealed.join(_contents(codec, builder)) == data
+        (segment,) = builder.segments.values()
+        stored = items.with_expiry(items.created(segment, 1e9), 10**9)
+        spare_bytes = -item_bytes(stored) % WRITE_UNIT_BYTES
+        rest_bytes = inline_bytes([sealed]) - PREAMBLE_BYTES
+        rests.add(rest_bytes > 0)
+        if rest_bytes:
+            # What is cut off is found to a sixteenth of a unit.
+            assert rest_bytes < WRITE_UNIT_BYTES * 9 // 16
+            assert spare_bytes < WRITE_UNIT_BYTES // 16
+        else:
+            with_no_data = items.with_expiry(items.created({**segment, items.DATA: {"B": b""}}, 1e9), 10**9)
+            is_first_unit = write_units(item_bytes(stored)) == write_units(item_bytes(with_no_data))
+            assert is_first_unit or spare_bytes < WRITE_UNIT_BYTES // 2
+    assert rests == {True, False}
 
 
 def test_a_copy_of_a_builder_does_not_change_the_builder() -> None:
@@ -227,7 +252,7 @@ def test_new_content_beside_stored_content_is_inline_if_it_takes_at_most_one_uni
     then = _builder(storage, _stored(first, {"x": before}))
     part = then.part(items.WRITES, BIG + new, WRITES_BYTES_MAX, before=[before])
     assert (not then.segments) == is_inline
-    assert not is_inline or len(part.sealed) <= UNIT_DATA_BYTES
+    assert not is_inline or len(part.sealed) <= WRITE_UNIT_BYTES
     assert _read(CODEC, part, _contents(CODEC, first, then), items.WRITES) == BIG + new
 
 

@@ -34,14 +34,14 @@ class Body:
 def pack_body(
     kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item, sources: Mapping[str, str]
 ) -> bytes:
-    """Serialize a body, given the serialized checkpoint and the head's metadata. Segment ids are not part of it."""
+    """Serialize a body, given the serialized checkpoint and the head's metadata. Ids are beside it, in the item."""
     rows = [(name, value.kind, len(value.segments), value.inline) for name, value in values.items()]
     return _pack((kind, data, rows, _metadata_digest(metadata), dict(sources)))
 
 
 def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     """Read the body of a head, given the segments that it names."""
-    part = items.parse_part(item, items.BODY)
+    part, checkpoint_id = items.parse_part(item, items.BODY), items.checkpoint_id_of(item)
     if part is None:
         raise items.damaged(item, "it has no body")
     refs = expand(part.refs, contents)
@@ -64,6 +64,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
             msg = "it names more or fewer segments than its values have"
             raise ValueError(msg)
         checkpoint = _object(codec.loads(kind, serialized, item, plain=True))
+        checkpoint["id"] = checkpoint_id
         _object(checkpoint.get("channel_versions", {}))
         return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
 

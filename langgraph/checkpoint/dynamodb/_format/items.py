@@ -80,7 +80,7 @@ THREAD = "T"
 LOCK = "L"
 
 _PART = struct.Struct(">BHH")
-_SEGMENT_ID_BYTES = 8
+SEGMENT_ID_BYTES = 8
 CHECKSUM_BYTES = 12
 _ESCAPES = {code: f"%{code:02X}" for code in range(0x26)}
 _ESCAPED = re.compile("%([0-9A-F]{2})")
@@ -89,7 +89,7 @@ _ESCAPED_TEXT = r"([^\0-%]*(?:%(?:[01][0-9A-F]|2[0-5])[^\0-%]*)*)"
 _CHECKPOINT_KEY = re.compile(rf"{CHECKPOINTS}{_ESCAPED_TEXT}#(?:W#{_ESCAPED_TEXT})?")
 # The root's namespace has no marker.
 _NAMESPACE_KEY = re.compile(rf"{NAMESPACES}(?!$){_ESCAPED_TEXT}")
-_SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * _SEGMENT_ID_BYTES}}})")
+_SEGMENT_KEY = re.compile(rf"{SEGMENTS}([0-9a-f]{{{2 * SEGMENT_ID_BYTES}}})")
 
 
 # Keys
@@ -283,7 +283,7 @@ def parse_part(item: Item, name: str) -> Part | None:
         raise damaged(item, f"its attribute {name} has another form than this package writes")
     version, own, refs = _PART.unpack_from(data)
     check_version(item, version, _PART_VERSION)
-    end = _PART.size + (own + refs) * _SEGMENT_ID_BYTES
+    end = _PART.size + (own + refs) * SEGMENT_ID_BYTES
     if len(data) < end:
         raise damaged(item, f"its attribute {name} is cut short")
     named, rest = bytes(data[:end]), bytes(data[end:])
@@ -298,7 +298,7 @@ def parse_part(item: Item, name: str) -> Part | None:
 def unpack_ids(data: bytes) -> tuple[bytes, ...]:
     """Split a run of segment ids."""
     return tuple(
-        bytes(data[start : start + _SEGMENT_ID_BYTES]) for start in range(0, len(data), _SEGMENT_ID_BYTES)
+        bytes(data[start : start + SEGMENT_ID_BYTES]) for start in range(0, len(data), SEGMENT_ID_BYTES)
     )
 
 

@@ -15,14 +15,13 @@ BATCH_GET_ITEMS_MAX = 100
 # A value is cut into segments at positions that its content determines, between these sizes (docs/decisions/0001).
 SEGMENT_BYTES_MIN = 4 * 1024
 SEGMENT_BYTES_MAX = 16 * 1024
-# Pieces that are stored together become one segment if it costs one write unit: it has this much for sealed bytes,
-# beside keys and attributes. The codec opens no segment with more content than this.
-UNIT_DATA_BYTES = 900
+# Pieces that are stored together become one segment if it costs one write unit, and if the pieces together have no more
+# than this. The codec opens no segment with more content.
 PACKED_BYTES_MAX = 64 * 1024
 # Content of writes is tried inline where no more of it is new: it may compress to what costs less than segments.
 NEW_BYTES_INLINE_MAX = 256 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.
-INLINE_STATE_BYTES_MAX = 16 * 1024
+INLINE_STATE_BYTES_MAX = 8 * 1024
 # The start of a value contains its length in most encodings, so it changes whenever the value grows.
 PREAMBLE_BYTES = 16
 # A tail of a value of at least this size becomes a segment where that costs no more than having it in the head.

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from langgraph.checkpoint.dynamodb._format.items import Item
 
+WRITE_UNIT_BYTES = 1024
 WRITE_UNIT_DOLLARS = 0.625 / 1e6
 READ_UNIT_DOLLARS = 0.125 / 1e6
 STORED_GB_MONTH_DOLLARS = 0.25
@@ -17,7 +18,6 @@ GB_BYTES = 2**30
 # The bytes that DynamoDB adds to each item when it bills storage.
 ITEM_OVERHEAD_BYTES = 100
 
-_WRITE_UNIT_BYTES = 1024
 _READ_UNIT_BYTES = 4096
 
 
@@ -43,7 +43,7 @@ def _value_bytes(kind: str, content: object) -> int:
 
 def write_units(size_bytes: int) -> int:
     """Return the write units of one item."""
-    return max(1, -(-size_bytes // _WRITE_UNIT_BYTES))
+    return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
 def read_units(size_bytes: int, *, consistent: bool = False) -> float:

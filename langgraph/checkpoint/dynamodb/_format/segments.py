@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from typing import NamedTuple, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.items import segment_sk, unpack_ids
+from langgraph.checkpoint.dynamodb._format.items import SEGMENT_ID_BYTES, segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
     SEGMENT_BYTES_MAX,
@@ -201,14 +201,14 @@ def _steps(count: int) -> Iterator[int]:
 
 def new_id(rng: random.Random, *, index: bool = False) -> bytes:
     """Make an id that is never used again: 63 random bits, and one bit that marks index segments."""
-    data = bytearray(rng.randbytes(8))
+    data = bytearray(rng.randbytes(SEGMENT_ID_BYTES))
     data[0] = data[0] & 0xFE | index
     return bytes(data)
 
 
 def derived_id(seed: bytes, segment_id: bytes) -> bytes:
     """Derive the id of a segment's copy: as good as random, the same for the same seed, and different for others."""
-    data = bytearray(blake2b(segment_id, key=seed, digest_size=8).digest())
+    data = bytearray(blake2b(segment_id, key=seed, digest_size=SEGMENT_ID_BYTES).digest())
     data[0] = data[0] & 0xFE | is_index(segment_id)
     return bytes(data)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -19,8 +20,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RAW_BYTES_MAX,
     SEALED_TAIL_BYTES_MIN,
     SEGMENT_BYTES_MIN,
-    UNIT_DATA_BYTES,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item_bytes
 from langgraph.checkpoint.dynamodb._format.segments import (
     Chunk,
     Inline,
@@ -75,6 +76,15 @@ class ItemBuilder(SegmentRefs):
             if storage.share_equal_pieces or is_index(each)
         }
 
+    @cached_property
+    def _unit_data_bytes(self) -> int:
+        """What the last write unit of a segment holds beside the keys, the times and the attribute's name."""
+        empty, now = (
+            items.segment_item(self._partition, bytes(items.SEGMENT_ID_BYTES), b""),
+            self._storage.clock(),
+        )
+        return -item_bytes(items.with_expiry(items.created(empty, now), int(now))) % WRITE_UNIT_BYTES
+
     def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
         """Return how to store a serialized value: inline, or in segments that reuse those of the parent's value."""
         if inline:
@@ -93,11 +103,13 @@ class ItemBuilder(SegmentRefs):
         for is_known, group in groupby(pieces, lambda each: (False, each.digest) in self._ids):
             run = list(group)
             # Most content compresses too little for two pieces to fit: one of them tells, at a part of the CPU time.
-            if is_known or len(run) == 1 or self._sealed_bytes(run[0].content) > UNIT_DATA_BYTES // 2:
+            if is_known or len(run) == 1 or self._sealed_bytes(run[0].content) > self._unit_data_bytes // 2:
                 packed += run
                 continue
             content = b"".join(each.content for each in run)
-            room = min(PACKED_BYTES_MAX, len(content) * UNIT_DATA_BYTES // self._sealed_bytes(content))
+            # A sixteenth is spare, since a part compresses less than the whole.
+            unit = self._unit_data_bytes * 15 // 16
+            room = min(PACKED_BYTES_MAX, len(content) * unit // self._sealed_bytes(content))
             joined = b""
             for each in run:
                 if joined and len(joined) + len(each.content) > room:
@@ -148,8 +160,23 @@ class ItemBuilder(SegmentRefs):
                 continue
             if kept:
                 inline.append((0, kept))
-            ids.append(self._piece(piece(data[len(kept) :])))
+            sealed, rest = self._whole_units(data[len(kept) :])
+            ids.append(self._piece(piece(sealed)))
+            if rest:
+                inline.append((len(ids), rest))
         return StoredValue(value.kind, (*ids, *value.segments[start:]), tuple(inline))
+
+    def _whole_units(self, content: bytes) -> tuple[bytes, bytes]:
+        """Divide content into what fills whole write units as a segment, and a rest that would fill less than half."""
+        size = self._sealed_bytes(content)
+        room = size - (size - self._unit_data_bytes) % WRITE_UNIT_BYTES
+        if room <= 0 or size - room > WRITE_UNIT_BYTES // 2:
+            return content, b""
+        end = len(content) * room // size
+        # A part compresses a little less than the whole.
+        while end and self._sealed_bytes(content[:end]) > room:
+            end -= 1 + end // 64
+        return (content[:end], content[end:]) if end else (content, b"")
 
     def copy(self) -> ItemBuilder:
         """Return a copy of the builder, to compose the next part in another way and compare the costs."""
@@ -199,7 +226,7 @@ class ItemBuilder(SegmentRefs):
             own, inline = self._laid_out(b"", pieces, tail, len(raw) + 1)
             between = self._between(name, own, inline, refs)
             # That takes at most one unit more, and so does each segment.
-            if len(raw) - reused <= NEW_BYTES_INLINE_MAX and len(between) <= UNIT_DATA_BYTES:
+            if len(raw) - reused <= NEW_BYTES_INLINE_MAX and len(between) <= WRITE_UNIT_BYTES:
                 return Part(self._folded(own), named, between)
             own, inline = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
         return Part(self._folded(own), named, self._between(name, own, inline, refs))

@@ -62,7 +62,7 @@ class Request:
     # The key of the head.
     key: Item
     parent_id: str | None
-    # The checkpoint without its values.
+    # The checkpoint without its values, and without its id, which the key has.
     rest: tuple[str, bytes]
     # As readable JSON text, or packed as bytes to be sealed.
     metadata: str | bytes
@@ -151,7 +151,7 @@ def snapshot_arguments(
     checkpoint_id = id_of(checkpoint)
     key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
     metadata = get_checkpoint_metadata(config, metadata)
-    rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
+    rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
     return Request(
         partition,
         checkpoint_id,
