@@ -161,18 +161,16 @@ def _origin(
         )
         for task, write in writers(loaded, str(path[1]))
     ]
-    source = loaded.metadata.get("source")
-    if source != "loop":
+    if loaded.source != "loop":
         # A change from outside wrote the state itself; the parent's own tasks led elsewhere.
         makers = [each for each in makers if each["wrote_it"]]
-    step = loaded.metadata.get("step")
     return Origin(
         ns=namespace.partition.namespace,
         checkpoint=checkpoint.checkpoint_id,
         parent=None if parent is None else parent.checkpoint_id,
         path=list(path),
-        step=step if isinstance(step, int) else None,
-        source=source if isinstance(source, str) else None,
+        step=loaded.step,
+        source=loaded.source,
         stored_at=stored(checkpoint, loaded.body),
         tasks=sorted(makers, key=lambda each: not each["wrote_it"]),
         before=before,

@@ -184,9 +184,6 @@ def changes(
         else:
             unchanged.append(name)
     return Changes(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
-        checkpoint=checkpoint.checkpoint_id,
         against=None if other is None else other.checkpoint_id,
         channels=found,
         unchanged=unchanged,

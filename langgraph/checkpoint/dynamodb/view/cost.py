@@ -16,8 +16,6 @@ def cost(namespace: NamespaceView) -> Op[Cost]:
     yield from namespace.measure_segments()
     account = account_of([namespace.inventory])
     return Cost(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
         prices=[_price(namespace, each) for each in account.steps],
         totals=_totals(account),
     )

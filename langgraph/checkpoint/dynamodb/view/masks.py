@@ -150,7 +150,6 @@ _FORM = {
     "serialized_as",
     "source",
     "stored_at",
-    "version",
 }
 
 
