@@ -52,16 +52,16 @@ def cost(
     us-east-1.
     """
     given = thread_ids or list(all_threads(context))
-    measured: list[tuple[Account, Pruned]] = []
 
-    def one(thread_id: str) -> None:
+    def one(thread_id: str) -> tuple[Account, Pruned]:
         if thread_ids:
             check_exists(context, thread_id)
         inventories = context.run(measure_thread(context.storage, thread_id))
-        measured.append((account_of(inventories), pruned(inventories, keep_last, is_of_any_age)))
+        return account_of(inventories), pruned(inventories, keep_last, is_of_any_age)
 
     served = serve(context, "measuring threads", given, one, parallel=parallel)
-    account, saved = Account.sum_of(each for each, _ in measured), Pruned.sum_of(each for _, each in measured)
+    account = Account.sum_of(each for each, _ in served.done.values())
+    saved = Pruned.sum_of(each for _, each in served.done.values())
     if not thread_ids:
         account.kinds |= context.run(memory_usage(context.storage))
         account.kinds |= context.run(cache_usage(context.storage))
@@ -85,7 +85,7 @@ def cost(
     _say_what_is_wrong(context, account, served)
 
 
-def _say_what_is_wrong(context: CommandContext, account: Account, served: Served) -> None:
+def _say_what_is_wrong(context: CommandContext, account: Account, served: Served[Any]) -> None:
     """Report what could not be counted, and end with an error if that is a whole thread."""
     if account.missing:
         segments = counted(account.missing, "segment")

@@ -48,6 +48,13 @@ class Output:
         """Print one document for a script, in ASCII, which every pipe accepts."""
         self._results.file.write(json.dumps(as_json(result), indent=2, allow_nan=False) + "\n")
 
+    def result(self, document: Any, text: str) -> None:
+        """Print the document for a script, or the text for a person."""
+        if self.as_json:
+            self.json(document)
+        else:
+            self.text(text)
+
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print rows under their headings. None is shown as a dash; numbers are aligned right."""
         shown = [[_cell(each) for each in row] for row in rows]

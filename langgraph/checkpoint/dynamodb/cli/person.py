@@ -26,13 +26,14 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, one_namespace
-from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, say_of_directory, serve
+from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.memories import count_memories
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import written_file
 from langgraph.checkpoint.dynamodb.cli.threads import of_directory
+from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, copy_id, export_thread
+from langgraph.checkpoint.dynamodb.migrate import TableStore, copy_id, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
 
 # An owner of a tenant begins with the tenant's name and a slash.
@@ -96,7 +97,7 @@ class Person:
         """Delete the memories of the owner's namespaces; return how many there were."""
         return sum(self._context.store.delete_namespace(each) for each in self._namespaces)
 
-    def note_what_continued(self, served: Served, *, parallel: int) -> None:
+    def note_what_continued(self, served: Served[None], *, parallel: int) -> None:
         """Count threads as failed that were deleted, and that the table has again."""
 
         def check(thread_id: str) -> None:
@@ -104,11 +105,11 @@ class Person:
                 msg = "the thread continued after it was deleted; stop its agent, and delete it again"
                 raise ThreadBusyError(msg)
 
-        looked = serve(self._context, "looking again", served.done, check, parallel=parallel)
+        looked = serve(self._context, "looking again", list(served.done), check, parallel=parallel)
         served.done = looked.done
         served.failed |= looked.failed
 
-    def note_what_is_new(self, served: Served) -> None:
+    def note_what_is_new(self, served: Served[None]) -> None:
         """Count threads as failed that were begun while the others were deleted."""
         for each in _threads_of(self._context, self._owner, self._threads.values()):
             # The directory may lag behind a deletion.
@@ -141,17 +142,16 @@ class Person:
         self._prepare(folder, {each.name for each in files.values()}, yes=yes)
         # An interrupted export says whose it is, and which files it has.
         self._write_report(folder, {"is_whole": False}, {each: file.name for each, file in files.items()})
-        exported: dict[str, Exported] = {}
 
         def one(thread_id: str) -> None:
             with written_file(self._context, files[thread_id], yes=True) as stream:
-                exported[thread_id] = export_thread(TableStore(self._context.saver), thread_id, stream)
+                export_thread(TableStore(self._context.saver), thread_id, stream)
 
         left = [each for each, file in files.items() if not file.exists()]
         served = serve(self._context, "exporting", left, one, parallel=parallel)
         served.skipped = len(files) - len(left)
         # A thread may have a title, and no checkpoint.
-        served.done += served.absent
+        served.done |= dict.fromkeys(served.absent)
         served.absent = {}
         memories = self._export_memories(folder)
         outcome = {"is_whole": not served.failed, "memories": memories}
@@ -226,7 +226,8 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
     """
     namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
     threads = _threads_of(context, owner)
-    say_of_directory(context, owner, len(threads))
+    count = counted(len(threads), "thread")
+    context.output.note(f"The directory has {count} of {owner}. Threads that are not in it are not found.")
     return Person(context, owner, threads, namespaces)
 
 

@@ -92,12 +92,10 @@ def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
 def _say_what_would_be(
     context: CommandContext, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
 ) -> None:
-    freed: list[Pruned] = []
-
-    def one(thread_id: str) -> None:
+    def one(thread_id: str) -> Pruned:
         if named:
             check_exists(context, thread_id)
-        freed.append(pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old))
+        return pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old)
 
     served = serve(context, "measuring threads", found, one, parallel=parallel)
-    conclude(context, "would prune", served, Pruned.sum_of(freed).totals())
+    conclude(context, "would prune", served, Pruned.sum_of(served.done.values()).totals())

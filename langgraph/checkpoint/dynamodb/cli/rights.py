@@ -38,13 +38,6 @@ POLICIES = {
     "reader": _READS | {DAY_QUERY},
     "tenant": _ON_TABLE | {OWNER_QUERY} | _CHANGES | _STORES,
 }
-_REMEDIES = {
-    "agent": "attach the policy in the output AgentPolicyArn of the table's stack to the role",
-    "runner": "attach the policy in the output RunnerPolicyArn of the table's stack to the role",
-    "operator": "attach the policy in the output OperatorPolicyArn of the table's stack to the role",
-    "reader": "attach the policy in the output ReaderPolicyArn of the table's stack to the role",
-    "tenant": "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix",
-}
 
 
 def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapping[str, Any]:
@@ -92,12 +85,20 @@ def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
         unclear = sorted(each for each in actions if each not in missing and _is_unclear(outcomes[each]))
         if missing:
             says = f"not allowed: {', '.join(missing)}"
-            verdict = Verdict.PROBLEM if policy == wanted else Verdict.UNKNOWN
-            yield Finding(check, verdict, says, _REMEDIES[policy] if policy == wanted else "")
+            if policy == wanted:
+                yield Finding(check, Verdict.PROBLEM, says, _remedy(policy))
+            else:
+                yield unknown(check, says)
         elif unclear:
             yield unknown(check, f"failed for other reasons: {', '.join(unclear)}")
         else:
             yield ok(check, "all of its actions are allowed")
+
+
+def _remedy(policy: str) -> str:
+    if policy == "tenant":
+        return "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix"
+    return f"attach the policy in the output {policy.capitalize()}PolicyArn of the table's stack to the role"
 
 
 def _is_unclear(outcome: Any) -> bool:

@@ -125,10 +125,7 @@ def _serve(context: CommandContext, thread_id: str | None, port: int | None, *, 
             raise
         server = PageServer(answers, 0)
     with server:
-        if context.output.as_json:
-            context.output.json({"address": server.address})
-        else:
-            context.output.text(server.address)
+        context.output.result({"address": server.address}, server.address)
         context.output.note("Ctrl-C ends it.")
         if browser:
             webbrowser.open(server.invitation)
