@@ -17,7 +17,6 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
 from langgraph.cache.base import BaseCache
@@ -253,13 +252,8 @@ class _Unentered(_Unopened, AbstractContextManager[Any]):
     def __enter__(self) -> Any:
         return self._opening.__enter__()
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return self._opening.__exit__(exc_type, exc_value, traceback)
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._opening.__exit__(*error)
 
 
 class _AsyncUnentered(_Unopened, AbstractAsyncContextManager[Any]):
@@ -272,13 +266,8 @@ class _AsyncUnentered(_Unopened, AbstractAsyncContextManager[Any]):
     async def __aenter__(self) -> Any:
         return await self._opening.__aenter__()
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return await self._opening.__aexit__(exc_type, exc_value, traceback)
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._opening.__aexit__(*error)
 
 
 @contextmanager

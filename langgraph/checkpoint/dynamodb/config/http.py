@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from pydantic import ConfigDict, Field, SecretStr, model_validator
-from typing_extensions import Self
+from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import (
@@ -23,18 +22,16 @@ from langgraph.checkpoint.dynamodb.config.fields import (
 from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.config.types import Alternatives, CheckpointerType, OptionError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 
 
-class AuthOptions(Options):
+class AuthOptions(Alternatives):
     """Credentials: a bearer token, a file that has one, or AWS's signature."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [each]} for each in ("token", "token_file", "sigv4")]}
-    )
+    alternatives = ("token", "token_file", "sigv4")
 
     token: SecretStr | None = Field(
         default=None,
@@ -54,13 +51,6 @@ class AuthOptions(Options):
     region_name: str | None = Field(
         default=None, min_length=1, description="The region for sigv4; otherwise as boto3 finds it."
     )
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if sum(each is not None for each in (self.token, self.token_file, self.sigv4)) != 1:
-            msg = "give exactly one of token, token_file and sigv4"
-            raise ValueError(msg)
-        return self
 
 
 class HttpOptions(StorageOptions):
