@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MA
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, problem, unknown
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -92,23 +92,21 @@ def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
 def vector_index(context: CommandContext, client: DynamoDBClient) -> Iterator[Finding]:
     """Check the table's vector index, if the configured store searches by it."""
     options = context.store_options
-    if (
-        not isinstance(options, DynamoDBStoreOptions)
-        or options.index is None
-        or options.index.search == "exact"
-    ):
+    if not isinstance(options, DynamoDBStoreOptions) or options.index is None:
+        return
+    if options.index.search == "exact":
         return
     found = asked(client.describe_table, TableName=options.table_name)
     if isinstance(found, Exception):
         yield unknown("vector index", "the table cannot be described")
         return
     vectors = IndexVectors(options.index.dims, options.index.distance_type)
-    problem = index_problem(options.table_name, found["Table"], vectors)
-    if problem is None:
+    wrong = index_problem(options.table_name, found["Table"], vectors)
+    if wrong is None:
         yield ok("vector index", f"{INDEX} is active")
     else:
-        says, _, remedy = problem.partition("; ")
-        yield Finding("vector index", Verdict.PROBLEM, says, remedy)
+        says, _, remedy = wrong.partition("; ")
+        yield problem("vector index", says, remedy)
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:

@@ -43,6 +43,16 @@ def ok(check: str, says: str) -> Finding:
     return Finding(check, Verdict.OK, says)
 
 
+def warning(check: str, says: str, remedy: str) -> Finding:
+    """Return the finding of something to judge."""
+    return Finding(check, Verdict.WARNING, says, remedy)
+
+
+def problem(check: str, says: str, remedy: str) -> Finding:
+    """Return the finding of something to mend."""
+    return Finding(check, Verdict.PROBLEM, says, remedy)
+
+
 def unknown(check: str, says: str, remedy: str = "") -> Finding:
     """Return the finding of a check that could not be made."""
     return Finding(check, Verdict.UNKNOWN, says, remedy)
@@ -69,8 +79,8 @@ def is_unknown_to_endpoint(outcome: Any) -> bool:
 def failed(check: str, table_name: str, error: Exception) -> Finding:
     """Return the finding for an error of a check."""
     if is_transient(error):
-        return Finding(check, Verdict.PROBLEM, str(error), in_options(outage_remedy(table_name, error)))
+        return problem(check, str(error), in_options(outage_remedy(table_name, error)))
     remedy = (
         account_remedy(table_name, error) or f"`{DOCS_COMMAND} adopting` says what to do about most errors"
     )
-    return Finding(check, Verdict.PROBLEM, str(error), in_options(remedy))
+    return problem(check, str(error), in_options(remedy))

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, is_denied, ok, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, asked, is_denied, ok, problem, unknown
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -86,7 +86,7 @@ def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
         if missing:
             says = f"not allowed: {', '.join(missing)}"
             if policy == wanted:
-                yield Finding(check, Verdict.PROBLEM, says, _remedy(policy))
+                yield problem(check, says, _remedy(policy))
             else:
                 yield unknown(check, says)
         elif unclear:

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
 
 _CHECKPOINTS = "CHECKPOINT_"
 _WRITES = "WRITES_"
@@ -50,7 +50,6 @@ class AmazonStore(SaverStore):
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, by a scan of the table."""
-        seen = set[str]()
         pages = self.saver.client.get_paginator("scan").paginate(
             TableName=self.saver.table_name,
             FilterExpression="begins_with(#pk, :prefix)",
@@ -58,11 +57,8 @@ class AmazonStore(SaverStore):
             ExpressionAttributeNames={"#pk": "PK"},
             ExpressionAttributeValues={":prefix": {"S": _CHECKPOINTS}},
         )
-        for item in (item for page in pages for item in page["Items"]):
-            thread_id = item["PK"]["S"].removeprefix(_CHECKPOINTS)
-            if thread_id not in seen:
-                seen.add(thread_id)
-                yield thread_id
+        found = (item["PK"]["S"] for page in pages for item in page["Items"])
+        return each_once(each.removeprefix(_CHECKPOINTS) for each in found)
 
     def refs(self, thread_id: str) -> list[Ref]:
         """Return a thread's checkpoints in all namespaces, oldest first."""

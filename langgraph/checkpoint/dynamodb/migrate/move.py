@@ -12,12 +12,16 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.migrate.file import FileStore
 from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
+Source: TypeAlias = SaverStore | FileStore
+"""What threads can be moved from."""
 # How often a thread is read again for checkpoints that arrived during the move.
 _PASSES_MAX = 5
 # This many threads in a row do not fail for reasons of their own.
@@ -116,7 +120,7 @@ class _Run:
         waiting = set[Future[ThreadReport]]()
         with ThreadPoolExecutor(parallel, thread_name_prefix="migrate") as pool:
             try:
-                for thread_id in _each_once(thread_ids):
+                for thread_id in each_once(thread_ids):
                     waiting.add(pool.submit(self._one, thread_id))
                     if len(waiting) >= 2 * parallel:
                         ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -156,14 +160,6 @@ class _Run:
             report.status = Status.FAILED
             report.problems.append(f"{type(error).__name__}: {error}")
         return report
-
-
-def _each_once(thread_ids: Iterable[str]) -> Iterator[str]:
-    seen = set[str]()
-    for thread_id in thread_ids:
-        if thread_id not in seen:
-            seen.add(thread_id)
-            yield thread_id
 
 
 class _Move:

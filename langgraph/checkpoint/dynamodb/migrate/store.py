@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, PendingWrite
@@ -25,32 +25,6 @@ from langgraph.checkpoint.dynamodb.migrate.record import (
 
 # How often a checkpoint is read again because its writes seem to be arriving.
 _ATTEMPTS_MAX = 3
-
-
-class Source(Protocol):
-    """A store that threads can be moved from."""
-
-    @property
-    def knows_positions(self) -> bool:
-        """Whether the positions of writes are read from the tables, and not guessed."""
-
-    def can_pass_through(self) -> bool:
-        """Tell whether values can be moved without making the objects in them."""
-
-    def keep_values(self) -> None:
-        """Return values with the objects in them as they are stored, from now on."""
-
-    def thread_ids(self) -> Iterator[str]:
-        """Yield the ids of all threads, each once."""
-
-    def refs(self, thread_id: str) -> list[Ref]:
-        """Return a thread's checkpoints in all namespaces, oldest first."""
-
-    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
-
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return the size of a thread as it is stored, or None if that is not known."""
 
 
 class SaverStore:
@@ -95,12 +69,7 @@ class SaverStore:
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, each once."""
-        seen = set[str]()
-        for found in self.mover.list(None):
-            thread_id = str(found.config["configurable"]["thread_id"])
-            if thread_id not in seen:
-                seen.add(thread_id)
-                yield thread_id
+        return each_once(str(found.config["configurable"]["thread_id"]) for found in self.mover.list(None))
 
     def refs(self, thread_id: str) -> list[Ref]:
         """Return a thread's checkpoints in all namespaces, oldest first."""
@@ -183,6 +152,15 @@ class SaverStore:
 
     def close(self) -> None:
         """Close connections."""
+
+
+def each_once(thread_ids: Iterable[str]) -> Iterator[str]:
+    """Yield ids as they arrive, each once."""
+    seen = set[str]()
+    for thread_id in thread_ids:
+        if thread_id not in seen:
+            seen.add(thread_id)
+            yield thread_id
 
 
 def is_equal(one: Any, other: Any) -> bool:
