@@ -110,7 +110,7 @@ def test_writes_that_come_in_meanwhile_are_read_again() -> None:
     class Busy(SaverStore):
         reads = 0
 
-        def stored_positions(self, config: RunnableConfig) -> Any:
+        def stored_positions(self, thread_id: str, ref: Ref) -> Any:
             self.reads += 1
             found = [(WritePosition("~", "task", 0), "a"), (WritePosition("~", "task", 1), "b")]
             return found if self.reads == self.settles_at else found[:1]

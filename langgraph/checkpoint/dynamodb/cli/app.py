@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb.cli.gateway import gateway
 from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.memories import memories
 from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
-from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.prune import prune
 from langgraph.checkpoint.dynamodb.cli.restore import restore
 from langgraph.checkpoint.dynamodb.cli.set_ttl import set_ttl
@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb.cli.verify import verify
 from langgraph.checkpoint.dynamodb.cli.view import view
 from langgraph.checkpoint.dynamodb.version import __version__
 
-_EXIT_CODES = "\n\n".join(f"{code.value}: {meaning}" for code, meaning in MEANINGS.items())
+_EXIT_CODES = "\n\n".join(f"{code.value}: {code.meaning}" for code in Exit)
 
 app = typer.Typer(
     name="langgraph-dynamodb",

@@ -126,14 +126,10 @@ def _print_steps(context: CommandContext, account: Account, count: int) -> None:
         (f"{each.checkpoint_id} {each.namespace}".rstrip(), *_priced(each.write_units, each.read_units))
         for each in account.steps[:count]
     ]
-    written, read = _means(account)
+    written = mean(each.write_units for each in account.steps)
+    read = mean(each.read_units for each in account.steps)
     rows.append((f"mean of {len(account.steps):,}", *_priced(written, read)))
     context.output.table(header, rows)
-
-
-def _means(account: Account) -> tuple[float, float]:
-    steps = account.steps
-    return mean(each.write_units for each in steps), mean(each.read_units for each in steps)
 
 
 def _priced(written: float, read: float) -> Sequence[object]:

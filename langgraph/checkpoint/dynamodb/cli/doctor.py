@@ -54,11 +54,7 @@ def doctor(
     problem. It changes nothing: it tries rights to write by requests whose condition cannot hold. It ends with exit
     code 8 if there is a problem. Warnings are for you to judge.
     """
-    with context.output.progress("checking", None) as bar:
-        findings = []
-        for each in _findings(context, role, thread_id):
-            findings.append(each)
-            bar.advance()
+    findings = list(context.output.track("checking", _findings(context, role, thread_id)))
     _print(context, findings)
     problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
     if problems:

@@ -256,9 +256,10 @@ def _index(check: str, table: Mapping[str, Any], wrong: Mapping[str, str]) -> Fi
     if wrong[name]:
         return problem(check, wrong[name], f"{needed_by}: {_TEMPLATE}")
     found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == name)
-    status, projection = found["IndexStatus"], found["Projection"]["ProjectionType"]
+    status = found["IndexStatus"]
     if status not in ("ACTIVE", "UPDATING"):
         return problem(check, f"{name} is {status}", "wait until it is ACTIVE")
+    projection = found["Projection"]["ProjectionType"]
     if name == RUN_INDEX and projection != "KEYS_ONLY":
         says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
         return warning(check, says, "make the index anew, with KEYS_ONLY")

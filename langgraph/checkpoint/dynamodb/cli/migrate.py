@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -83,14 +83,13 @@ def migrate(
         where = f"{'into' if new is table else 'out of'} table {context.options.table_name}"
         context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
         moved = _Moved()
-        with context.output.progress("moving threads", len(wanted)) as bar:
-            try:
-                for report in migrate_threads(old, new, wanted, parallel=parallel, verify=verify):
-                    moved.add(report)
-                    bar.advance()
-            except KeyboardInterrupt:
-                context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
-                raise
+        reports = migrate_threads(old, new, wanted, parallel=parallel, verify=verify)
+        try:
+            for report in context.output.track("moving threads", reports, len(wanted)):
+                moved.add(report)
+        except KeyboardInterrupt:
+            context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
+            raise
         _conclude(context, moved, table.budget.spent)
 
 
@@ -102,9 +101,7 @@ def _opened(
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
     table = TableStore(context.saver, budget)
-    with ExitStack() as stack:
-        opened = open_endpoint(source or target or "", parallel=parallel, as_target=source is None)
-        other = stack.enter_context(opened)
+    with open_endpoint(source or target or "", parallel=parallel, as_target=source is None) as other:
         yield (other, table, table) if source is not None else (table, other, table)
 
 
@@ -112,25 +109,18 @@ def _all_threads(context: CommandContext, source: Source) -> list[str]:
     """Find the threads of a source before any is moved, so that the progress bar knows how many there are."""
     if isinstance(source, TableStore):
         context.announce_scan()
-    found = list[str]()
-    with context.output.progress("finding threads", None) as bar:
-        for thread_id in source.thread_ids():
-            found.append(thread_id)
-            bar.advance()
-    return found
+    return list(context.output.track("finding threads", source.thread_ids()))
 
 
 def _say_what_would_be(
     context: CommandContext, old: SaverStore, new: SaverStore, wanted: Sequence[str]
 ) -> None:
     checkpoints = there = 0
-    with context.output.progress("looking at threads", len(wanted)) as bar:
-        for thread_id in wanted:
-            found = set(old.refs(thread_id))
-            missing = found - set(new.refs(thread_id))
-            checkpoints += len(missing)
-            there += len(found) - len(missing)
-            bar.advance()
+    for thread_id in context.output.track("looking at threads", wanted, len(wanted)):
+        found = set(old.refs(thread_id))
+        missing = found - set(new.refs(thread_id))
+        checkpoints += len(missing)
+        there += len(found) - len(missing)
     what = f"{counted(checkpoints, 'checkpoint')} of {counted(len(wanted), 'thread')}"
     document = {"threads": len(wanted), "checkpoints": checkpoints, "already_there": there}
     context.output.result(document, f"would move: {what}; already there: {there:,}")

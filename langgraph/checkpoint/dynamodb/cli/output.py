@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -28,6 +28,8 @@ from langgraph.checkpoint.dynamodb.cli.values import readable
 # Nobody looks at a pipe, so its lines may have any length, and no id is cut.
 _PIPE_COLUMNS = 100_000
 _INDENT = "  "
+
+T = TypeVar("T")
 
 
 class Output:
@@ -100,18 +102,25 @@ class Output:
     @contextmanager
     def progress(self, what: str, total: float | None) -> Iterator[_Step]:
         """Show progress and the time left. It appears on a terminal only."""
-        columns = (
+        with Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-        )
-        with Progress(
-            *columns, console=self._notes, transient=True, disable=not self._notes.is_terminal
+            console=self._notes,
+            transient=True,
+            disable=not self._notes.is_terminal,
         ) as bar:
             yield _Step(bar, what, total)
+
+    def track(self, what: str, things: Iterable[T], total: int | None = None) -> Iterator[T]:
+        """Yield some things, and show how far they are."""
+        with self.progress(what, total) as bar:
+            for each in things:
+                yield each
+                bar.advance()
 
 
 class _Step:
@@ -147,7 +156,6 @@ def _console(stream: Any) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        soft_wrap=False,
     )
 
 

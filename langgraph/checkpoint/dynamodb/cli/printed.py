@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
 from langgraph.checkpoint.dynamodb.cli.shipped import TABLE_ARN, document, print_template, schema
@@ -29,7 +29,7 @@ The table is called langgraph-checkpoints unless you add --parameter-overrides T
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print what the command line asks for."""
-    parser = _parser()
+    parser, _ = parsers()
     given = parser.parse_args(arguments)
     try:
         if given.command == "docs":
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.stdout.write(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Return the parser of the whole command line, and those of its commands."""
     parser = argparse.ArgumentParser(prog="langgraph-dynamodb")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
@@ -75,4 +76,4 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="The name of a document, such as bad-days; without it, the list.",
     )
-    return parser
+    return parser, commands.choices

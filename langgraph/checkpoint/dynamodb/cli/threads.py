@@ -87,8 +87,9 @@ def threads(
     found, note = _of_run(context, run_id, limit) if run_id is not None else _newest(context, limit)
     overviews: list[Overview] = []
     with context.output.progress("looking at threads", len(found)) as bar:
-        for some in _groups(found):
-            overviews += context.run(gather([overview(context.storage, each) for each in some]))
+        for start in range(0, len(found), _THREADS_AT_ONCE):
+            some = [overview(context.storage, each) for each in found[start : start + _THREADS_AT_ONCE]]
+            overviews += context.run(gather(some))
             bar.advance(len(some))
     if waiting:
         overviews = [each for each in overviews if each.waiting]
@@ -214,11 +215,6 @@ def _scanned(context: CommandContext) -> Iterator[ScannedPage]:
         for page in context.stream(scan_threads(context.storage)):
             yield page
             bar.advance(page.scanned_items)
-
-
-def _groups(found: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(found), _THREADS_AT_ONCE):
-        yield found[start : start + _THREADS_AT_ONCE]
 
 
 def _as_json(found: Overview) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -141,18 +142,18 @@ def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, 
     """Return the keys that occur twice in a mapping. YAML's parser would silently drop one of them."""
     if node in above:
         return [Fault(key, "refers to itself")]
-    faults = []
+    children: list[tuple[Any, yaml.Node]] = []
     if isinstance(node, yaml.MappingNode):
-        names = [name.value for name, _ in node.value]
-        faults = [
-            Fault((*key, name), "is there twice; remove one of them")
-            for name in {name for name in names if names.count(name) > 1}
-        ]
         children = [(name.value, value) for name, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
         children = list(enumerate(node.value))
-    else:
-        children = []
+    # A key may be a list, too.
+    counts = Counter(str(part) for part, _ in children)
+    faults = [
+        Fault((*key, part), "is there twice; remove one of them")
+        for part, count in counts.items()
+        if count > 1
+    ]
     for part, child in children:
         faults += _twice(child, (*key, part), (*above, node))
     return faults

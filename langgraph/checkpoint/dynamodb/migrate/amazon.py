@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition
@@ -73,10 +72,9 @@ class AmazonStore(SaverStore):
             self._reading.thread_id = None
             yield record
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in the order in which the saver returns them."""
-        configurable = config["configurable"]
-        pk = f"{_WRITES}{configurable['thread_id']}#{configurable['checkpoint_ns']}#{configurable['checkpoint_id']}"
+        pk = f"{_WRITES}{thread_id}#{ref.namespace}#{ref.checkpoint_id}"
         return [
             (
                 WritePosition(

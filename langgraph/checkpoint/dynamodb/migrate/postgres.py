@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import DictRow
 from psycopg_pool import ConnectionPool
@@ -53,12 +52,9 @@ class PostgresStore(SaverStore):
         rows = self._rows(_CHECKPOINTS, thread_id)
         return sorted(Ref(row["checkpoint_id"], row["checkpoint_ns"]) for row in rows)
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in order."""
-        configurable = config["configurable"]
-        rows = self._rows(
-            _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
-        )
+        rows = self._rows(_PLACES, thread_id, ref.namespace, ref.checkpoint_id)
         return sorted(
             (WritePosition(row["task_path"], row["task_id"], row["idx"]), row["channel"]) for row in rows
         )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
@@ -42,12 +41,9 @@ class SqliteStore(SaverStore):
         """Return a thread's checkpoints in all namespaces, oldest first."""
         return sorted(Ref(*row) for row in self._rows(_CHECKPOINTS, thread_id))
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in order."""
-        configurable = config["configurable"]
-        rows = self._rows(
-            _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
-        )
+        rows = self._rows(_PLACES, thread_id, ref.namespace, ref.checkpoint_id)
         return sorted((WritePosition(*position), channel) for *position, channel in rows)
 
     def stored_bytes(self, thread_id: str) -> int | None:

@@ -81,26 +81,26 @@ class SaverStore:
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
         """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
         for ref in refs:
-            yield self._record(_config(thread_id, ref.namespace, ref.checkpoint_id))
+            yield self._record(thread_id, ref)
 
-    def _record(self, config: RunnableConfig, attempts_left: int = _ATTEMPTS_MAX) -> Record | None:
-        found = self.mover.get_tuple(config)
+    def _record(self, thread_id: str, ref: Ref, attempts_left: int = _ATTEMPTS_MAX) -> Record | None:
+        found = self.mover.get_tuple(_config(thread_id, ref.namespace, ref.checkpoint_id))
         if found is None:
             return None
         writes = found.pending_writes or []
-        positions = self._positions(config, writes)
+        positions = self._positions(thread_id, ref, writes)
         if positions is not None:
             return record_of(found, positions)
         if attempts_left > 1:
-            return self._record(config, attempts_left - 1)
+            return self._record(thread_id, ref, attempts_left - 1)
         # The saver leaves out some writes, as langgraph-checkpoint-aws's does with those whose content is lost.
         return record_of(found, guessed_positions(writes))
 
     def _positions(
-        self, config: RunnableConfig, writes: Sequence[PendingWrite]
+        self, thread_id: str, ref: Ref, writes: Sequence[PendingWrite]
     ) -> list[WritePosition] | None:
         """Return the positions of a checkpoint's pending writes, in order. None if the saver did not return all."""
-        stored = self.stored_positions(config) if writes else []
+        stored = self.stored_positions(thread_id, ref) if writes else []
         if stored is None:
             return guessed_positions(writes)
         # In any saver a task's writes are in their own order, whatever the order of the tasks.
@@ -115,9 +115,9 @@ class SaverStore:
             return None
         return [position for position, _ in found_pairs]
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in the order of its pending writes, or None."""
-        del config
+        del thread_id, ref
         return None
 
     def stored_bytes(self, thread_id: str) -> int | None:

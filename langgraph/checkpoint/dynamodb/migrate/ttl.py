@@ -55,8 +55,6 @@ class TtlProspect:
 
     checkpoints: int
     """How many checkpoints the thread has, or its copy if that stands for it."""
-    kept_as: str
-    """The id of the copy."""
     is_done: bool
     """Whether the thread has the ttl already, and nothing is left of an earlier attempt."""
     write_units: int
@@ -181,7 +179,7 @@ class TtlChange:
     def _prospect(self, stage: _Stage) -> TtlProspect:
         truth = self._copy if stage is _Stage.SWAP else self._thread
         units = 0 if stage is _Stage.DONE else self._write_units(stage)
-        return TtlProspect(len(truth.refs()), self._copy.thread_id, stage is _Stage.DONE, units)
+        return TtlProspect(len(truth.refs()), stage is _Stage.DONE, units)
 
     def _write_units(self, stage: _Stage) -> int:
         copy = self._copy.write_units()

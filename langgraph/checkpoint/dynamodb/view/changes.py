@@ -177,7 +177,7 @@ def changes(
             if same_version or (name in body.values and body.values[name] == earlier.values.get(name)):
                 unchanged.append(name)
                 continue
-        sides = _Side(other, earlier, name in earlier_names), _Side(checkpoint, body, name in names)
+        sides = other if name in earlier_names else None, checkpoint if name in names else None
         told = yield from _of_channel(namespace, name, *sides, shower)
         if told["changes"] or told["problem"]:
             found.append(told)
@@ -190,38 +190,28 @@ def changes(
     )
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One of the two checkpoints, and whether it has a channel."""
-
-    checkpoint: StoredCheckpoint | None
-    body: Body | None
-    has: bool
-
-    def value(self, namespace: NamespaceView, name: str) -> Op[Any]:
-        """Return the channel's value, or None if there is none."""
-        if self.checkpoint is None or self.body is None or not self.has:
-            return None
-        return (yield from channel_value(namespace, self.checkpoint, self.body, name))
-
-
 def _of_channel(
-    namespace: NamespaceView, name: str, before: _Side, after: _Side, shower: Shower
+    namespace: NamespaceView,
+    name: str,
+    before: StoredCheckpoint | None,
+    after: StoredCheckpoint | None,
+    shower: Shower,
 ) -> Op[ChannelChanges]:
+    """Return the changes of a channel between two checkpoints that have it; None if one has it not."""
     kind: Literal["added", "changed", "gone"] = (
-        "changed" if before.has and after.has else "added" if after.has else "gone"
+        "added" if before is None else "gone" if after is None else "changed"
     )
     told = ChannelChanges(
         channel=name, kind=kind, before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
     )
     try:
-        old = yield from before.value(namespace, name)
-        new = yield from after.value(namespace, name)
+        old = None if before is None else (yield from channel_value(namespace, before, name))
+        new = None if after is None else (yield from channel_value(namespace, after, name))
     except CheckpointerError as error:
         told["problem"] = str(error)
         return told
-    told["before_bytes"] = size_bytes(old) if before.has else None
-    told["after_bytes"] = size_bytes(new) if after.has else None
+    told["before_bytes"] = None if before is None else size_bytes(old)
+    told["after_bytes"] = None if after is None else size_bytes(new)
     root: Steps = ("values", name)
     found: Iterator[Difference]
     if kind == "changed":

@@ -53,7 +53,7 @@ def _channel(
     )
     try:
         if stored is None:
-            value = yield from channel_value(namespace, checkpoint, body, name)
+            value = yield from channel_value(namespace, checkpoint, name)
         else:
             value, channel["stored_bytes"] = yield from namespace.measured_value(checkpoint, stored)
         channel["node"] = shower.node(value, (name,))
@@ -68,9 +68,9 @@ def channels_of(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[li
     return sorted(body.values.keys() | delta_counters(metadata))
 
 
-def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str) -> Op[Any]:
+def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, name: str) -> Op[Any]:
     """Return a channel's value; for a delta channel that is not stored here, return what it is rebuilt from."""
-    stored = body.values.get(name)
+    stored = (yield from namespace.body(checkpoint)).values.get(name)
     if stored is not None:
         return (yield from namespace.value(checkpoint, stored))
     seed, writes, passed = None, list[Any](), {checkpoint.checkpoint_id}
@@ -127,11 +127,10 @@ def value_at(namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Seque
     """
     match list(path):
         case ["values", str(name), *rest]:
-            body = yield from namespace.body(checkpoint)
             if name not in (yield from channels_of(namespace, checkpoint)):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no value of channel {name!r}"
                 raise CheckpointNotFoundError(msg)
-            return part_at((yield from channel_value(namespace, checkpoint, body, name)), rest)
+            return part_at((yield from channel_value(namespace, checkpoint, name)), rest)
         case ["writes", int(place), *rest]:
             writes = (yield from know(namespace, checkpoint, whole=True)).writes
             if not 0 <= place < len(writes):
