@@ -11,12 +11,18 @@ import typer
 
 from langgraph.cache.dynamodb.usage import cache_usage
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
 from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, Sum, account_of, pruned
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, check_all_served, check_exists, serve
+from langgraph.checkpoint.dynamodb.cli.many import (
+    KeepLast,
+    Parallel,
+    Served,
+    check_all_served,
+    check_exists,
+    serve,
+)
 from langgraph.checkpoint.dynamodb.cli.output import dollars
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
@@ -30,15 +36,7 @@ def cost(
         typer.Argument(metavar="THREAD", help="The threads; otherwise the whole table."),
     ] = None,
     *,
-    keep_last: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=COUNT_MAX,
-            metavar="N",
-            help="The number of checkpoints that a prune would keep in each namespace.",
-        ),
-    ] = 1,
+    keep_last: KeepLast = 1,
     steps: Annotated[
         int, typer.Option(min=0, metavar="N", help="The number of newest steps to list; 0 lists none.")
     ] = 10,
@@ -66,14 +64,12 @@ def cost(
         account.kinds |= context.run(memory_usage(context.storage))
         account.kinds |= context.run(cache_usage(context.storage))
     if context.output.as_json:
-        context.output.json(
-            {
-                **_as_json(account, saved),
-                "threads": len(served.done),
-                "absent": list(served.absent),
-                "failed": served.failed,
-            }
-        )
+        outcome = {
+            "threads": len(served.done),
+            "absent": list(served.absent),
+            "failed": served.failed,
+        }
+        context.output.json(_as_json(account, saved) | outcome)
     else:
         _print_items(context, account)
         _print_steps(context, account, steps)

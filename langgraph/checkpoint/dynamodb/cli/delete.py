@@ -112,10 +112,7 @@ def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_
         context.confirm(f"{question} {context.options.table_name}?", yes=yes)
         context.saver.delete_for_runs(run_ids)
     verb = "would be deleted from" if dry_run else "deleted from"
-    if context.output.as_json:
-        context.output.json({verb: threads})
-    else:
-        context.output.field(verb, ", ".join(threads))
+    context.output.result({verb: threads}, f"{verb}: {', '.join(threads)}")
 
 
 def _measured(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -23,15 +22,8 @@ from langgraph.store.dynamodb.vector_index import INDEX, IndexVectors, index_pro
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-
-class Role(str, Enum):
-    """The policies of the templates."""
-
-    AGENT = "agent"
-    RUNNER = "runner"
-    OPERATOR = "operator"
-    READER = "reader"
-    TENANT = "tenant"
+Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
+"""The policies of the templates."""
 
 
 def doctor(
@@ -39,7 +31,7 @@ def doctor(
     *,
     role: Annotated[
         Role, typer.Option(help="The policy that the caller should have; the others are checked too.")
-    ] = Role.AGENT,
+    ] = "agent",
     thread_id: Annotated[
         str,
         typer.Option(
@@ -70,7 +62,7 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
     examination = Examination(client, context.session, context.options, thread_id)
     yield from examination.findings()
     if examination.is_answered:
-        yield from rights(try_actions(client, name, thread_id), role.value)
+        yield from rights(try_actions(client, name, thread_id), role)
         yield _partitions(context, "memories", REGISTER_MARK)
         yield _partitions(context, "node cache", CACHE_MARK)
         yield from vector_index(context, client)

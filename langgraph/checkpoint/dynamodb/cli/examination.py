@@ -26,7 +26,6 @@ from langgraph.checkpoint.dynamodb.cli.findings import (
     asked,
     failed,
     is_denied,
-    is_unknown_to_endpoint,
     ok,
     problem,
     unknown,
@@ -199,7 +198,7 @@ class Examination:
 
     def _unasked(self, check: str, error: Exception) -> Finding:
         """Return the finding for a failed request for one of the table's settings."""
-        if is_unknown_to_endpoint(error):
+        if error_code(error) == "UnknownOperationException":
             return unknown(check, "the endpoint has no such setting")
         if is_denied(error):
             remedy = "run doctor with the credentials of the table's administrator"

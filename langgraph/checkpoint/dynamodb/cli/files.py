@@ -15,13 +15,7 @@ from langgraph.checkpoint.dynamodb.cli.person import Memories, person_of
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.migrate import (
-    FileStore,
-    Status,
-    TableStore,
-    export_thread,
-    migrate,
-)
+from langgraph.checkpoint.dynamodb.migrate import FileStore, Status, TableStore, export_thread, migrate
 
 
 def export(

@@ -71,11 +71,6 @@ def is_denied(outcome: Any) -> bool:
     return error_code(outcome) in _DENIED
 
 
-def is_unknown_to_endpoint(outcome: Any) -> bool:
-    """Tell whether an endpoint that is not AWS's has no such request."""
-    return error_code(outcome) == "UnknownOperationException"
-
-
 def failed(check: str, table_name: str, error: Exception) -> Finding:
     """Return the finding for an error of a check."""
     if is_transient(error):

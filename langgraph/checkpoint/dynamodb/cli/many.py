@@ -13,6 +13,7 @@ from typing import Annotated, Any, Generic, TextIO, TypeAlias, TypeVar
 
 import typer
 
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -53,6 +54,15 @@ From: TypeAlias = Annotated[
 ]
 AllThreads: TypeAlias = Annotated[
     bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
+]
+KeepLast: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=COUNT_MAX,
+        metavar="N",
+        help="The number of checkpoints that a prune keeps in each namespace.",
+    ),
 ]
 Parallel: TypeAlias = Annotated[
     int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
@@ -234,17 +244,13 @@ def conclude(
     """
     sums = totals or {}
     if context.output.as_json:
-        key = verb.replace(" ", "_")
-        context.output.json(
-            {
-                key: list(served.done),
-                "skipped": served.skipped,
-                "absent": list(served.absent),
-                "failed": served.failed,
-                **sums,
-                **(report or {}),
-            }
-        )
+        outcome = {
+            verb.replace(" ", "_"): list(served.done),
+            "skipped": served.skipped,
+            "absent": list(served.absent),
+            "failed": served.failed,
+        }
+        context.output.json({**outcome, **sums, **(report or {})})
     else:
         earlier = f", {served.skipped:,} earlier" if served.skipped else ""
         measured = "".join(f", {value:,} {name.replace('_', ' ')}" for name, value in sums.items())

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
 from langgraph.checkpoint.dynamodb._operations.usage import Pruned, pruned
@@ -19,6 +18,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     AllThreads,
     Done,
     From,
+    KeepLast,
     Parallel,
     ThreadIds,
     check_all_or_named,
@@ -37,15 +37,7 @@ def prune(
     *,
     file: From = None,
     all_threads: AllThreads = False,
-    keep_last: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=COUNT_MAX,
-            metavar="N",
-            help="The number of checkpoints to keep in each namespace.",
-        ),
-    ] = 1,
+    keep_last: KeepLast = 1,
     older_than: Annotated[
         timedelta | None,
         typer.Option(

@@ -123,13 +123,9 @@ def _scanned(context: CommandContext) -> dict[str, set[str]]:
 def _show(context: CommandContext, results: Sequence[Verification], served: Served[None]) -> None:
     if context.output.as_json:
         threads = [{**asdict(each), "sound": each.is_sound} for each in results]
+        repaired, absent = list(served.done), list(served.absent)
         context.output.json(
-            {
-                "threads": threads,
-                "repaired": list(served.done),
-                "absent": list(served.absent),
-                "failed": served.failed,
-            }
+            {"threads": threads, "repaired": repaired, "absent": absent, "failed": served.failed}
         )
         return
     sums = [

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
@@ -21,7 +17,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
 )
 from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
+from langgraph.checkpoint.dynamodb.config.storage import StorageOptions, openers
 from langgraph.checkpoint.dynamodb.config.types import Alternatives, CheckpointerType, OptionError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
@@ -148,17 +144,4 @@ def _client_options(options: HttpOptions) -> dict[str, Any]:
     return given
 
 
-@contextmanager
-def _open(options: HttpOptions) -> Iterator[BaseCheckpointSaver[Any]]:
-    with _made(options) as saver:
-        yield saver
-
-
-@asynccontextmanager
-async def _aopen(options: HttpOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    # In a thread, since a key may be in a file, or behind a request.
-    async with await asyncio.to_thread(_made, options) as saver:
-        yield saver
-
-
-CHECKPOINTER = CheckpointerType(HttpOptions, _open, _aopen, install='"langgraph-dynamodb[http]"')
+CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made), install='"langgraph-dynamodb[http]"')

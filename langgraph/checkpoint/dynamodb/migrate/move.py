@@ -100,20 +100,21 @@ def migrate(
     if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
-    run = _Run(source, target, verify=verify, measure=measure)
+    run = _Run(source, target, verify, measure)
     return run.all(thread_ids, parallel)
 
 
+@dataclass
 class _Run:
     """One call of `migrate`."""
 
-    def __init__(self, source: Source, target: SaverStore, *, verify: bool, measure: bool) -> None:
-        self._source = source
-        self._target = target
-        self._verify = verify
-        self._measure = measure
-        self._stopped = threading.Event()
-        self._failures = 0
+    source: Source
+    target: SaverStore
+    verify: bool
+    measure: bool
+    stopped: threading.Event = field(default_factory=threading.Event)
+    failures: int = 0
+    """How many threads in a row have failed."""
 
     def all(self, thread_ids: Iterable[str], parallel: int) -> Iterator[ThreadReport]:
         """Move threads as their ids arrive, and yield each report as its thread ends."""
@@ -130,31 +131,31 @@ class _Run:
                     yield from self._reports(ended)
             finally:
                 # Interrupted: each thread under way ends with its current checkpoint.
-                self._stopped.set()
+                self.stopped.set()
                 for future in waiting:
                     future.cancel()
 
     def _reports(self, ended: Iterable[Future[ThreadReport]]) -> Iterator[ThreadReport]:
         for future in ended:
             report = future.result()
-            self._failures = self._failures + 1 if report.status is Status.FAILED else 0
+            self.failures = self.failures + 1 if report.status is Status.FAILED else 0
             yield report
-            if self._failures >= _FAILURES_MAX:
-                msg = f"{self._failures} threads in a row failed; the last: {report.problems[0]}"
+            if self.failures >= _FAILURES_MAX:
+                msg = f"{self.failures} threads in a row failed; the last: {report.problems[0]}"
                 raise CheckpointerError(msg)
 
     def _one(self, thread_id: str) -> ThreadReport:
         report = ThreadReport(thread_id)
         try:
-            move = _Move(self._source, self._target, report, self._stopped)
+            move = _Move(self.source, self.target, report, self.stopped)
             report.status = move.run()
             if report.status not in (Status.MOVED, Status.COMPLETE):
                 # If the thread is absent, or continues on one side, the two sides need not be equal.
                 return report
-            if self._measure:
-                report.source_bytes = self._source.stored_bytes(thread_id)
-                report.target_bytes = self._target.stored_bytes(thread_id)
-            if self._verify:
+            if self.measure:
+                report.source_bytes = self.source.stored_bytes(thread_id)
+                report.target_bytes = self.target.stored_bytes(thread_id)
+            if self.verify:
                 move.verify()
         except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
             report.status = Status.FAILED

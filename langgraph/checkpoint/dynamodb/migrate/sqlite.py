@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +85,12 @@ def _check_source(path: str) -> None:
     if not Path(path).is_file():
         msg = f"there is no SQLite database {path}; check its path"
         raise CheckpointerConfigurationError(msg)
-    connection = sqlite3.connect(path)
     try:
-        [(tables,)] = connection.execute(_TABLES).fetchall()
+        with closing(sqlite3.connect(path)) as connection:
+            [(tables,)] = connection.execute(_TABLES).fetchall()
     except sqlite3.DatabaseError as error:
         msg = f"{path} is not a SQLite database ({error}); name the file that LangGraph's saver uses"
         raise CheckpointerConfigurationError(msg) from None
-    finally:
-        connection.close()
     if tables != 2:
         msg = f"the SQLite database {path} has no tables of LangGraph's saver; name the file that the saver uses"
         raise CheckpointerConfigurationError(msg)

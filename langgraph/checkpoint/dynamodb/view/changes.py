@@ -183,11 +183,8 @@ def changes(
             found.append(told)
         else:
             unchanged.append(name)
-    return Changes(
-        against=None if other is None else other.checkpoint_id,
-        channels=found,
-        unchanged=unchanged,
-    )
+    against = None if other is None else other.checkpoint_id
+    return Changes(against=against, channels=found, unchanged=unchanged)
 
 
 def _of_channel(

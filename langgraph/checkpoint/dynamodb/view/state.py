@@ -32,10 +32,7 @@ def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
     for name in (yield from channels_of(namespace, checkpoint)):
         channels.append((yield from _channel(namespace, checkpoint, body, name, shower)))
         channels[-1]["changed"] = versions(body).get(name) != before.get(name)
-    return State(
-        channels=channels,
-        metadata=shower.node(metadata),
-    )
+    return State(channels=channels, metadata=shower.node(metadata))
 
 
 def _channel(
