@@ -167,7 +167,7 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
         ("postgresql:", "does not name a store"),
         ("functions_of_the_tests:other", "cannot be imported"),
         ("no_such_module:make", "cannot be imported"),
-        ("functions_of_the_tests:number", "gives a int"),
+        ("functions_of_the_tests:number", "returned a int"),
         ("postgresql://user:secret@host/database?nonsense=1", "is not a Postgres connection string"),
         ("postgresql://user:a@b:secret@host/database", "is not a Postgres connection string"),
         ("sqlite:/no/such/file.db", "there is no SQLite database"),

@@ -172,7 +172,9 @@ def serve(
         again: Whether to serve the threads that the file records, too.
     """
     if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
-        msg = "a thread id has a line break in it, which --done cannot note; serve that thread by itself"
+        msg = (
+            "a thread id contains a line break, which --done cannot record; leave --done out for that thread"
+        )
         raise CommandError(Exit.USAGE, msg)
     earlier = set(_lines(done)) if done is not None and done.exists() and not again else set()
     left = [each for each in thread_ids if each not in earlier]

@@ -172,7 +172,9 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
             "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
         )
         if moved.source_bytes:
-            context.output.field("size", f"{sized(moved.source_bytes)} were, {sized(moved.target_bytes)} are")
+            context.output.field(
+                "size", f"{sized(moved.source_bytes)} before, {sized(moved.target_bytes)} now"
+            )
         context.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))

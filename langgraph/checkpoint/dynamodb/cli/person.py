@@ -271,9 +271,7 @@ def _namespace(owner: str, template: str) -> tuple[str, ...]:
         raise CommandError(Exit.USAGE, msg)
     tenant, slash, user = owner.partition("/")
     if not slash and (_TENANT in template or _USER in template):
-        msg = (
-            f"owner {owner!r} has no tenant, so --memories has neither {_TENANT} nor {_USER}; write {_OWNER}"
-        )
+        msg = f"owner {owner!r} has no tenant, so --memories cannot name {_TENANT} or {_USER}; use {_OWNER}"
         raise CommandError(Exit.USAGE, msg)
     parts = {_OWNER: owner, _TENANT: tenant, _USER: user}
     return one_namespace(_PLACEHOLDER.sub(lambda match: labels_text((parts[match[0]],)), template))

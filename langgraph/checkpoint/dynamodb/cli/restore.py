@@ -52,11 +52,11 @@ def restore(
         context.confirm(f"{_would(prospect, to, source, context)}?", yes=yes)
         prospect = restoration.run()
     if prospect.is_restored:
-        text = f"{to}: is as table {source} has it already"
+        text = f"{to}: already the same as in table {source}"
     elif dry_run:
         text = f"would do: {_would(prospect, to, source, context)}"
     else:
-        kept = "" if prospect.kept_as is None else f"; what was there is {prospect.kept_as}"
+        kept = "" if prospect.kept_as is None else f"; the previous thread is kept as {prospect.kept_as}"
         text = f"{to}: {counted(prospect.checkpoints, 'checkpoint')} restored{kept}"
     context.output.result({"thread_id": to, "restored": not dry_run, **asdict(prospect)}, text)
 

@@ -85,7 +85,7 @@ def view(
 
 def _export(context: CommandContext, thread_id: str | None, file: Path, masks: Masks) -> None:
     if thread_id is None:
-        msg = "an export is of one thread; give its id"
+        msg = "--export needs a thread; give its id"
         raise CommandError(Exit.USAGE, msg)
     with context.output.progress("exporting checkpoints", None) as bar:
         exporter = Exporter(Session(context.saver), masks, bar.reach)

@@ -10,11 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.config.fields import (
-    Seconds,
-    SecondsOrZero,
-    made_function,
-)
+from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function
 from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import StorageOptions, openers

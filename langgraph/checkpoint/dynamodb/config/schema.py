@@ -25,10 +25,8 @@ class _WithVariables(GenerateJsonSchema):
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         made = super().generate_inner(schema)
-        takes_any_text = schema["type"] not in _CHECKED and not (
-            schema["type"] == "str" and "pattern" in made
-        )
-        return made if takes_any_text else {"anyOf": [made, _VARIABLE]}
+        is_checked = schema["type"] in _CHECKED or (schema["type"] == "str" and "pattern" in made)
+        return {"anyOf": [made, _VARIABLE]} if is_checked else made
 
 
 def checkpointer_schema() -> str:

@@ -43,7 +43,7 @@ class Subject:
 
     @property
     def hint(self) -> str:
-        """What to write if nothing is configured."""
+        """The remedy if nothing is configured."""
         return f"say which type of {self.in_yaml} it is, such as `memory` or `dynamodb`"
 
 

@@ -138,9 +138,7 @@ def made_by_function(module: str, function: str, kind: type[Any], endpoints: str
         if not isinstance(made, kind) and isinstance(made, AbstractContextManager):
             made = stack.enter_context(made)
         if not isinstance(made, kind) or type(made).__name__.startswith("Async"):
-            msg = (
-                f"{module}:{function} gives a {type(made).__name__}; let it return a blocking {kind.__name__}"
-            )
+            msg = f"{module}:{function} returned a {type(made).__name__}; let it return a blocking {kind.__name__}"
             raise CheckpointerConfigurationError(msg)
         yield made
 

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
 Source: TypeAlias = SaverStore | FileStore
-"""What threads can be moved from."""
+"""A store that threads can be moved from."""
 # How often a thread is read again for checkpoints that arrived during the move.
 _PASSES_MAX = 5
 # This many threads in a row do not fail for reasons of their own.
@@ -208,12 +208,13 @@ class _Move:
         return Status.GOING_ON
 
     def _gone_on(self, extra: list[Ref], missing: list[Ref]) -> Status:
-        """Return the outcome for a thread of which the target has something that the source has not."""
+        """Return the outcome for a thread of which the target has something that the source lacks."""
         if not missing:
             return Status.AHEAD
         self._report.problems.append(
-            f"the target has a checkpoint or writes that the source has not (the first: {extra[0].checkpoint_id!r}),"
-            f" and lacks some of {len(missing)} checkpoints that it has: they are different conversations by now."
+            f"the target has checkpoints or writes that the source lacks (the first: {extra[0].checkpoint_id!r}), and"
+            f" {len(missing)} checkpoints of the source are not, or not whole, in the target: they are different"
+            " conversations by now."
             " Nothing was changed; delete the thread in the target to move it anew, or leave it out"
         )
         return Status.FAILED
@@ -263,7 +264,7 @@ class _Move:
 
     def _differences(self, record: Record, other: Record | None) -> list[str]:
         if other is None:
-            return ["the target has it not"]
+            return ["the target lacks it"]
         return self._comparison.differences(self._for_target(record), other)
 
     def _put(self, missing: list[Ref]) -> None:

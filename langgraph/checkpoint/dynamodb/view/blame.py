@@ -45,7 +45,7 @@ def blame(
         CheckpointNotFoundError: Nothing is there.
     """
     if len(path) < 2 or path[0] != "values":
-        msg = f"path {list(path)!r} is not that of a value; a pending write is its task's"
+        msg = f"path {list(path)!r} does not lead to a value; a pending write belongs to its task"
         raise CheckpointerInputError(msg)
     looked_at, decoded = 0, 0
     wanted = fingerprint((yield from value_at(namespace, checkpoint, path)))

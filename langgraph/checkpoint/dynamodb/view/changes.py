@@ -194,7 +194,7 @@ def _of_channel(
     after: StoredCheckpoint | None,
     shower: Shower,
 ) -> Op[ChannelChanges]:
-    """Return the changes of a channel between two checkpoints that have it; None if one has it not."""
+    """Return the changes of a channel between two checkpoints; None stands for one without the channel."""
     kind: Literal["added", "changed", "gone"] = (
         "added" if before is None else "gone" if after is None else "changed"
     )
