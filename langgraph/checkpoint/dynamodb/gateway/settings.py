@@ -33,10 +33,7 @@ from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _SUBJECT = Subject(
-    "gateway",
-    ("tool", "langgraph-dynamodb-gateway"),
-    Environment("LANGGRAPH_GATEWAY_"),
-    is_required=False,
+    "gateway", ("tool", "langgraph-dynamodb-gateway"), Environment("LANGGRAPH_GATEWAY_"), is_required=False
 )
 
 
