@@ -15,9 +15,9 @@ from typer.main import get_command
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, errors
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb.cli import shipped
+from langgraph.checkpoint.dynamodb.cli import printed, shipped
 from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import create_gateway
@@ -132,6 +132,10 @@ def command_line() -> Iterator[str]:
     yield "from `--help`. [The command line](../command-line.md) has examples.\n"
     for name, command in _commands(get_command(app)):
         yield f"## {name}\n"
+        if name in printed.COMMANDS:
+            _, parsers = printed.parsers()
+            yield f"```text\n{parsers[name].format_help()}```\n"
+            continue
         yield f"{inspect.cleandoc(command.help)}\n"
         arguments = [each for each in command.params if each.param_type_name == "argument"]
         options = [each for each in command.params if each.param_type_name == "option"]
@@ -146,7 +150,7 @@ def command_line() -> Iterator[str]:
         yield ""
     yield "## Exit codes\n"
     yield _head("code", "meaning")
-    yield from (_row(code.value, meaning) for code, meaning in MEANINGS.items())
+    yield from (_row(code.value, code.meaning) for code in Exit)
 
 
 def wire() -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def test_the_document_has_every_command_as_help_has_it() -> None:
 
 def test_the_exit_codes_are_documented() -> None:
     documented = rows("docs/command-line.md", "For scripts")
-    assert documented == {str(code.value): meaning for code, meaning in MEANINGS.items()}
+    assert documented == {str(code.value): code.meaning for code in Exit}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

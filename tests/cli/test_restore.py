@@ -60,11 +60,11 @@ def test_a_thread_is_restored_and_what_was_there_is_kept(
     ended = run(*command, "--yes")
     assert (ended.code, ended.out) == (
         0,
-        f"{thread}: 2 checkpoints restored; what was there is {kept}\n",
+        f"{thread}: 2 checkpoints restored; the previous thread is kept as {kept}\n",
     )
     assert stored_values(saver, thread_config(thread)) == {"said": ["one", "two"]}
     assert len(list(saver.list(thread_config(kept)))) == 3
-    assert run(*command).out == f"{thread}: is as table {restored} has it already\n"
+    assert run(*command).out == f"{thread}: already the same as in table {restored}\n"
 
 
 def test_a_thread_is_restored_beside_the_one_in_use(
@@ -169,7 +169,7 @@ def test_a_process_that_is_killed_half_way_shows_no_half_thread_and_the_command_
     ended = run(*words)
     assert (ended.code, ended.out) == (
         0,
-        f"{thread}: {len(checkpoints)} checkpoints restored; what was there is {kept}\n",
+        f"{thread}: {len(checkpoints)} checkpoints restored; the previous thread is kept as {kept}\n",
     )
     assert [each.checkpoint["id"] for each in open_saver(shared).list(config(thread))] == checkpoints
     assert answer(open_saver(shared), thread) == after

@@ -143,7 +143,7 @@ def test_a_person_sees_how_far_an_export_is(table: str, tmp_path: Path, engine: 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--export", "x.html"], "an export is of one thread"),
+        (["--export", "x.html"], "--export needs a thread"),
         (["chat", "--mask", "mail"], "are for an export"),
         (["chat", "--leave-out", "mail"], "are for an export"),
         (["chat", "--export", "x.html", "--mask", "a..b"], "is not a rule"),

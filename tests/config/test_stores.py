@@ -224,7 +224,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
 
 def test_a_section_may_be_left_out_where_nothing_has_to_be_configured(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("checkpointer: {type: memory}\n")
-    assert read(tmp_path / "agent.yaml", replace(STORE, wanted=None)).content == {}
+    assert read(tmp_path / "agent.yaml", replace(STORE, is_required=False)).content == {}
 
 
 def test_what_is_no_store_yet_says_so() -> None:

@@ -433,7 +433,7 @@ def _answered_wrongly(night: Night, blocks: list[str]) -> None:
         graph.invoke(Command(resume={each.id: "a wrong answer" for each in asked}), thread_config(THREAD))
     said = night.run(restore_thread)
     assert "would do: Restore" in said
-    assert f"what was there is {THREAD}.before-{TABLE}-at-nine" in said
+    assert f"the previous thread is kept as {THREAD}.before-{TABLE}-at-nine" in said
     with night.saver() as saver:
         graph = graphs.approvals(saver)
         kept = graph.get_state(thread_config(f"{THREAD}.before-{TABLE}-at-nine"))

@@ -194,7 +194,7 @@ def test_memories_of_any_store_move(
         assert last(move_memories(records, target)).stored == 0
     for name in ("saver", "asynchronous"):
         with (
-            pytest.raises(CheckpointerConfigurationError, match="let it return a store that blocks"),
+            pytest.raises(CheckpointerConfigurationError, match="let it return a blocking BaseStore"),
             open_memories(f"places_of_tests:{name}"),
         ):
             pass

@@ -419,7 +419,7 @@ def test_a_checkpoint_that_is_lost_in_the_target_is_told() -> None:
             return (None for _ in refs)
 
     [report] = migrate(a_thread(), Forgetful(InMemorySaver()), ["subgraphs"], verify=True)
-    assert "the target has it not" in report.problems[0]
+    assert "the target lacks it" in report.problems[0]
 
 
 def test_a_failure_that_is_not_a_threads_own_ends_the_migration() -> None:

@@ -189,19 +189,19 @@ def test_a_ttl_that_no_thread_can_have_is_refused(small: Tables, ttl_seconds: An
 
 def test_what_is_left_of_it_is_told_before_it_begins(small: Tables) -> None:
     """Two checkpoints are copied, deleted, copied back, and deleted again."""
-    assert change(small).look() == TtlProspect(2, COPY, is_done=False, write_units=8)
+    assert change(small).look() == TtlProspect(2, is_done=False, write_units=8)
     partial = interrupted(small, is_copying)
-    assert change(partial).look() == TtlProspect(2, COPY, is_done=False, write_units=8)
+    assert change(partial).look() == TtlProspect(2, is_done=False, write_units=8)
     # The copy is copied back, and deleted.
     gone = interrupted(small, is_gone)
-    assert change(gone).look() == TtlProspect(2, COPY, is_done=False, write_units=4)
+    assert change(gone).look() == TtlProspect(2, is_done=False, write_units=4)
     swapped = interrupted(small, lambda tables: expiries(tables) == {int(tables.now) + DAY})
     assert change(swapped).look() in (
-        TtlProspect(2, COPY, is_done=False, write_units=2),
-        TtlProspect(2, COPY, is_done=False, write_units=5),
+        TtlProspect(2, is_done=False, write_units=2),
+        TtlProspect(2, is_done=False, write_units=5),
     )
     change(swapped).run()
-    assert change(swapped).look() == TtlProspect(2, COPY, is_done=True, write_units=0)
+    assert change(swapped).look() == TtlProspect(2, is_done=True, write_units=0)
     before = swapped.models[LIVE].sequence
     change(swapped).run()
     # The lock is taken and let go.

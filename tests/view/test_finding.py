@@ -205,7 +205,7 @@ def test_what_is_no_value_has_no_blame(asked: Asked, saver: DynamoDBSaver, threa
     store(saver, thread_config(thread), "1", {"text": "x"})
     at = asked.newest(thread)
     for path in (["writes", 0], ["values"], []):
-        with pytest.raises(CheckpointerInputError, match="not that of a value"):
+        with pytest.raises(CheckpointerInputError, match="does not lead to a value"):
             asked.get("blame", **at, path=path)
     with pytest.raises(CheckpointNotFoundError):
         asked.get("blame", **at, path=["values", "text", "deeper"])

@@ -169,7 +169,7 @@ def test_a_path_that_is_none_is_a_problem(
     store(saver, thread_config(thread), "1", {"text": "x"})
     asked = {"thread": thread, "ns": "", "checkpoint": "1", "path": path}
     found = page.get(f"{PAGE}api/part", params=asked)
-    assert (found.status_code, found.json()["title"]) == (400, "This cannot be asked for")
+    assert (found.status_code, found.json()["title"]) == (400, "The request is not valid")
 
 
 def _aws(code: str) -> ClientError:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb.cli import printed
 from langgraph.checkpoint.dynamodb.cli.command import command
 from langgraph.checkpoint.dynamodb.cli.copy import copy
 from langgraph.checkpoint.dynamodb.cli.cost import cost
@@ -20,25 +19,11 @@ from langgraph.checkpoint.dynamodb.cli.gateway import gateway
 from langgraph.checkpoint.dynamodb.cli.history import history
 from langgraph.checkpoint.dynamodb.cli.memories import memories
 from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
-from langgraph.checkpoint.dynamodb.cli.outcome import MEANINGS, Exit
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.prune import prune
 from langgraph.checkpoint.dynamodb.cli.restore import restore
 from langgraph.checkpoint.dynamodb.cli.set_ttl import set_ttl
 from langgraph.checkpoint.dynamodb.cli.setup import setup
-from langgraph.checkpoint.dynamodb.cli.shipped import (
-    DEPLOY,
-    DOCS_HELP,
-    LIST_HELP,
-    POLICY_HELP,
-    SCHEMA_HELP,
-    TABLE_ARN,
-    TABLE_ARN_HELP,
-    TEMPLATE_HELP,
-    TEMPLATE_NAME_HELP,
-    document,
-    print_template,
-    schema,
-)
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
 from langgraph.checkpoint.dynamodb.cli.top import top
@@ -46,7 +31,7 @@ from langgraph.checkpoint.dynamodb.cli.verify import verify
 from langgraph.checkpoint.dynamodb.cli.view import view
 from langgraph.checkpoint.dynamodb.version import __version__
 
-_EXIT_CODES = "\n\n".join(f"{code.value}: {meaning}" for code, meaning in MEANINGS.items())
+_EXIT_CODES = "\n\n".join(f"{code.value}: {code.meaning}" for code in Exit)
 
 app = typer.Typer(
     name="langgraph-dynamodb",
@@ -75,11 +60,6 @@ def _before(
     del version
 
 
-def _as_it_is(text: str) -> str:
-    """Return text whose later paragraphs Typer does not rewrap."""
-    return text.replace("\n\n", "\n\n\b\n")
-
-
 for each in (
     doctor,
     threads,
@@ -104,40 +84,14 @@ for each in (
     # `import_` has an underscore since `import` is a keyword of Python.
     app.command(each.__name__.rstrip("_").replace("_", "-"))(command(each))
 app.add_typer(memories, name="memories")
-app.command(epilog=_as_it_is(PLACES_HELP))(command(migrate))
+app.command(epilog=PLACES_HELP)(command(migrate))
 
 
-@app.command("template", help=TEMPLATE_HELP, epilog=_as_it_is(DEPLOY))
-def _template(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help=TEMPLATE_NAME_HELP)] = None,
-    *,
-    lists: Annotated[bool, typer.Option("--list", help=LIST_HELP)] = False,
-    policy: Annotated[str | None, typer.Option(metavar="ROLE", help=POLICY_HELP)] = None,
-    table_arn: Annotated[str, typer.Option(metavar="ARN", help=TABLE_ARN_HELP)] = TABLE_ARN,
-) -> None:
-    _print_shipped(lambda: print_template(name, policy, table_arn, lists=lists))
+def _print(context: typer.Context) -> None:
+    """Let `printed` read the arguments, as it does without the extra."""
+    printed.main([str(context.info_name), *context.args])
 
 
-@app.command("docs", help=DOCS_HELP)
-def _docs(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="The name of a document, such as bad-days; without it, the list."
-        ),
-    ] = None,
-) -> None:
-    _print_shipped(lambda: document(name))
-
-
-def _print_shipped(find: Callable[[], str]) -> None:
-    try:
-        sys.stdout.write(find())
-    except LookupError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(Exit.USAGE) from error
-
-
-@app.command("schema", help=SCHEMA_HELP)
-def _schema() -> None:
-    sys.stdout.write(schema())
+for name, help_ in printed.COMMANDS.items():
+    as_given = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name, help=help_, add_help_option=False, context_settings=as_given)(_print)

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
-from langgraph.checkpoint.serde.types import ERROR
+from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import asked, interrupts_in
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-
-
-def config_of(thread_id: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    """Return the config of a namespace's newest checkpoint, or of the one with an id."""
-    configurable = {"thread_id": thread_id, "checkpoint_ns": namespace}
-    return {
-        "configurable": configurable | ({} if checkpoint_id is None else {"checkpoint_id": checkpoint_id})
-    }
 
 
 def found_checkpoint(
@@ -31,7 +21,10 @@ def found_checkpoint(
     Raises:
         CommandError: There is no such checkpoint.
     """
-    found = context.read_only_saver.get_tuple(config_of(thread_id, namespace, checkpoint_id))
+    wanted = {"thread_id": thread_id, "checkpoint_ns": namespace}
+    if checkpoint_id is not None:
+        wanted["checkpoint_id"] = checkpoint_id
+    found = context.read_only_saver.get_tuple({"configurable": wanted})
     if found is None:
         where = f" in namespace {namespace!r}" if namespace else ""
         what, hint = "no checkpoint", "`threads` lists the threads that there are"
@@ -71,11 +64,6 @@ def values_of(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]
 def interrupts_of(found: CheckpointTuple) -> list[tuple[str, Any]]:
     """Return the interrupts of a checkpoint, with their tasks."""
     return interrupts_in(found.pending_writes or [])
-
-
-def errors_of(found: CheckpointTuple) -> list[PendingWrite]:
-    """Return the writes that record the errors of tasks."""
-    return [write for write in found.pending_writes or [] if write[1] == ERROR]
 
 
 def checkpoint_json(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
@@ -24,16 +25,15 @@ ThreadId: TypeAlias = Annotated[str, typer.Argument(metavar="THREAD", help="The 
 Namespace: TypeAlias = Annotated[
     str, typer.Option("--namespace", metavar="NS", help="The namespace of a subgraph; the root's is empty.")
 ]
+Limit: TypeAlias = Annotated[
+    int, typer.Option(min=0, max=COUNT_MAX, metavar="N", help="How many to list, the newest; 0 lists all.")
+]
 Full: TypeAlias = Annotated[bool, typer.Option("--full", help="Show long values in full.")]
 
 
 def _shared(
     table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name or ARN of the table; otherwise as configured.",
-        ),
+        str | None, typer.Option(metavar="NAME", help="Name or ARN of the table; otherwise as configured.")
     ] = None,
     endpoint_url: Annotated[
         str | None,
@@ -44,16 +44,12 @@ def _shared(
     ] = None,
     region: Annotated[
         str | None,
-        typer.Option(
-            metavar="REGION",
-            help="The AWS region; otherwise as configured, or as boto3 finds it.",
-        ),
+        typer.Option(metavar="REGION", help="The AWS region; otherwise as configured, or as boto3 finds it."),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            metavar="PROFILE",
-            help="The AWS profile; otherwise as configured, or as boto3 finds it.",
+            metavar="PROFILE", help="The AWS profile; otherwise as configured, or as boto3 finds it."
         ),
     ] = None,
     config: Annotated[

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import (
 from langgraph.checkpoint.dynamodb.config.fields import made_object
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig, StoreConfig
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.source_locations import Environment, SourceLocation
+from langgraph.checkpoint.dynamodb.config.source_locations import SourceLocation
 from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Section, read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -54,7 +54,7 @@ class ConnectionOptions:
         Raises:
             CheckpointerConfigurationError: Something that is configured cannot be used.
         """
-        section = read(self.config, replace(STORE, wanted=None))
+        section = read(self.config, replace(STORE, is_required=False))
         return self._checked(StoreConfig, section) if section.content else None
 
     def _checked(self, kind: type[Config], section: Section) -> Config:
@@ -69,17 +69,18 @@ class ConnectionOptions:
         return config
 
     def _section(self) -> Section:
-        if self.config is None and not any(name.startswith(Environment.prefix) for name in os.environ):
+        prefix = CHECKPOINTER.environment.prefix
+        if self.config is None and not any(name.startswith(prefix) for name in os.environ):
             if self.table_name is None:
                 msg = (
                     "no table is named; give --table, or a configuration by --config or the environment"
-                    f" ({Environment.prefix}CONFIG__TABLE_NAME)"
+                    f" ({prefix}CONFIG__TABLE_NAME)"
                 )
                 raise CheckpointerConfigurationError(msg)
             return Section({}, SourceLocation())
         # If the table is named by option, the file may configure the gateway alone.
         is_named = self.table_name is not None and self.config is not None
-        return read(self.config, replace(CHECKPOINTER, wanted=None) if is_named else CHECKPOINTER)
+        return read(self.config, replace(CHECKPOINTER, is_required=False) if is_named else CHECKPOINTER)
 
     def _under_options(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configuration with the options applied. A table that is named makes it one of DynamoDB."""

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.inert import inert
@@ -51,12 +50,7 @@ class CommandContext:
         """Begin the command."""
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close what was opened."""
         for each in self._opened:
             each.close()

@@ -74,13 +74,12 @@ def _pairs(
 
 
 def _say_what_would_be(context: CommandContext, pairs: dict[str, tuple[str, str]], parallel: int) -> None:
-    accounts: list[Account] = []
-
-    def one(pair: str) -> None:
+    def one(pair: str) -> Account:
         check_exists(context, pairs[pair][0])
-        accounts.append(account_of(context.run(measure_thread(context.storage, pairs[pair][0]))))
+        return account_of(context.run(measure_thread(context.storage, pairs[pair][0])))
 
     served = serve(context, "measuring threads", list(pairs), one, parallel=parallel)
+    accounts = served.done.values()
     totals = {
         "checkpoints": sum(len(each.steps) for each in accounts),
         "items": sum(each.total.items for each in accounts),

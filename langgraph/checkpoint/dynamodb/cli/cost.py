@@ -11,12 +11,18 @@ import typer
 
 from langgraph.cache.dynamodb.usage import cache_usage
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import is_of_any_age
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
 from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, Sum, account_of, pruned
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import Parallel, Served, check_all_served, check_exists, serve
+from langgraph.checkpoint.dynamodb.cli.many import (
+    KeepLast,
+    Parallel,
+    Served,
+    check_all_served,
+    check_exists,
+    serve,
+)
 from langgraph.checkpoint.dynamodb.cli.output import dollars
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
@@ -30,15 +36,7 @@ def cost(
         typer.Argument(metavar="THREAD", help="The threads; otherwise the whole table."),
     ] = None,
     *,
-    keep_last: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=COUNT_MAX,
-            metavar="N",
-            help="The number of checkpoints that a prune would keep in each namespace.",
-        ),
-    ] = 1,
+    keep_last: KeepLast = 1,
     steps: Annotated[
         int, typer.Option(min=0, metavar="N", help="The number of newest steps to list; 0 lists none.")
     ] = 10,
@@ -52,28 +50,26 @@ def cost(
     us-east-1.
     """
     given = thread_ids or list(all_threads(context))
-    measured: list[tuple[Account, Pruned]] = []
 
-    def one(thread_id: str) -> None:
+    def one(thread_id: str) -> tuple[Account, Pruned]:
         if thread_ids:
             check_exists(context, thread_id)
         inventories = context.run(measure_thread(context.storage, thread_id))
-        measured.append((account_of(inventories), pruned(inventories, keep_last, is_of_any_age)))
+        return account_of(inventories), pruned(inventories, keep_last, is_of_any_age)
 
     served = serve(context, "measuring threads", given, one, parallel=parallel)
-    account, saved = Account.sum_of(each for each, _ in measured), Pruned.sum_of(each for _, each in measured)
+    account = Account.sum_of(each for each, _ in served.done.values())
+    saved = Pruned.sum_of(each for _, each in served.done.values())
     if not thread_ids:
         account.kinds |= context.run(memory_usage(context.storage))
         account.kinds |= context.run(cache_usage(context.storage))
     if context.output.as_json:
-        context.output.json(
-            {
-                **_as_json(account, saved),
-                "threads": len(served.done),
-                "absent": list(served.absent),
-                "failed": served.failed,
-            }
-        )
+        outcome = {
+            "threads": len(served.done),
+            "absent": list(served.absent),
+            "failed": served.failed,
+        }
+        context.output.json(_as_json(account, saved) | outcome)
     else:
         _print_items(context, account)
         _print_steps(context, account, steps)
@@ -85,7 +81,7 @@ def cost(
     _say_what_is_wrong(context, account, served)
 
 
-def _say_what_is_wrong(context: CommandContext, account: Account, served: Served) -> None:
+def _say_what_is_wrong(context: CommandContext, account: Account, served: Served[Any]) -> None:
     """Report what could not be counted, and end with an error if that is a whole thread."""
     if account.missing:
         segments = counted(account.missing, "segment")
@@ -126,14 +122,10 @@ def _print_steps(context: CommandContext, account: Account, count: int) -> None:
         (f"{each.checkpoint_id} {each.namespace}".rstrip(), *_priced(each.write_units, each.read_units))
         for each in account.steps[:count]
     ]
-    written, read = _means(account)
+    written = mean(each.write_units for each in account.steps)
+    read = mean(each.read_units for each in account.steps)
     rows.append((f"mean of {len(account.steps):,}", *_priced(written, read)))
     context.output.table(header, rows)
-
-
-def _means(account: Account) -> tuple[float, float]:
-    steps = account.steps
-    return mean(each.write_units for each in steps), mean(each.read_units for each in steps)
 
 
 def _priced(written: float, read: float) -> Sequence[object]:

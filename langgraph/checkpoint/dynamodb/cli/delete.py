@@ -64,8 +64,8 @@ def delete(
         return
     found = chosen(context, thread_ids, file)
     if dry_run:
-        served, totals = _measured(context, found, parallel, must_exist=True)
-        conclude(context, "would delete", served, totals)
+        measured, totals = _measured(context, found, parallel, must_exist=True)
+        conclude(context, "would delete", measured, totals)
         return
     context.confirm(
         f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
@@ -83,8 +83,8 @@ def _delete_person(
 ) -> None:
     found, memories = person.thread_ids, person.count_memories()
     if dry_run:
-        served, totals = _measured(context, found, parallel, must_exist=False)
-        conclude(context, "would delete", served, {**totals, "memories": memories}, person.report())
+        measured, totals = _measured(context, found, parallel, must_exist=False)
+        conclude(context, "would delete", measured, {**totals, "memories": memories}, person.report())
         return
     what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?", yes=yes)
@@ -112,22 +112,18 @@ def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_
         context.confirm(f"{question} {context.options.table_name}?", yes=yes)
         context.saver.delete_for_runs(run_ids)
     verb = "would be deleted from" if dry_run else "deleted from"
-    if context.output.as_json:
-        context.output.json({verb: threads})
-    else:
-        context.output.field(verb, ", ".join(threads))
+    context.output.result({verb: threads}, f"{verb}: {', '.join(threads)}")
 
 
 def _measured(
     context: CommandContext, found: list[str], parallel: int, *, must_exist: bool
-) -> tuple[Served, dict[str, int]]:
-    seen: list[Overview] = []
-
-    def one(thread_id: str) -> None:
+) -> tuple[Served[Overview], dict[str, int]]:
+    def one(thread_id: str) -> Overview:
         if must_exist:
             check_exists(context, thread_id)
-        seen.append(context.run(overview(context.storage, thread_id)))
+        return context.run(overview(context.storage, thread_id))
 
     served = serve(context, "measuring threads", found, one, parallel=parallel)
+    seen = served.done.values()
     totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
     return served, totals

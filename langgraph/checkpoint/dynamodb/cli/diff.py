@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,14 +18,13 @@ from langgraph.checkpoint.dynamodb.cli.values import brief, cut
 _CUT = 200
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A channel whose value changed, is new, or is gone."""
 
     channel: str
-    kind: str
-    before: Any = None
-    after: Any = None
+    change: str
+    sides: Mapping[str, Any]
+    """The values `before` and `after`, as far as there are any."""
 
 
 def diff(
@@ -55,15 +53,15 @@ def diff(
     earlier = found_checkpoint(context, thread_id, namespace, parent)
     found = list(changes(values_of(context, earlier), values_of(context, later)))
     if context.output.as_json:
-        rows = [_as_json(each) for each in found]
+        rows = [{"channel": channel, "change": change, **sides} for channel, change, sides in found]
         context.output.json({"from": id_of(earlier), "to": id_of(later), "changes": rows})
         return
     context.output.note(f"from {id_of(earlier)} to {id_of(later)}")
     if not found:
         context.output.note("no channel changed")
     for each in found:
-        context.output.text(f"{each.channel} ({each.kind})", "bold")
-        for line in _lines(each, None if full else _CUT):
+        context.output.text(f"{each.channel} ({each.change})", "bold")
+        for line in _lines(each.sides, None if full else _CUT):
             context.output.text(f"  {line}", "green" if line.startswith("+") else "red")
 
 
@@ -71,25 +69,16 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Cha
     """Yield the channels that differ, by name."""
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
-            yield Change(name, "added", after=after[name])
+            yield Change(name, "added", {"after": after[name]})
         elif name not in after:
-            yield Change(name, "removed", before=before[name])
+            yield Change(name, "removed", {"before": before[name]})
         elif as_json(before[name]) != as_json(after[name]):
-            yield Change(name, "changed", before[name], after[name])
+            yield Change(name, "changed", {"before": before[name], "after": after[name]})
 
 
-def _as_json(change: Change) -> dict[str, Any]:
-    sides = {"before": change.before, "after": change.after}
-    missing = {"added": "before", "removed": "after"}.get(change.kind)
-    return {"channel": change.channel, "change": change.kind} | {
-        side: value for side, value in sides.items() if side != missing
-    }
-
-
-def _lines(change: Change, limit: int | None) -> Iterator[str]:
+def _lines(sides: Mapping[str, Any], limit: int | None) -> Iterator[str]:
     """Yield removed entries after a minus, and added ones after a plus. Entries are compared before they are cut."""
-    before = [] if change.kind == "added" else _entries(change.before)
-    after = [] if change.kind == "removed" else _entries(change.after)
+    before, after = (_entries(sides[side]) if side in sides else [] for side in ("before", "after"))
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for operation, *ranges in matcher.get_opcodes():
         if operation != "equal":

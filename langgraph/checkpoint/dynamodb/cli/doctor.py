@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -13,7 +12,7 @@ from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MA
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, problem, unknown
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -23,15 +22,8 @@ from langgraph.store.dynamodb.vector_index import INDEX, IndexVectors, index_pro
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-
-class Role(str, Enum):
-    """The policies of the templates."""
-
-    AGENT = "agent"
-    RUNNER = "runner"
-    OPERATOR = "operator"
-    READER = "reader"
-    TENANT = "tenant"
+Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
+"""The policies of the templates."""
 
 
 def doctor(
@@ -39,7 +31,7 @@ def doctor(
     *,
     role: Annotated[
         Role, typer.Option(help="The policy that the caller should have; the others are checked too.")
-    ] = Role.AGENT,
+    ] = "agent",
     thread_id: Annotated[
         str,
         typer.Option(
@@ -54,11 +46,7 @@ def doctor(
     rights to write, it sends requests whose condition cannot be true. If there is a problem, it ends with exit code 8.
     Decide yourself whether a warning matters.
     """
-    with context.output.progress("checking", None) as bar:
-        findings = []
-        for each in _findings(context, role, thread_id):
-            findings.append(each)
-            bar.advance()
+    findings = list(context.output.track("checking", _findings(context, role, thread_id)))
     _print(context, findings)
     problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
     if problems:
@@ -74,7 +62,7 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
     examination = Examination(client, context.session, context.options, thread_id)
     yield from examination.findings()
     if examination.is_answered:
-        yield from rights(try_actions(client, name, thread_id), role.value)
+        yield from rights(try_actions(client, name, thread_id), role)
         yield _partitions(context, "memories", REGISTER_MARK)
         yield _partitions(context, "node cache", CACHE_MARK)
         yield from vector_index(context, client)
@@ -92,23 +80,21 @@ def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
 def vector_index(context: CommandContext, client: DynamoDBClient) -> Iterator[Finding]:
     """Check the table's vector index, if the configured store searches by it."""
     options = context.store_options
-    if (
-        not isinstance(options, DynamoDBStoreOptions)
-        or options.index is None
-        or options.index.search == "exact"
-    ):
+    if not isinstance(options, DynamoDBStoreOptions) or options.index is None:
+        return
+    if options.index.search == "exact":
         return
     found = asked(client.describe_table, TableName=options.table_name)
     if isinstance(found, Exception):
         yield unknown("vector index", "the table cannot be described")
         return
     vectors = IndexVectors(options.index.dims, options.index.distance_type)
-    problem = index_problem(options.table_name, found["Table"], vectors)
-    if problem is None:
+    wrong = index_problem(options.table_name, found["Table"], vectors)
+    if wrong is None:
         yield ok("vector index", f"{INDEX} is active")
     else:
-        says, _, remedy = problem.partition("; ")
-        yield Finding("vector index", Verdict.PROBLEM, says, remedy)
+        says, _, remedy = wrong.partition("; ")
+        yield problem("vector index", says, remedy)
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
@@ -23,13 +23,13 @@ from langgraph.checkpoint.dynamodb._operations.setup import differences
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient
 from langgraph.checkpoint.dynamodb.cli.findings import (
     Finding,
-    Verdict,
     asked,
     failed,
     is_denied,
-    is_unknown_to_endpoint,
     ok,
+    problem,
     unknown,
+    warning,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 
@@ -44,11 +44,12 @@ _SKEW_SECONDS_MAX = 240
 _ROUND_TRIP_SECONDS_MAX = 0.1
 _ROUND_TRIPS = 5
 _TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
-_INDEXES = (
-    ("index", RUN_INDEX, "delete_for_runs and searches by run id need it"),
-    (OWNER_INDEX, OWNER_INDEX, "lists of an owner's threads need it"),
-    (DAY_INDEX, DAY_INDEX, "lists of all threads need it"),
-)
+# The checks of the indexes, with their names, and what needs them.
+_INDEXES = {
+    "index": (RUN_INDEX, "delete_for_runs and searches by run id need it"),
+    OWNER_INDEX: (OWNER_INDEX, "lists of an owner's threads need it"),
+    DAY_INDEX: (DAY_INDEX, "lists of all threads need it"),
+}
 
 
 @dataclass
@@ -78,12 +79,9 @@ class Examination:
         yield self._table()
         if not self.is_answered:
             return
-        yield from self._schema()
-        yield self._maximums()
+        yield from self._settings()
         yield self._expiry()
         yield self._recovery()
-        yield self._encryption()
-        yield self._protection()
         yield self._clock_skew()
         yield self._round_trip()
 
@@ -107,7 +105,7 @@ class Examination:
             return failed("credentials", self.name, credentials)
         if credentials is None:
             remedy = "give the function or task a role, run `aws configure`, or name a profile by --profile"
-            return Finding("credentials", Verdict.PROBLEM, "there are none", remedy)
+            return problem("credentials", "there are none", remedy)
         return ok("credentials", f"found by {credentials.method}")
 
     def _region(self) -> Finding:
@@ -137,64 +135,35 @@ class Examination:
         if isinstance(found, Exception):
             if error_code(found) == "ResourceNotFoundException":
                 remedy = f"{_TEMPLATE}; or check --table and --region"
-                return Finding("table", Verdict.PROBLEM, str(found), remedy)
+                return problem("table", str(found), remedy)
             return failed("table", self.name, found)
         if found["TableStatus"] not in ("ACTIVE", "UPDATING"):
-            return Finding(
-                "table", Verdict.PROBLEM, f"it is {found['TableStatus']}", "wait until it is ACTIVE"
-            )
+            return problem("table", f"it is {found['TableStatus']}", "wait until it is ACTIVE")
         billing = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
         return ok("table", f"{self.name} is {found['TableStatus']}, {billing}")
 
-    def _of_table(self, check: str, look: Callable[[Mapping[str, Any]], Finding]) -> Finding:
-        """Return a check of the description, or an unknown finding if the description cannot be had."""
-        if isinstance(self._description, Exception):
-            return unknown(check, "the table cannot be described")
-        return look(self._description)
+    def _settings(self) -> Iterator[Finding]:
+        """Yield the checks of the table's description."""
+        table = self._description
+        if isinstance(table, Exception):
+            for check in ("keys", *_INDEXES, "maximums", "encryption", "protection"):
+                yield unknown(check, "the table cannot be described")
+            return
+        wrong = differences(table, table_schema(self.name))
+        yield _keys(wrong)
+        for check in _INDEXES:
+            yield _index(check, table, wrong)
+        yield _maximums(table)
+        yield _encryption(table)
+        yield self._protection(table)
 
-    def _schema(self) -> Iterator[Finding]:
-        def keys(table: Mapping[str, Any]) -> Finding:
-            wrong = differences(table, table_schema(self.name))
-            says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
-            remedy = f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}"
-            return (
-                Finding("keys", Verdict.PROBLEM, says, remedy) if says else ok("keys", "PK and SK, strings")
-            )
-
-        def index(check: str, name: str, needed_by: str, table: Mapping[str, Any]) -> Finding:
-            wrong = differences(table, table_schema(self.name))[name]
-            if wrong:
-                return Finding(check, Verdict.PROBLEM, wrong, f"{needed_by}: {_TEMPLATE}")
-            found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == name)
-            status = found["IndexStatus"]
-            if status not in ("ACTIVE", "UPDATING"):
-                return Finding(check, Verdict.PROBLEM, f"{name} is {status}", "wait until it is ACTIVE")
-            projection = found["Projection"]["ProjectionType"]
-            if name == RUN_INDEX and projection != "KEYS_ONLY":
-                says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
-                return Finding(check, Verdict.WARNING, says, "make the index anew, with KEYS_ONLY")
-            return ok(check, f"{name} is {status}")
-
-        yield self._of_table("keys", keys)
-        for check, name, needed_by in _INDEXES:
-            yield self._of_table(check, partial(index, check, name, needed_by))
-
-    def _maximums(self) -> Finding:
-        """Tell the on-demand maximums: one stays when a template no longer mentions it."""
-
-        def look(table: Mapping[str, Any]) -> Finding:
-            indexes = [(each["IndexName"], each) for each in table.get("GlobalSecondaryIndexes", ())]
-            told = [
-                f"{name} {kind.removeprefix('Max').removesuffix('RequestUnits').lower()} {units}"
-                for name, described in (("table", table), *indexes)
-                for kind, units in described.get("OnDemandThroughput", {}).items()
-                if units > 0
-            ]
-            if not told:
-                return ok("maximums", "there are none")
-            return ok("maximums", f"units a second above which DynamoDB throttles: {', '.join(told)}")
-
-        return self._of_table("maximums", look)
+    def _protection(self, table: Mapping[str, Any]) -> Finding:
+        if table.get("DeletionProtectionEnabled"):
+            return ok("protection", "the table cannot be deleted by mistake")
+        if not self._is_aws:
+            return unknown("protection", "a table for development needs none")
+        remedy = f"aws dynamodb update-table --table-name {self.name} --deletion-protection-enabled"
+        return warning("protection", "the table can be deleted by one request", remedy)
 
     def _expiry(self) -> Finding:
         response = asked(self.client.describe_time_to_live, TableName=self.name)
@@ -207,11 +176,11 @@ class Examination:
         )
         if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING"):
             # Without a ttl nothing expires, so nothing is lost.
-            verdict = Verdict.WARNING if self.options.ttl_seconds is None else Verdict.PROBLEM
-            return Finding("expiry", verdict, "time to live is off: what expires is never removed", remedy)
+            judged = warning if self.options.ttl_seconds is None else problem
+            return judged("expiry", "time to live is off: what expires is never removed", remedy)
         if found["AttributeName"] != TTL_ATTRIBUTE:
             says = f"time to live is on {found['AttributeName']}, not on {TTL_ATTRIBUTE}"
-            return Finding("expiry", Verdict.PROBLEM, says, f"switch it off, wait an hour, then {remedy}")
+            return problem("expiry", says, f"switch it off, wait an hour, then {remedy}")
         return ok("expiry", f"time to live is on {TTL_ATTRIBUTE}")
 
     def _recovery(self) -> Finding:
@@ -224,44 +193,16 @@ class Examination:
                 f"aws dynamodb update-continuous-backups --table-name {self.name}"
                 " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
             )
-            return Finding("recovery", Verdict.WARNING, "point-in-time recovery is off", remedy)
+            return warning("recovery", "point-in-time recovery is off", remedy)
         return ok("recovery", f"point-in-time recovery, {found.get('RecoveryPeriodInDays', 35)} days")
-
-    def _encryption(self) -> Finding:
-        def look(table: Mapping[str, Any]) -> Finding:
-            found = table.get("SSEDescription", {})
-            if found.get("InaccessibleEncryptionDateTime"):
-                says = f"the key {found.get('KMSMasterKeyArn')} cannot be used by DynamoDB"
-                return Finding(
-                    "encryption", Verdict.PROBLEM, says, "enable the key, and check its key policy"
-                )
-            return ok("encryption", f"at rest by {found.get('KMSMasterKeyArn', 'the key that AWS owns')}")
-
-        return self._of_table("encryption", look)
-
-    def _protection(self) -> Finding:
-        def look(table: Mapping[str, Any]) -> Finding:
-            if not table.get("DeletionProtectionEnabled") and not self._is_aws:
-                return unknown("protection", "a table for development needs none")
-            if not table.get("DeletionProtectionEnabled"):
-                remedy = f"aws dynamodb update-table --table-name {self.name} --deletion-protection-enabled"
-                return Finding(
-                    "protection", Verdict.WARNING, "the table can be deleted by one request", remedy
-                )
-            return ok("protection", "the table cannot be deleted by mistake")
-
-        return self._of_table("protection", look)
 
     def _unasked(self, check: str, error: Exception) -> Finding:
         """Return the finding for a failed request for one of the table's settings."""
-        if is_unknown_to_endpoint(error):
+        if error_code(error) == "UnknownOperationException":
             return unknown(check, "the endpoint has no such setting")
         if is_denied(error):
-            return unknown(
-                check,
-                "the caller may not read it",
-                "run doctor with the credentials of the table's administrator",
-            )
+            remedy = "run doctor with the credentials of the table's administrator"
+            return unknown(check, "the caller may not read it", remedy)
         return failed(check, self.name, error)
 
     # The clock and the round trip
@@ -282,8 +223,8 @@ class Examination:
         says = f"this machine's is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} DynamoDB's"
         if abs(skew) <= _SKEW_SECONDS_NOTED:
             return ok("clock", says)
-        verdict = Verdict.WARNING if abs(skew) <= _SKEW_SECONDS_MAX else Verdict.PROBLEM
-        return Finding("clock", verdict, says, "set it by NTP: expiry and signatures go by it")
+        judged = warning if abs(skew) <= _SKEW_SECONDS_MAX else problem
+        return judged("clock", says, "set it by NTP: expiry and signatures go by it")
 
     def _round_trip(self) -> Finding:
         seconds = []
@@ -297,4 +238,50 @@ class Examination:
         says = f"{1000 * median:.1f} ms, the median of {_ROUND_TRIPS}"
         if median <= _ROUND_TRIP_SECONDS_MAX:
             return ok("round trip", says)
-        return Finding("round trip", Verdict.WARNING, says, "run agents in the table's region, or in its VPC")
+        return warning("round trip", says, "run agents in the table's region, or in its VPC")
+
+
+def _keys(wrong: Mapping[str, str]) -> Finding:
+    says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
+    if not says:
+        return ok("keys", "PK and SK, strings")
+    return problem(
+        "keys", says, f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}"
+    )
+
+
+def _index(check: str, table: Mapping[str, Any], wrong: Mapping[str, str]) -> Finding:
+    name, needed_by = _INDEXES[check]
+    if wrong[name]:
+        return problem(check, wrong[name], f"{needed_by}: {_TEMPLATE}")
+    found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == name)
+    status = found["IndexStatus"]
+    if status not in ("ACTIVE", "UPDATING"):
+        return problem(check, f"{name} is {status}", "wait until it is ACTIVE")
+    projection = found["Projection"]["ProjectionType"]
+    if name == RUN_INDEX and projection != "KEYS_ONLY":
+        says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
+        return warning(check, says, "make the index anew, with KEYS_ONLY")
+    return ok(check, f"{name} is {status}")
+
+
+def _maximums(table: Mapping[str, Any]) -> Finding:
+    """Tell the on-demand maximums: one stays when a template no longer mentions it."""
+    indexes = [(each["IndexName"], each) for each in table.get("GlobalSecondaryIndexes", ())]
+    told = [
+        f"{name} {kind.removeprefix('Max').removesuffix('RequestUnits').lower()} {units}"
+        for name, described in (("table", table), *indexes)
+        for kind, units in described.get("OnDemandThroughput", {}).items()
+        if units > 0
+    ]
+    if not told:
+        return ok("maximums", "there are none")
+    return ok("maximums", f"units a second above which DynamoDB throttles: {', '.join(told)}")
+
+
+def _encryption(table: Mapping[str, Any]) -> Finding:
+    found = table.get("SSEDescription", {})
+    if found.get("InaccessibleEncryptionDateTime"):
+        says = f"the key {found.get('KMSMasterKeyArn')} cannot be used by DynamoDB"
+        return problem("encryption", says, "enable the key, and check its key policy")
+    return ok("encryption", f"at rest by {found.get('KMSMasterKeyArn', 'the key that AWS owns')}")

@@ -15,14 +15,7 @@ from langgraph.checkpoint.dynamodb.cli.person import Memories, person_of
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.migrate import (
-    Exported,
-    FileStore,
-    Status,
-    TableStore,
-    export_thread,
-    migrate,
-)
+from langgraph.checkpoint.dynamodb.migrate import FileStore, Status, TableStore, export_thread, migrate
 
 
 def export(
@@ -61,17 +54,11 @@ def export(
     with written_file(context, file, yes=yes) as stream:
         exported = export_thread(TableStore(context.saver), thread_id, stream)
     if file != PIPE:
-        _say_what_was_written(context, exported, file)
-
-
-def _say_what_was_written(context: CommandContext, exported: Exported, file: Path) -> None:
-    if context.output.as_json:
-        context.output.json({**vars(exported), "file": str(file)})
-        return
-    context.output.text(
-        f"exported: {counted(exported.checkpoints, 'checkpoint')} with {counted(exported.writes, 'pending write')},"
-        f" {sized(exported.bytes)}, to {file}"
-    )
+        context.output.result(
+            {**vars(exported), "file": str(file)},
+            f"exported: {counted(exported.checkpoints, 'checkpoint')} with"
+            f" {counted(exported.writes, 'pending write')}, {sized(exported.bytes)}, to {file}",
+        )
 
 
 def import_(
@@ -105,14 +92,11 @@ def import_(
         (report,) = migrate(found, target, [own_id], verify=True, measure=False)
     if report.status is Status.FAILED:
         raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
-    if context.output.as_json:
-        context.output.json({
-            "thread_id": own_id,
-            "status": report.status.value,
-            "checkpoints": report.checkpoints,
-            "verified": report.verified,
-        })  # fmt: skip
-        return
-    context.output.text(
-        f"{own_id}: {report.status.value}, {report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
-    )
+    document = {
+        "thread_id": own_id,
+        "status": report.status.value,
+        "checkpoints": report.checkpoints,
+        "verified": report.verified,
+    }
+    stored = f"{report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
+    context.output.result(document, f"{own_id}: {report.status.value}, {stored}")

@@ -43,6 +43,16 @@ def ok(check: str, says: str) -> Finding:
     return Finding(check, Verdict.OK, says)
 
 
+def warning(check: str, says: str, remedy: str) -> Finding:
+    """Return the finding of something to judge."""
+    return Finding(check, Verdict.WARNING, says, remedy)
+
+
+def problem(check: str, says: str, remedy: str) -> Finding:
+    """Return the finding of something to mend."""
+    return Finding(check, Verdict.PROBLEM, says, remedy)
+
+
 def unknown(check: str, says: str, remedy: str = "") -> Finding:
     """Return the finding of a check that could not be made."""
     return Finding(check, Verdict.UNKNOWN, says, remedy)
@@ -61,16 +71,11 @@ def is_denied(outcome: Any) -> bool:
     return error_code(outcome) in _DENIED
 
 
-def is_unknown_to_endpoint(outcome: Any) -> bool:
-    """Tell whether an endpoint that is not AWS's has no such request."""
-    return error_code(outcome) == "UnknownOperationException"
-
-
 def failed(check: str, table_name: str, error: Exception) -> Finding:
     """Return the finding for an error of a check."""
     if is_transient(error):
-        return Finding(check, Verdict.PROBLEM, str(error), in_options(outage_remedy(table_name, error)))
+        return problem(check, str(error), in_options(outage_remedy(table_name, error)))
     remedy = (
         account_remedy(table_name, error) or f"`{DOCS_COMMAND} symptoms` says what to do about most errors"
     )
-    return Finding(check, Verdict.PROBLEM, str(error), in_options(remedy))
+    return problem(check, str(error), in_options(remedy))

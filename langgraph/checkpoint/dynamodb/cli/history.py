@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.overview import Line, lines
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
+from langgraph.checkpoint.dynamodb.cli.command import Limit, Namespace, ThreadId
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -25,12 +22,7 @@ def history(
     thread_id: ThreadId,
     *,
     namespace: Namespace = "",
-    limit: Annotated[
-        int,
-        typer.Option(
-            min=0, max=COUNT_MAX, metavar="N", help="The number of newest checkpoints to show; 0 shows all."
-        ),
-    ] = 100,
+    limit: Limit = 100,
 ) -> None:
     """Show a thread's checkpoints as a tree with its forks.
 
@@ -50,14 +42,10 @@ def history(
     for depth, line in tree(found):
         context.output.text(f"{'│ ' * depth}{_text(line, newest=line is found[0])}")
     if limit and next(stream, None) is not None:
-        context.output.note(f"There are older ones than these {limit}: --limit 0 shows all.")
-    others = [
-        each.namespace
-        for each in context.run(namespaces(context.storage, partition))
-        if each.namespace != namespace
-    ]
-    if others:
-        context.output.note(f"Other namespaces: {', '.join(map(repr, others))}")
+        context.output.note(f"There are older ones than these {limit}: --limit 0 lists all.")
+    names = {each.namespace for each in context.run(namespaces(context.storage, partition))} - {namespace}
+    if names:
+        context.output.note(f"Other namespaces: {', '.join(map(repr, sorted(names)))}")
 
 
 def tree(found: Sequence[Line]) -> Iterator[tuple[int, Line]]:

@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeAlias
+from typing import Annotated, Any, Generic, TextIO, TypeAlias, TypeVar
 
 import typer
 
+from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -20,12 +21,13 @@ from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
-    CheckpointerError,
     CheckpointerInputError,
     CheckpointFormatError,
     CheckpointNotFoundError,
     ThreadBusyError,
 )
+
+T = TypeVar("T")
 
 NO_SUCH_THREAD = "the table has no such thread"
 
@@ -53,6 +55,15 @@ From: TypeAlias = Annotated[
 AllThreads: TypeAlias = Annotated[
     bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
 ]
+KeepLast: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=COUNT_MAX,
+        metavar="N",
+        help="The number of checkpoints that a prune keeps in each namespace.",
+    ),
+]
 Parallel: TypeAlias = Annotated[
     int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
 ]
@@ -67,10 +78,11 @@ Done: TypeAlias = Annotated[
 
 
 @dataclass
-class Served:
+class Served(Generic[T]):
     """The outcome for many threads."""
 
-    done: list[str] = field(default_factory=list)
+    done: dict[str, T] = field(default_factory=dict)
+    """The threads that were served, with the result of each."""
     skipped: int = 0
     """The number of threads that an earlier run had served."""
     absent: dict[str, str] = field(default_factory=dict)
@@ -116,13 +128,6 @@ def check_all_or_named(thread_ids: Sequence[str] | None, file: Path | None, *, a
         raise CommandError(Exit.USAGE, "give threads, or --all, not both")
 
 
-def say_of_directory(context: CommandContext, owner: str, count: int) -> None:
-    """Say how many threads of an owner the directory has."""
-    context.output.note(
-        f"The directory has {counted(count, 'thread')} of {owner}. Threads that are not in it are not found."
-    )
-
-
 def check_exists(context: CommandContext, thread_id: str) -> None:
     """Raise unless the table has a thread.
 
@@ -147,12 +152,12 @@ def serve(
     context: CommandContext,
     what: str,
     thread_ids: Sequence[str],
-    one: Callable[[str], object],
+    one: Callable[[str], T],
     *,
     parallel: int,
     done: Path | None = None,
     again: bool = False,
-) -> Served:
+) -> Served[T]:
     """Call a function for each of some threads. A thread that fails does not stop the others.
 
     Ctrl-C starts no more threads, waits for those that are under way, and reports how many were served.
@@ -161,37 +166,40 @@ def serve(
         context: The command's context.
         what: What is done, for the progress bar.
         thread_ids: The threads.
-        one: Serves a thread.
+        one: Serves a thread, and returns the result.
         parallel: How many threads to serve at a time.
         done: A file that records the threads that are done.
         again: Whether to serve the threads that the file records, too.
     """
     if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
-        msg = "a thread id has a line break in it, which --done cannot note; serve that thread by itself"
+        msg = (
+            "a thread id contains a line break, which --done cannot record; leave --done out for that thread"
+        )
         raise CommandError(Exit.USAGE, msg)
     earlier = set(_lines(done)) if done is not None and done.exists() and not again else set()
     left = [each for each in thread_ids if each not in earlier]
-    served = Served(skipped=len(thread_ids) - len(left))
+    served = Served[T](skipped=len(thread_ids) - len(left))
     with ExitStack() as stack:
         bar = stack.enter_context(context.output.progress(what, len(left)))
         notes = None if done is None else stack.enter_context(done.open("a", encoding="utf-8"))
         pool = stack.enter_context(ThreadPoolExecutor(parallel))
         try:
-            for thread_id, error in _side_by_side(pool, left, one, parallel):
+            for thread_id, future in _side_by_side(pool, left, one, parallel):
                 bar.advance()
-                _note(served, notes, thread_id, error)
+                _note(served, notes, thread_id, future)
         except BaseException:
-            _say(context, what, served, len(left))
+            total = counted(len(left), "thread")
+            context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
             raise
     return served
 
 
 def _side_by_side(
-    pool: ThreadPoolExecutor, thread_ids: Iterable[str], one: Callable[[str], object], parallel: int
-) -> Iterator[tuple[str, CheckpointerError | None]]:
-    """Serve `parallel` threads at a time, and yield each with its error. Any other error stops the rest."""
+    pool: ThreadPoolExecutor, thread_ids: Iterable[str], one: Callable[[str], T], parallel: int
+) -> Iterator[tuple[str, Future[T]]]:
+    """Serve `parallel` threads at a time, and yield each when it ends. An error that is not of one stops the rest."""
     waiting = iter(thread_ids)
-    running: dict[Future[object], str] = {}
+    running: dict[Future[T], str] = {}
     try:
         while True:
             for each in islice(waiting, parallel - len(running)):
@@ -202,37 +210,32 @@ def _side_by_side(
                 thread_id, error = running.pop(future), future.exception()
                 if error is not None and not isinstance(error, _OF_ONE):
                     raise error
-                yield thread_id, error
+                yield thread_id, future
     except (Exception, KeyboardInterrupt):
         wait(running)
         for future, thread_id in running.items():
             if future.exception() is None:
-                yield thread_id, None
+                yield thread_id, future
         raise
 
 
-def _note(served: Served, notes: TextIO | None, thread_id: str, error: Exception | None) -> None:
+def _note(served: Served[T], notes: TextIO | None, thread_id: str, future: Future[T]) -> None:
+    error = future.exception()
     if error is not None:
         left = served.absent if isinstance(error, CheckpointNotFoundError) else served.failed
         left[thread_id] = str(error)
         return
-    served.done.append(thread_id)
+    served.done[thread_id] = future.result()
     if notes is not None:
         # Flushed at once, so that the note survives if the process is killed.
         notes.write(f"{thread_id}\n")
         notes.flush()
 
 
-def _say(context: CommandContext, what: str, served: Served, total: int) -> None:
-    context.output.note(
-        f"{what}: {len(served.done):,} of {counted(total, 'thread')} served before this ended"
-    )
-
-
 def conclude(
     context: CommandContext,
     verb: str,
-    served: Served,
+    served: Served[Any],
     totals: Mapping[str, int] | None = None,
     report: Mapping[str, Any] | None = None,
 ) -> None:
@@ -243,17 +246,13 @@ def conclude(
     """
     sums = totals or {}
     if context.output.as_json:
-        key = verb.replace(" ", "_")
-        context.output.json(
-            {
-                key: served.done,
-                "skipped": served.skipped,
-                "absent": list(served.absent),
-                "failed": served.failed,
-                **sums,
-                **(report or {}),
-            }
-        )
+        outcome = {
+            verb.replace(" ", "_"): list(served.done),
+            "skipped": served.skipped,
+            "absent": list(served.absent),
+            "failed": served.failed,
+        }
+        context.output.json({**outcome, **sums, **(report or {})})
     else:
         earlier = f", {served.skipped:,} earlier" if served.skipped else ""
         measured = "".join(f", {value:,} {name.replace('_', ' ')}" for name, value in sums.items())
@@ -266,7 +265,7 @@ def conclude(
     check_all_served(served)
 
 
-def check_all_served(served: Served) -> None:
+def check_all_served(served: Served[Any]) -> None:
     """End the command with an error if a thread was not served.
 
     Raises:

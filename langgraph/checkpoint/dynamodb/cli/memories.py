@@ -139,10 +139,7 @@ def put(
     )
     if revision is None:
         raise CommandError(Exit.TRY_AGAIN, f"{what} was changed meanwhile; nothing was stored")
-    if context.output.as_json:
-        context.output.json({"namespace": labels, "key": name, "revision": revision})
-    else:
-        context.output.text(f"stored: {what}")
+    context.output.result({"namespace": labels, "key": name, "revision": revision}, f"stored: {what}")
 
 
 def delete(
@@ -182,10 +179,7 @@ def delete(
             count = context.store.delete_namespace(labels)
             what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
     verb = "would delete" if dry_run else "deleted"
-    if context.output.as_json:
-        context.output.json({"namespace": labels, verb.replace(" ", "_"): count})
-    else:
-        context.output.text(f"{verb}: {what}")
+    context.output.result({"namespace": labels, verb.replace(" ", "_"): count}, f"{verb}: {what}")
 
 
 def export(
@@ -205,12 +199,9 @@ def export(
     labels = parse_labels(prefix)
     with written_file(context, file, yes=yes) as stream:
         count = write_memories(context.store.export_items(labels), stream)
-    if file == PIPE:
-        return
-    if context.output.as_json:
-        context.output.json({"namespace": labels, "memories": count, "file": str(file)})
-    else:
-        context.output.text(f"exported: {counted(count, 'memory', 'memories')}, to {file}")
+    if file != PIPE:
+        document = {"namespace": labels, "memories": count, "file": str(file)}
+        context.output.result(document, f"exported: {counted(count, 'memory', 'memories')}, to {file}")
 
 
 def import_(
@@ -231,18 +222,16 @@ def import_(
         for record in read_memories(stream):
             imported(record, None)
             count += 1
-        question = f"Store {counted(count, 'memory', 'memories')} in table {_table(context)}?"
+        what = counted(count, "memory", "memories")
         if dry_run:
-            context.output.text(f"would store: {counted(count, 'memory', 'memories')}")
+            context.output.text(f"would store: {what}")
             return
-        context.confirm(question, yes=yes)
+        context.confirm(f"Store {what} in table {_table(context)}?", yes=yes)
         stream.seek(0)
         stored = store.import_items(read_memories(stream))
-    if context.output.as_json:
-        context.output.json({"stored": stored, "left": count - stored})
-    else:
-        left = f"; {count - stored:,} left: the table has them, as new or newer" if stored < count else ""
-        context.output.text(f"stored: {counted(stored, 'memory', 'memories')}{left}")
+    left = f"; {count - stored:,} left: the table has them, as new or newer" if stored < count else ""
+    document = {"stored": stored, "left": count - stored}
+    context.output.result(document, f"stored: {counted(stored, 'memory', 'memories')}{left}")
 
 
 def migrate(

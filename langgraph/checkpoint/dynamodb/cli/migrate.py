@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,7 +30,8 @@ from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
 
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
 
-PLACES_HELP = f"Places:\n\n{ENDPOINTS}"
+# `\b` keeps the lines as they are.
+PLACES_HELP = f"Places:\n\n\b\n{ENDPOINTS}"
 
 
 def migrate(
@@ -79,21 +80,16 @@ def migrate(
         if dry_run:
             _say_what_would_be(context, old, new, wanted)
             return
-        where = (
-            f"into table {context.options.table_name}"
-            if new is table
-            else f"out of table {context.options.table_name}"
-        )
+        where = f"{'into' if new is table else 'out of'} table {context.options.table_name}"
         context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
         moved = _Moved()
-        with context.output.progress("moving threads", len(wanted)) as bar:
-            try:
-                for report in migrate_threads(old, new, wanted, parallel=parallel, verify=verify):
-                    moved.add(report)
-                    bar.advance()
-            except KeyboardInterrupt:
-                context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
-                raise
+        reports = migrate_threads(old, new, wanted, parallel=parallel, verify=verify)
+        try:
+            for report in context.output.track("moving threads", reports, len(wanted)):
+                moved.add(report)
+        except KeyboardInterrupt:
+            context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
+            raise
         _conclude(context, moved, table.budget.spent)
 
 
@@ -105,9 +101,7 @@ def _opened(
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
     table = TableStore(context.saver, budget)
-    with ExitStack() as stack:
-        opened = open_endpoint(source or target or "", parallel=parallel, as_target=source is None)
-        other = stack.enter_context(opened)
+    with open_endpoint(source or target or "", parallel=parallel, as_target=source is None) as other:
         yield (other, table, table) if source is not None else (table, other, table)
 
 
@@ -115,39 +109,29 @@ def _all_threads(context: CommandContext, source: Source) -> list[str]:
     """Find the threads of a source before any is moved, so that the progress bar knows how many there are."""
     if isinstance(source, TableStore):
         context.announce_scan()
-    found = list[str]()
-    with context.output.progress("finding threads", None) as bar:
-        for thread_id in source.thread_ids():
-            found.append(thread_id)
-            bar.advance()
-    return found
+    return list(context.output.track("finding threads", source.thread_ids()))
 
 
 def _say_what_would_be(
     context: CommandContext, old: SaverStore, new: SaverStore, wanted: Sequence[str]
 ) -> None:
-    threads = checkpoints = there = 0
-    with context.output.progress("looking at threads", len(wanted)) as bar:
-        for thread_id in wanted:
-            found = set(old.refs(thread_id))
-            missing = found - set(new.refs(thread_id))
-            threads += 1
-            checkpoints += len(missing)
-            there += len(found) - len(missing)
-            bar.advance()
-    if context.output.as_json:
-        context.output.json({"threads": threads, "checkpoints": checkpoints, "already_there": there})
-        return
-    context.output.text(
-        f"would move: {counted(checkpoints, 'checkpoint')} of {counted(threads, 'thread')}; already there: {there:,}"
-    )
+    checkpoints = there = 0
+    for thread_id in context.output.track("looking at threads", wanted, len(wanted)):
+        found = set(old.refs(thread_id))
+        missing = found - set(new.refs(thread_id))
+        checkpoints += len(missing)
+        there += len(found) - len(missing)
+    what = f"{counted(checkpoints, 'checkpoint')} of {counted(len(wanted), 'thread')}"
+    document = {"threads": len(wanted), "checkpoints": checkpoints, "already_there": there}
+    context.output.result(document, f"would move: {what}; already there: {there:,}")
 
 
 @dataclass
 class _Moved:
     """The outcome for all threads."""
 
-    statuses: Counter[Status] = field(default_factory=Counter)
+    threads: Counter[str] = field(default_factory=Counter)
+    """How many threads have which status."""
     checkpoints: int = 0
     writes: int = 0
     verified: int = 0
@@ -156,7 +140,7 @@ class _Moved:
     left: dict[str, ThreadReport] = field(default_factory=dict)
 
     def add(self, report: ThreadReport) -> None:
-        self.statuses[report.status] += 1
+        self.threads[report.status.value] += 1
         self.checkpoints += report.checkpoints
         self.writes += report.writes
         self.verified += report.verified or 0
@@ -175,9 +159,13 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
         CommandError: Some threads were not moved completely.
     """
     if context.output.as_json:
-        context.output.json(_as_json(moved, units))
+        left = {
+            thread_id: {"status": report.status.value, "problems": report.problems}
+            for thread_id, report in moved.left.items()
+        }
+        context.output.json({**vars(moved), "write_units": units, "left": left})
     else:
-        shown = ", ".join(f"{count:,} {status.value}" for status, count in moved.statuses.items()) or "none"
+        shown = ", ".join(f"{count:,} {status}" for status, count in moved.threads.items()) or "none"
         context.output.field("threads", shown)
         verified = f", {moved.verified:,} compared" if moved.verified else ""
         context.output.field(
@@ -192,19 +180,3 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
     if moved.left:
         msg = f"{counted(len(moved.left), 'thread')} not moved to the end; run the same command again to continue"
         raise CommandError(Exit.PROBLEMS, msg)
-
-
-def _as_json(moved: _Moved, units: float) -> dict[str, Any]:
-    return {
-        "threads": {status.value: count for status, count in moved.statuses.items()},
-        "checkpoints": moved.checkpoints,
-        "writes": moved.writes,
-        "verified": moved.verified,
-        "source_bytes": moved.source_bytes,
-        "target_bytes": moved.target_bytes,
-        "write_units": units,
-        "left": {
-            thread_id: {"status": report.status.value, "problems": report.problems}
-            for thread_id, report in moved.left.items()
-        },
-    }

@@ -6,6 +6,7 @@ import re
 from enum import IntEnum
 
 from langgraph.store.base import InvalidNamespaceError
+from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.failures import (
@@ -27,34 +28,30 @@ from langgraph.store.dynamodb import SearchLimitError
 
 
 class Exit(IntEnum):
-    """The exit codes. A code never changes its meaning."""
+    """The exit codes with their meanings. A code never changes its meaning."""
 
-    DONE = 0
-    FAILED = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    CONFIGURATION = 4
-    DAMAGED = 5
-    TRY_AGAIN = 6
-    NOT_CONFIRMED = 7
-    PROBLEMS = 8
-    UNREADABLE = 9
-    INTERRUPTED = 130
+    meaning: str
 
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """Make a member."""
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
 
-MEANINGS = {
-    Exit.DONE: "done",
-    Exit.FAILED: "failed in a way that no other code describes",
-    Exit.USAGE: "an option, an argument or an id cannot be used",
-    Exit.NOT_FOUND: "there is no such thread, checkpoint or memory",
-    Exit.CONFIGURATION: "the table, the credentials, their rights, the region or the serializer does not fit",
-    Exit.DAMAGED: "what is stored is damaged, or of a newer release",
-    Exit.TRY_AGAIN: "throttled, busy, or without an answer: the same command may succeed later",
-    Exit.NOT_CONFIRMED: "nothing was changed: nobody confirmed it. Answer the question, or pass --yes",
-    Exit.PROBLEMS: "the command ran to its end and found problems, or could not serve every thread",
-    Exit.UNREADABLE: "`verify` found nothing wrong, but the configured key or serializer does not open everything",
-    Exit.INTERRUPTED: "Ctrl-C",
-}
+    DONE = 0, "done"
+    FAILED = 1, "failed in a way that no other code describes"
+    USAGE = 2, "an option, an argument or an id cannot be used"
+    NOT_FOUND = 3, "there is no such thread, checkpoint or memory"
+    CONFIGURATION = 4, "the table, the credentials, their rights, the region or the serializer does not fit"
+    DAMAGED = 5, "what is stored is damaged, or of a newer release"
+    TRY_AGAIN = 6, "throttled, busy, or without an answer: the same command may succeed later"
+    NOT_CONFIRMED = 7, "nothing was changed: nobody confirmed it. Answer the question, or pass --yes"
+    PROBLEMS = 8, "the command ran to its end and found problems, or could not serve every thread"
+    UNREADABLE = (
+        9,
+        "`verify` found nothing wrong, but the configured key or serializer does not open everything",
+    )
+    INTERRUPTED = 130, "Ctrl-C"
 
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.*")

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -29,6 +29,8 @@ from langgraph.checkpoint.dynamodb.cli.values import readable
 _PIPE_COLUMNS = 100_000
 _INDENT = "  "
 
+T = TypeVar("T")
+
 
 class Output:
     """The output of a command."""
@@ -47,6 +49,13 @@ class Output:
     def json(self, result: Any) -> None:
         """Print one document for a script, in ASCII, which every pipe accepts."""
         self._results.file.write(json.dumps(as_json(result), indent=2, allow_nan=False) + "\n")
+
+    def result(self, document: Any, text: str) -> None:
+        """Print the document for a script, or the text for a person."""
+        if self.as_json:
+            self.json(document)
+        else:
+            self.text(text)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print rows under their headings. None is shown as a dash; numbers are aligned right."""
@@ -93,18 +102,25 @@ class Output:
     @contextmanager
     def progress(self, what: str, total: float | None) -> Iterator[_Step]:
         """Show progress and the time left. It appears on a terminal only."""
-        columns = (
+        with Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-        )
-        with Progress(
-            *columns, console=self._notes, transient=True, disable=not self._notes.is_terminal
+            console=self._notes,
+            transient=True,
+            disable=not self._notes.is_terminal,
         ) as bar:
             yield _Step(bar, what, total)
+
+    def track(self, what: str, things: Iterable[T], total: int | None = None) -> Iterator[T]:
+        """Yield some things, and show how far they are."""
+        with self.progress(what, total) as bar:
+            for each in things:
+                yield each
+                bar.advance()
 
 
 class _Step:
@@ -140,7 +156,6 @@ def _console(stream: Any) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        soft_wrap=False,
     )
 
 

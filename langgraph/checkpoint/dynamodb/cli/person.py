@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from hashlib import blake2b
 from itertools import chain
@@ -26,13 +26,14 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, one_namespace
-from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, say_of_directory, serve
+from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.memories import count_memories
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import written_file
 from langgraph.checkpoint.dynamodb.cli.threads import of_directory
+from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.migrate import Exported, TableStore, copy_id, export_thread
+from langgraph.checkpoint.dynamodb.migrate import TableStore, copy_id, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
 
 # An owner of a tenant begins with the tenant's name and a slash.
@@ -51,39 +52,33 @@ Memories: TypeAlias = Annotated[
 ]
 
 
+@dataclass
 class Person:
     """An owner's threads and memories, as the directory and the store have them."""
 
-    def __init__(
-        self,
-        context: CommandContext,
-        owner: str,
-        threads: Sequence[ThreadSummary],
-        namespaces: Sequence[tuple[str, ...]],
-    ) -> None:
-        """Take what was found."""
-        self._context = context
-        self._owner = owner
-        self._threads = {each.thread_id: each for each in threads}
-        self._namespaces = namespaces
+    context: CommandContext
+    owner: str
+    threads: Mapping[str, ThreadSummary]
+    """The threads by their ids."""
+    namespaces: Sequence[tuple[str, ...]]
 
     @property
     def thread_ids(self) -> list[str]:
         """The ids of the owner's threads."""
-        return list(self._threads)
+        return list(self.threads)
 
     def count_memories(self) -> int:
         """Count the memories of the owner's namespaces."""
-        return sum(count_memories(self._context, each) for each in self._namespaces)
+        return sum(count_memories(self.context, each) for each in self.namespaces)
 
     def report(self) -> dict[str, Any]:
         """Return what was looked at, and what was not."""
         return {
-            "namespaces": [labels_text(each) for each in self._namespaces],
+            "namespaces": [labels_text(each) for each in self.namespaces],
             "not_looked_at": [
-                f"threads that the directory does not have as {self._owner}'s",
+                f"threads that the directory does not have as {self.owner}'s",
                 "memories outside these namespaces"
-                if self._namespaces
+                if self.namespaces
                 else "memories; --memories says which namespaces are the owner's",
                 "the node cache",
                 "backups, exported files and logs",
@@ -94,25 +89,25 @@ class Person:
 
     def erase_memories(self) -> int:
         """Delete the memories of the owner's namespaces; return how many there were."""
-        return sum(self._context.store.delete_namespace(each) for each in self._namespaces)
+        return sum(self.context.store.delete_namespace(each) for each in self.namespaces)
 
-    def note_what_continued(self, served: Served, *, parallel: int) -> None:
+    def note_what_continued(self, served: Served[None], *, parallel: int) -> None:
         """Count threads as failed that were deleted, and that the table has again."""
 
         def check(thread_id: str) -> None:
-            if self._context.run(_is_there(self._context.storage, thread_id)):
+            if self.context.run(_is_there(self.context.storage, thread_id)):
                 msg = "the thread continued after it was deleted; stop its agent, and delete it again"
                 raise ThreadBusyError(msg)
 
-        looked = serve(self._context, "looking again", served.done, check, parallel=parallel)
+        looked = serve(self.context, "looking again", list(served.done), check, parallel=parallel)
         served.done = looked.done
         served.failed |= looked.failed
 
-    def note_what_is_new(self, served: Served) -> None:
+    def note_what_is_new(self, served: Served[None]) -> None:
         """Count threads as failed that were begun while the others were deleted."""
-        for each in _threads_of(self._context, self._owner, self._threads.values()):
+        for each in _threads_of(self.context, self.owner, self.threads.values()):
             # The directory may lag behind a deletion.
-            if each.thread_id not in self._threads:
+            if each.thread_id not in self.threads:
                 served.failed[each.thread_id] = "the thread was begun while the others were deleted"
 
     def check_no_memory_is_left(self) -> None:
@@ -123,8 +118,8 @@ class Person:
         """
         left = [
             labels_text(each)
-            for each in self._namespaces
-            if self._context.store.search(each, order="key", limit=1, refresh_ttl=False)
+            for each in self.namespaces
+            if self.context.store.search(each, order="key", limit=1, refresh_ttl=False)
         ]
         if left:
             msg = f"memories were put under {', '.join(left)} meanwhile; run the same command again to delete them"
@@ -137,38 +132,37 @@ class Person:
 
         A thread whose file is there is not exported again, unless the folder has the report of a whole export.
         """
-        files = {each: folder / _file_name(each) for each in self._threads}
+        files = {each: folder / _file_name(each) for each in self.threads}
         self._prepare(folder, {each.name for each in files.values()}, yes=yes)
         # An interrupted export says whose it is, and which files it has.
         self._write_report(folder, {"is_whole": False}, {each: file.name for each, file in files.items()})
-        exported: dict[str, Exported] = {}
 
         def one(thread_id: str) -> None:
-            with written_file(self._context, files[thread_id], yes=True) as stream:
-                exported[thread_id] = export_thread(TableStore(self._context.saver), thread_id, stream)
+            with written_file(self.context, files[thread_id], yes=True) as stream:
+                export_thread(TableStore(self.context.saver), thread_id, stream)
 
         left = [each for each, file in files.items() if not file.exists()]
-        served = serve(self._context, "exporting", left, one, parallel=parallel)
+        served = serve(self.context, "exporting", left, one, parallel=parallel)
         served.skipped = len(files) - len(left)
         # A thread may have a title, and no checkpoint.
-        served.done += served.absent
+        served.done |= dict.fromkeys(served.absent)
         served.absent = {}
         memories = self._export_memories(folder)
         outcome = {"is_whole": not served.failed, "memories": memories}
         written = {each: file.name for each, file in files.items() if file.exists()}
         report = self._write_report(folder, outcome, written)
-        conclude(self._context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
+        conclude(self.context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
 
     def _write_report(
         self, folder: Path, outcome: Mapping[str, Any], names: Mapping[str, str]
     ) -> dict[str, Any]:
         """Write the report, with the names of the threads' files; return what of it is for the screen."""
-        report = self.report() | {"owner": self._owner, "exported_at": datetime.now(timezone.utc).isoformat()}
-        if self._namespaces:
+        report = self.report() | {"owner": self.owner, "exported_at": datetime.now(timezone.utc).isoformat()}
+        if self.namespaces:
             report["memories_file"] = _MEMORIES
-        threads = [{**asdict(each), "file": names.get(name)} for name, each in self._threads.items()]
+        threads = [{**asdict(each), "file": names.get(name)} for name, each in self.threads.items()]
         content = {**report, **outcome, "threads": threads}
-        with written_file(self._context, folder / _REPORT, yes=True) as stream:
+        with written_file(self.context, folder / _REPORT, yes=True) as stream:
             stream.write(json.dumps(as_json(content), indent=2, default=str).encode() + b"\n")
         return report
 
@@ -184,21 +178,21 @@ class Person:
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
             raise CommandError(Exit.USAGE, msg) from error
-        if owner != self._owner:
-            msg = f"{folder} is an export of {owner!r}, not of {self._owner!r}; give another folder"
+        if owner != self.owner:
+            msg = f"{folder} is an export of {owner!r}, not of {self.owner!r}; give another folder"
             raise CommandError(Exit.USAGE, msg)
         if is_whole:
-            self._context.confirm(f"{folder} has a whole export already. Replace it?", yes=yes)
-        kept = set() if is_whole else {*names, *([_MEMORIES] if self._namespaces else ())}
+            self.context.confirm(f"{folder} has a whole export already. Replace it?", yes=yes)
+        kept = set() if is_whole else {*names, *([_MEMORIES] if self.namespaces else ())}
         for name in old - kept:
             (folder / name).unlink(missing_ok=True)
             (folder / f"{name}.part").unlink(missing_ok=True)
 
     def _export_memories(self, folder: Path) -> int:
-        if not self._namespaces:
+        if not self.namespaces:
             return 0
-        records = chain.from_iterable(map(self._context.store.export_items, self._namespaces))
-        with written_file(self._context, folder / _MEMORIES, yes=True) as stream:
+        records = chain.from_iterable(map(self.context.store.export_items, self.namespaces))
+        with written_file(self.context, folder / _MEMORIES, yes=True) as stream:
             return write_memories(records, stream)
 
 
@@ -226,8 +220,9 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
     """
     namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
     threads = _threads_of(context, owner)
-    say_of_directory(context, owner, len(threads))
-    return Person(context, owner, threads, namespaces)
+    count = counted(len(threads), "thread")
+    context.output.note(f"The directory has {count} of {owner}. Threads that are not in it are not found.")
+    return Person(context, owner, {each.thread_id: each for each in threads}, namespaces)
 
 
 def _threads_of(
@@ -276,9 +271,7 @@ def _namespace(owner: str, template: str) -> tuple[str, ...]:
         raise CommandError(Exit.USAGE, msg)
     tenant, slash, user = owner.partition("/")
     if not slash and (_TENANT in template or _USER in template):
-        msg = (
-            f"owner {owner!r} has no tenant, so --memories has neither {_TENANT} nor {_USER}; write {_OWNER}"
-        )
+        msg = f"owner {owner!r} has no tenant, so --memories cannot name {_TENANT} or {_USER}; use {_OWNER}"
         raise CommandError(Exit.USAGE, msg)
     parts = {_OWNER: owner, _TENANT: tenant, _USER: user}
     return one_namespace(_PLACEHOLDER.sub(lambda match: labels_text((parts[match[0]],)), template))

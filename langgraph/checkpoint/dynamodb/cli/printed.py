@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 
-from langgraph.checkpoint.dynamodb.cli.shipped import (
-    DEPLOY,
-    DOCS_HELP,
-    LIST_HELP,
-    POLICY_HELP,
-    SCHEMA_HELP,
-    TABLE_ARN,
-    TABLE_ARN_HELP,
-    TEMPLATE_HELP,
-    TEMPLATE_NAME_HELP,
-    document,
-    print_template,
-    schema,
-)
+from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
+from langgraph.checkpoint.dynamodb.cli.shipped import TABLE_ARN, document, print_template, schema
 from langgraph.checkpoint.dynamodb.version import __version__
 
+COMMANDS = {
+    "template": "Print a CloudFormation template, or a policy as JSON.",
+    "docs": "Print a document of this release, or the list of them.",
+    "schema": "Print the JSON Schema of a file that configures a checkpointer.",
+}
+"""The commands with their help."""
+_DEPLOY = f"""\
+Deploy it with the AWS CLI, and attach the agent policy of its outputs to the role that runs your agents:
 
-def main() -> None:
+  {TEMPLATE_COMMAND} > table.yaml
+  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM
+  aws cloudformation describe-stacks --stack-name langgraph-checkpoints --query "Stacks[0].Outputs"
+
+The table is called langgraph-checkpoints unless you add --parameter-overrides TableName=...
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print what the command line asks for."""
-    parser = argparse.ArgumentParser(prog="python -m langgraph.checkpoint.dynamodb")
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    docs = commands.add_parser("docs", help=DOCS_HELP, description=DOCS_HELP)
-    docs.add_argument("name", nargs="?", metavar="NAME", help="the document; otherwise the list")
-    template = commands.add_parser(
-        "template",
-        help=TEMPLATE_HELP,
-        description=TEMPLATE_HELP,
-        epilog=DEPLOY,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    template.add_argument("name", nargs="?", metavar="NAME", help=TEMPLATE_NAME_HELP)
-    template.add_argument("--list", action="store_true", help=LIST_HELP)
-    template.add_argument("--policy", metavar="ROLE", help=POLICY_HELP)
-    template.add_argument("--table-arn", metavar="ARN", default=TABLE_ARN, help=TABLE_ARN_HELP)
-    commands.add_parser("schema", help=SCHEMA_HELP, description=SCHEMA_HELP)
-    given = parser.parse_args()
+    parser, _ = parsers()
+    given = parser.parse_args(arguments)
     try:
         if given.command == "docs":
             text = document(given.name)
@@ -52,3 +41,39 @@ def main() -> None:
     except LookupError as error:
         parser.error(str(error))
     sys.stdout.write(text)
+
+
+def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Return the parser of the whole command line, and those of its commands."""
+    parser = argparse.ArgumentParser(prog="langgraph-dynamodb")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="command", dest="command")
+    template, docs, _ = (
+        commands.add_parser(
+            name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        for name, text in COMMANDS.items()
+    )
+    template.epilog = _DEPLOY
+    template.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="The template, such as gateway, or terraform or cdk; otherwise that of the table.",
+    )
+    template.add_argument("--list", action="store_true", help="Print the list of templates instead.")
+    template.add_argument(
+        "--policy",
+        metavar="ROLE",
+        help="Print a policy as JSON instead: agent, runner, operator, reader, or tenant by session tag.",
+    )
+    template.add_argument(
+        "--table-arn", metavar="ARN", default=TABLE_ARN, help="The table that the policy is for."
+    )
+    docs.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="The name of a document, such as bad-days; without it, the list.",
+    )
+    return parser, commands.choices

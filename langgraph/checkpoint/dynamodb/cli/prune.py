@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
 from langgraph.checkpoint.dynamodb._operations.usage import Pruned, pruned
@@ -19,6 +18,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     AllThreads,
     Done,
     From,
+    KeepLast,
     Parallel,
     ThreadIds,
     check_all_or_named,
@@ -37,15 +37,7 @@ def prune(
     *,
     file: From = None,
     all_threads: AllThreads = False,
-    keep_last: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=COUNT_MAX,
-            metavar="N",
-            help="The number of checkpoints to keep in each namespace.",
-        ),
-    ] = 1,
+    keep_last: KeepLast = 1,
     older_than: Annotated[
         timedelta | None,
         typer.Option(
@@ -92,12 +84,10 @@ def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
 def _say_what_would_be(
     context: CommandContext, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
 ) -> None:
-    freed: list[Pruned] = []
-
-    def one(thread_id: str) -> None:
+    def one(thread_id: str) -> Pruned:
         if named:
             check_exists(context, thread_id)
-        freed.append(pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old))
+        return pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old)
 
     served = serve(context, "measuring threads", found, one, parallel=parallel)
-    conclude(context, "would prune", served, Pruned.sum_of(freed).totals())
+    conclude(context, "would prune", served, Pruned.sum_of(served.done.values()).totals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb.migrate import Budget
@@ -18,13 +19,12 @@ _SCAN_UNITS = 128.0
 _LOOK_SECONDS = 0.1
 
 
+@dataclass(frozen=True)
 class ReadLimit:
     """Delays the reads of a client so that they stay within a budget."""
 
-    def __init__(self, budget: Budget, *, wait: Callable[[float], object] = time.sleep) -> None:
-        """Take the budget, and how to wait."""
-        self._budget = budget
-        self._wait = wait
+    budget: Budget
+    wait: Callable[[float], object] = time.sleep
 
     def apply(self, client: DynamoDBClient) -> None:
         """Delay every read that the client makes from now on, whichever part of the command asks for it."""
@@ -33,8 +33,8 @@ class ReadLimit:
             client.meta.events.register(f"after-call.dynamodb.{operation}", self._after)
 
     def _before(self, params: dict[str, Any], model: OperationModel, **_: object) -> None:
-        while seconds := self._budget.reserve(_reserved(model)):
-            self._wait(min(seconds, _LOOK_SECONDS))
+        while seconds := self.budget.reserve(_reserved(model)):
+            self.wait(min(seconds, _LOOK_SECONDS))
         params["ReturnConsumedCapacity"] = "TOTAL"
 
     def _after(self, parsed: dict[str, Any], model: OperationModel, **_: object) -> None:
@@ -42,7 +42,7 @@ class ReadLimit:
         units = sum(
             each["CapacityUnits"] for each in ([consumed] if isinstance(consumed, dict) else consumed)
         )
-        self._budget.spend(units - _reserved(model))
+        self.budget.spend(units - _reserved(model))
 
 
 def _reserved(model: OperationModel) -> float:

@@ -51,15 +51,14 @@ def restore(
     if not dry_run and not prospect.is_restored:
         context.confirm(f"{_would(prospect, to, source, context)}?", yes=yes)
         prospect = restoration.run()
-    if context.output.as_json:
-        context.output.json({"thread_id": to, "restored": not dry_run, **asdict(prospect)})
-    elif prospect.is_restored:
-        context.output.text(f"{to}: is as table {source} has it already")
+    if prospect.is_restored:
+        text = f"{to}: already the same as in table {source}"
     elif dry_run:
-        context.output.text(f"would do: {_would(prospect, to, source, context)}")
+        text = f"would do: {_would(prospect, to, source, context)}"
     else:
-        kept = "" if prospect.kept_as is None else f"; what was there is {prospect.kept_as}"
-        context.output.text(f"{to}: {counted(prospect.checkpoints, 'checkpoint')} restored{kept}")
+        kept = "" if prospect.kept_as is None else f"; the previous thread is kept as {prospect.kept_as}"
+        text = f"{to}: {counted(prospect.checkpoints, 'checkpoint')} restored{kept}"
+    context.output.result({"thread_id": to, "restored": not dry_run, **asdict(prospect)}, text)
 
 
 def _would(prospect: Prospect, to: str, source: str, context: CommandContext) -> str:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, is_denied, ok, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, asked, is_denied, ok, problem, unknown
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -37,13 +37,6 @@ POLICIES = {
     "operator": _READS | _CHANGES | {DAY_QUERY, "Scan"},
     "reader": _READS | {DAY_QUERY},
     "tenant": _ON_TABLE | {OWNER_QUERY} | _CHANGES | _STORES,
-}
-_REMEDIES = {
-    "agent": "attach the policy in the output AgentPolicyArn of the table's stack to the role",
-    "runner": "attach the policy in the output RunnerPolicyArn of the table's stack to the role",
-    "operator": "attach the policy in the output OperatorPolicyArn of the table's stack to the role",
-    "reader": "attach the policy in the output ReaderPolicyArn of the table's stack to the role",
-    "tenant": "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix",
 }
 
 
@@ -92,12 +85,20 @@ def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
         unclear = sorted(each for each in actions if each not in missing and _is_unclear(outcomes[each]))
         if missing:
             says = f"not allowed: {', '.join(missing)}"
-            verdict = Verdict.PROBLEM if policy == wanted else Verdict.UNKNOWN
-            yield Finding(check, verdict, says, _REMEDIES[policy] if policy == wanted else "")
+            if policy == wanted:
+                yield problem(check, says, _remedy(policy))
+            else:
+                yield unknown(check, says)
         elif unclear:
             yield unknown(check, f"failed for other reasons: {', '.join(unclear)}")
         else:
             yield ok(check, "all of its actions are allowed")
+
+
+def _remedy(policy: str) -> str:
+    if policy == "tenant":
+        return "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix"
+    return f"attach the policy in the output {policy.capitalize()}PolicyArn of the table's stack to the role"
 
 
 def _is_unclear(outcome: Any) -> bool:

@@ -44,28 +44,29 @@ def set_ttl(
     wanted = _wanted(context, ttl_seconds, never=never)
     found = chosen(context, thread_ids, file)
     store = TableStore(context.saver)
-    prospects: dict[str, TtlProspect] = {}
 
-    def look(thread_id: str) -> None:
-        prospects[thread_id] = TtlChange(store, thread_id, wanted).look()
+    def look(thread_id: str) -> TtlProspect:
+        return TtlChange(store, thread_id, wanted).look()
 
     def change(thread_id: str) -> None:
         TtlChange(store, thread_id, wanted).run()
 
     served = serve(context, "measuring threads", found, look, parallel=parallel)
-    left = [each for each in found if each in prospects and not prospects[each].is_done]
+    left = {
+        each: served.done[each] for each in found if each in served.done and not served.done[each].is_done
+    }
     totals = {
         "unchanged": len(served.done) - len(left),
-        "checkpoints": sum(prospects[each].checkpoints for each in left),
-        "write_units": sum(prospects[each].write_units for each in left),
+        "checkpoints": sum(each.checkpoints for each in left.values()),
+        "write_units": sum(each.write_units for each in left.values()),
     }
     if dry_run:
         conclude(context, "would change", Served(left, 0, served.absent, served.failed), totals)
         return
-    changed = Served()
+    changed = Served[None]()
     if left:
         context.confirm(_question(context, len(left), wanted, totals["write_units"]), yes=yes)
-        changed = serve(context, "changing ttls", left, change, parallel=parallel)
+        changed = serve(context, "changing ttls", list(left), change, parallel=parallel)
     absent, failed = served.absent | changed.absent, served.failed | changed.failed
     conclude(context, "changed", Served(changed.done, 0, absent, failed), {"unchanged": totals["unchanged"]})
 

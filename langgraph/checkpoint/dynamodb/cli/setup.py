@@ -30,7 +30,5 @@ def setup(context: CommandContext, *, yes: Yes = False, dry_run: DryRun = False)
     if is_aws:
         context.confirm(f"Create table {name} at {address} anyway?", yes=yes)
     context.saver.setup()
-    if context.output.as_json:
-        context.output.json({"table_name": name, "endpoint_url": address})
-    else:
-        context.output.text(f"table {name} is ready at {address}")
+    document = {"table_name": name, "endpoint_url": address}
+    context.output.result(document, f"table {name} is ready at {address}")

@@ -21,23 +21,7 @@ _OTHERS = {
     "terraform": ("terraform/main.tf.json", "A Terraform module for table, index, policies and alarms"),
 }
 
-TEMPLATE_HELP = "Print a CloudFormation template, or a policy as JSON."
-TEMPLATE_NAME_HELP = "The template, such as gateway, or terraform or cdk; otherwise that of the table."
-LIST_HELP = "Print the list of templates instead."
-POLICY_HELP = "Print a policy as JSON instead: agent, runner, operator, reader, or tenant by session tag."
-TABLE_ARN_HELP = "The table that the policy is for."
 TABLE_ARN = "arn:aws:dynamodb:*:*:table/langgraph-checkpoints"
-DEPLOY = f"""\
-Deploy it with the AWS CLI, and attach the agent policy of its outputs to the role that runs your agents:
-
-  {TEMPLATE_COMMAND} > table.yaml
-  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM
-  aws cloudformation describe-stacks --stack-name langgraph-checkpoints --query "Stacks[0].Outputs"
-
-The table is called langgraph-checkpoints unless you add --parameter-overrides TableName=...
-"""
-DOCS_HELP = "Print a document of this release, or the list of them."
-SCHEMA_HELP = "Print the JSON Schema of a file that configures a checkpointer."
 
 
 class _Loader(yaml.SafeLoader):

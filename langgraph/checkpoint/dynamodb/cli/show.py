@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.types import ERROR
 
 from langgraph.checkpoint.dynamodb._format.plain import asked
 from langgraph.checkpoint.dynamodb.cli.checkpoints import (
     checkpoint_json,
-    errors_of,
     found_checkpoint,
     id_of,
     interrupts_of,
@@ -47,12 +47,11 @@ def show(
     limit = None if full else _CUT
     _head(context, found)
     _section(context, "State", sorted(values_of(context, found).items()), limit)
-    writes = [(f"{task} → {channel}", value) for task, channel, value in found.pending_writes or []]
-    _section(context, "Pending writes", writes, limit)
-    _section(
-        context, "Waiting for a human", [(task, asked(each)) for task, each in interrupts_of(found)], limit
-    )
-    _section(context, "Failed", [(task, error) for task, _, error in errors_of(found)], limit)
+    writes = found.pending_writes or []
+    questions = [(task, asked(each)) for task, each in interrupts_of(found)]
+    _section(context, "Pending writes", [(f"{task} → {to}", value) for task, to, value in writes], limit)
+    _section(context, "Waiting for a human", questions, limit)
+    _section(context, "Failed", [(task, value) for task, to, value in writes if to == ERROR], limit)
 
 
 def _head(context: CommandContext, found: CheckpointTuple) -> None:

@@ -28,10 +28,10 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
         context.confirm(f"{file} is there already. Replace it?", yes=yes)
     part = file.with_name(f"{file.name}.part")
     try:
-        try:
-            stream = part.open("wb")
-        except OSError as error:
-            raise CommandError(Exit.USAGE, f"{part} cannot be written: {error}") from error
+        stream = part.open("wb")
+    except OSError as error:
+        raise CommandError(Exit.USAGE, f"{part} cannot be written: {error}") from error
+    try:
         with stream:
             yield stream
         part.replace(file)

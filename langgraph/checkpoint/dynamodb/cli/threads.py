@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.overview import (
@@ -22,6 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
     threads_of_run,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
+from langgraph.checkpoint.dynamodb.cli.command import Limit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment, parse_age
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -62,12 +62,7 @@ def threads(
         str | None,
         typer.Option(metavar="ID", help="Only the threads of a run, found by the index without a scan."),
     ] = None,
-    limit: Annotated[
-        int,
-        typer.Option(
-            min=0, max=COUNT_MAX, metavar="N", help="How many threads to list at most; 0 lists all."
-        ),
-    ] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List threads: size, last step, waiting or not, expiry.
 
@@ -87,8 +82,9 @@ def threads(
     found, note = _of_run(context, run_id, limit) if run_id is not None else _newest(context, limit)
     overviews: list[Overview] = []
     with context.output.progress("looking at threads", len(found)) as bar:
-        for some in _groups(found):
-            overviews += context.run(gather([overview(context.storage, each) for each in some]))
+        for start in range(0, len(found), _THREADS_AT_ONCE):
+            some = [overview(context.storage, each) for each in found[start : start + _THREADS_AT_ONCE]]
+            overviews += context.run(gather(some))
             bar.advance(len(some))
     if waiting:
         overviews = [each for each in overviews if each.waiting]
@@ -214,11 +210,6 @@ def _scanned(context: CommandContext) -> Iterator[ScannedPage]:
         for page in context.stream(scan_threads(context.storage)):
             yield page
             bar.advance(page.scanned_items)
-
-
-def _groups(found: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(found), _THREADS_AT_ONCE):
-        yield found[start : start + _THREADS_AT_ONCE]
 
 
 def _as_json(found: Overview) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -54,15 +54,15 @@ class Moment:
     """Remedies for metrics that could not be read."""
 
 
+@dataclass(frozen=True)
 class Watch:
     """Reads the metrics of one table."""
 
-    def __init__(self, client: Any, cloudwatch: Any, table_name: str, namespace: str) -> None:
-        """Take the clients of both services, the table, and the namespace of the savers' metrics."""
-        self._client = client
-        self._cloudwatch = cloudwatch
-        self._table_name = table_name
-        self._namespace = namespace
+    client: Any
+    cloudwatch: Any
+    table_name: str
+    namespace: str
+    """The namespace of the savers' metrics."""
 
     def last(self, minutes: int) -> Moment:
         """Read the last minutes."""
@@ -76,7 +76,7 @@ class Watch:
     def _read_metrics(self, moment: Moment, span: Mapping[str, Any]) -> None:
         period = moment.minutes * _MINUTE_SECONDS
         # An ARN ends in the table's name.
-        dimensions = [{"Name": "TableName", "Value": self._table_name.rpartition("/")[2]}]
+        dimensions = [{"Name": "TableName", "Value": self.table_name.rpartition("/")[2]}]
         queries = [
             {
                 "Id": name,
@@ -92,12 +92,12 @@ class Watch:
             {
                 "Id": f"tenant_{name}",
                 "Label": "${PROP('Dim.tenant')}",
-                "Expression": f"SEARCH('{{{self._namespace},service,tenant}} MetricName=\"{metric}\"',"
+                "Expression": f"SEARCH('{{{self.namespace},service,tenant}} MetricName=\"{metric}\"',"
                 f" 'Sum', {period})",
             }
             for name, metric in _OF_TENANT.items()
         ]
-        pages = self._cloudwatch.get_paginator("get_metric_data")
+        pages = self.cloudwatch.get_paginator("get_metric_data")
         for page in pages.paginate(MetricDataQueries=queries, **span):
             for result in page["MetricDataResults"]:
                 amount = sum(result["Values"])
@@ -109,13 +109,13 @@ class Watch:
                 units[result["Id"].removeprefix("tenant_")] += amount
         if not moment.tenants:
             moment.notes.append(
-                f"no tenants in the namespace {self._namespace}: pass on_event=EmbeddedMetrics() to the savers,"
+                f"no tenants in the namespace {self.namespace}: pass on_event=EmbeddedMetrics() to the savers,"
                 " or --namespace; see `langgraph-dynamodb docs observing`"
             )
 
     def _read_threads(self, moment: Moment, span: Mapping[str, Any]) -> None:
         try:
-            described = self._client.describe_contributor_insights(TableName=self._table_name)
+            described = self.client.describe_contributor_insights(TableName=self.table_name)
             for rule in described.get("ContributorInsightsRuleList", ()):
                 if _ACCESSED in rule:
                     moment.threads = self._contributors(rule, moment.minutes, span)
@@ -132,7 +132,7 @@ class Watch:
         )
 
     def _contributors(self, rule: str, minutes: int, span: Mapping[str, Any]) -> dict[str, int]:
-        report = self._cloudwatch.get_insight_rule_report(
+        report = self.cloudwatch.get_insight_rule_report(
             RuleName=rule, Period=minutes * _MINUTE_SECONDS, MaxContributorCount=_ROWS_MAX, **span
         )
         counts = Counter[str]()
@@ -169,18 +169,13 @@ def top(
     metric costs about $0.0001.
     """
     watch = Watch(context.client, context.session.client("cloudwatch"), context.options.table_name, namespace)
-    for moment in _moments(watch, minutes, every, once=once or context.output.as_json):
-        if context.output.as_json:
-            context.output.json(asdict(moment))
-        else:
-            _print(context, moment)
-
-
-def _moments(watch: Watch, minutes: int, every: int, *, once: bool) -> Iterator[Moment]:
-    yield watch.last(minutes)
+    if context.output.as_json:
+        context.output.json(asdict(watch.last(minutes)))
+        return
+    _print(context, watch.last(minutes))
     while not once:
         time.sleep(every)
-        yield watch.last(minutes)
+        _print(context, watch.last(minutes))
 
 
 def _print(context: CommandContext, moment: Moment) -> None:

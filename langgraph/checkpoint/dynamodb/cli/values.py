@@ -58,10 +58,6 @@ def _brief_object(value: Stored, limit: int | None) -> str:
     return content if value.is_plain else f"{value.kind.rpartition('.')[2]}({content})"
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
 def _message(fields: Mapping[str, Any], limit: int | None) -> str:
     """Format a message with its author, and the tools that it calls."""
     who = str(fields.get("type", "message"))
@@ -69,7 +65,9 @@ def _message(fields: Mapping[str, Any], limit: int | None) -> str:
     said = fields.get("content", "")
     parts = [said if isinstance(said, str) else brief(said, limit)] if said else []
     calls = fields.get("tool_calls")
-    for call in filter(_is_object, calls if isinstance(calls, list) else ()):
+    for call in calls if isinstance(calls, list) else ():
+        if not isinstance(call, Mapping):
+            continue
         arguments = json.dumps(as_json(call.get("args")), ensure_ascii=False)
         parts.append(f"→ {call.get('name')}({arguments})")
     return f"{who}{f' ({name})' if name else ''}: {cut(' '.join(parts), limit)}"

@@ -60,18 +60,18 @@ def verify(
     check_all_or_named(thread_ids, file, all_threads=all_threads)
     scanned = _scanned(context) if all_threads else {}
     wanted = list(scanned) if all_threads else chosen(context, thread_ids, file)
-    found: dict[str, Verification] = {}
 
-    def check(thread_id: str) -> None:
+    def check(thread_id: str) -> Verification:
         operation = verify_thread(context.read_only_saver.storage, thread_id, scanned.get(thread_id, ()))
         verified = context.run(operation)
         if not verified.is_stored:
             raise CheckpointNotFoundError(NO_SUCH_THREAD)
-        found[thread_id] = verified
+        return verified
 
     checked = serve(context, "verifying", wanted, check, parallel=parallel)
-    dirty = [each for each in wanted if each in found and found[each].has_leftovers]
-    repaired = Served()
+    found = {each: checked.done[each] for each in wanted if each in checked.done}
+    dirty = [each for each in found if found[each].has_leftovers]
+    repaired = Served[None]()
     if repair and dirty and not dry_run:
         context.confirm(f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?", yes=yes)
 
@@ -79,15 +79,14 @@ def verify(
             context.run(repair_thread(context.storage, found[thread_id]))
 
         repaired = serve(context, "repairing", dirty, mend, parallel=parallel)
-    results = [found[each] for each in wanted if each in found]
     # A deletion leaves the thread's epoch, which a scan finds, so an absent thread is no error then.
     absent = {} if all_threads else checked.absent
     served = Served(repaired.done, 0, absent, {**checked.failed, **repaired.failed})
-    _show(context, results, served)
-    _conclude(results, served)
+    _show(context, list(found.values()), served)
+    _conclude(list(found.values()), served)
 
 
-def _conclude(results: Sequence[Verification], served: Served) -> None:
+def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
     """End with an error if something is wrong, was not checked, or does not exist."""
     # A repair registers namespaces, and leaves damage.
     unsound = sum(
@@ -121,16 +120,12 @@ def _scanned(context: CommandContext) -> dict[str, set[str]]:
     return found
 
 
-def _show(context: CommandContext, results: Sequence[Verification], served: Served) -> None:
+def _show(context: CommandContext, results: Sequence[Verification], served: Served[None]) -> None:
     if context.output.as_json:
         threads = [{**asdict(each), "sound": each.is_sound} for each in results]
+        repaired, absent = list(served.done), list(served.absent)
         context.output.json(
-            {
-                "threads": threads,
-                "repaired": served.done,
-                "absent": list(served.absent),
-                "failed": served.failed,
-            }
+            {"threads": threads, "repaired": repaired, "absent": absent, "failed": served.failed}
         )
         return
     sums = [

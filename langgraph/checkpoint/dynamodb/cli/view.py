@@ -85,7 +85,7 @@ def view(
 
 def _export(context: CommandContext, thread_id: str | None, file: Path, masks: Masks) -> None:
     if thread_id is None:
-        msg = "an export is of one thread; give its id"
+        msg = "--export needs a thread; give its id"
         raise CommandError(Exit.USAGE, msg)
     with context.output.progress("exporting checkpoints", None) as bar:
         exporter = Exporter(Session(context.saver), masks, bar.reach)
@@ -125,10 +125,7 @@ def _serve(context: CommandContext, thread_id: str | None, port: int | None, *, 
             raise
         server = PageServer(answers, 0)
     with server:
-        if context.output.as_json:
-            context.output.json({"address": server.address})
-        else:
-            context.output.text(server.address)
+        context.output.result({"address": server.address}, server.address)
         context.output.note("Ctrl-C ends it.")
         if browser:
             webbrowser.open(server.invitation)

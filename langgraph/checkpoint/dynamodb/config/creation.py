@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -17,7 +17,6 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
 from langgraph.cache.base import BaseCache
@@ -218,69 +217,6 @@ def _open(opening: AbstractContextManager[Opened]) -> Opened:
     return stack.enter_context(opening)
 
 
-class _Unopened:
-    """A context manager that is not the object yet, and raises a clear error if it is used as one."""
-
-    _with: str
-
-    def __init__(self, config: type[ComponentConfig]) -> None:
-        self._component = config.subject.in_yaml
-
-    def _refuse(self) -> str:
-        name = self._component
-        return (
-            f"this is the context manager of a {name}, and not a {name}: use"
-            f" `{self._with}create_{name}(...) as {name}:`, or at module level `{name} = open_{name}(...)`"
-        )
-
-    def __eq__(self, other: object) -> NoReturn:
-        # `compile` compares its argument with None, True and False before it checks the type.
-        raise TypeError(self._refuse())
-
-    __hash__ = object.__hash__
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{name}: {self._refuse()}")
-
-
-class _Unentered(_Unopened, AbstractContextManager[Any]):
-    _with = "with "
-
-    def __init__(self, config: type[ComponentConfig], source: Source) -> None:
-        super().__init__(config)
-        self._opening = _opened(config, source)
-
-    def __enter__(self) -> Any:
-        return self._opening.__enter__()
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return self._opening.__exit__(exc_type, exc_value, traceback)
-
-
-class _AsyncUnentered(_Unopened, AbstractAsyncContextManager[Any]):
-    _with = "async with a"
-
-    def __init__(self, config: type[ComponentConfig], source: Source) -> None:
-        super().__init__(config)
-        self._opening = _aopened(config, source)
-
-    async def __aenter__(self) -> Any:
-        return await self._opening.__aenter__()
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return await self._opening.__aexit__(exc_type, exc_value, traceback)
-
-
 @contextmanager
 def _opened(kind: type[ComponentConfig], source: Source) -> Iterator[Any]:
     config = kind.load(source)
@@ -305,3 +241,52 @@ async def _aopened(kind: type[ComponentConfig], source: Source) -> AsyncIterator
             found = await asyncio.to_thread(config.types.find, config.type)
             made = await stack.enter_async_context(found.aopen(config.config))
         yield made
+
+
+class _Unopened:
+    """A context manager that is not the object yet, and raises a clear error if it is used as one."""
+
+    _with: str
+    _open: Callable[[type[ComponentConfig], Source], Any]
+
+    def __init__(self, config: type[ComponentConfig], source: Source) -> None:
+        self._component = config.subject.in_yaml
+        self._opening = self._open(config, source)
+
+    def _refuse(self) -> str:
+        name = self._component
+        return (
+            f"this is the context manager of a {name}, and not a {name}: use"
+            f" `{self._with}create_{name}(...) as {name}:`, or at module level `{name} = open_{name}(...)`"
+        )
+
+    def __eq__(self, other: object) -> NoReturn:
+        # `compile` compares its argument with None, True and False before it checks the type.
+        raise TypeError(self._refuse())
+
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name}: {self._refuse()}")
+
+
+class _Unentered(_Unopened, AbstractContextManager[Any]):
+    _with = "with "
+    _open = staticmethod(_opened)
+
+    def __enter__(self) -> Any:
+        return self._opening.__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._opening.__exit__(*error)
+
+
+class _AsyncUnentered(_Unopened, AbstractAsyncContextManager[Any]):
+    _with = "async with a"
+    _open = staticmethod(_aopened)
+
+    async def __aenter__(self) -> Any:
+        return await self._opening.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._opening.__aexit__(*error)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SecretStr, Tag, model_validator
@@ -29,12 +27,11 @@ from langgraph.checkpoint.dynamodb.config.fields import (
 )
 from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import CodecOptions, StorageOptions
+from langgraph.checkpoint.dynamodb.config.storage import CodecOptions, StorageOptions, openers
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
     CacheType,
     CheckpointerType,
-    ComponentType,
     Made,
     OptionError,
     Options,
@@ -288,27 +285,7 @@ def _client_config(options: ClientConfigOptions) -> Config:
     return Config(**given)
 
 
-def _type(
-    kind: Callable[..., ComponentType[Made]], options: type[TableOptions], make: Callable[[Any], Any]
-) -> ComponentType[Made]:
-    @contextmanager
-    def opened(options: TableOptions) -> Iterator[Made]:
-        with make(options) as made:
-            if options.setup:
-                made.setup()
-            yield made
-
-    @asynccontextmanager
-    async def aopened(options: TableOptions) -> AsyncIterator[Made]:
-        # In a thread, since a key may be in a file, or behind a request.
-        async with await asyncio.to_thread(make, options) as made:
-            if options.setup:
-                await made.asetup()
-            yield made
-
-    return kind(options, opened, aopened, install="langgraph-dynamodb")
-
-
-CHECKPOINTER = _type(CheckpointerType, DynamoDBOptions, make_saver)
-STORE = _type(StoreType, DynamoDBStoreOptions, make_store)
-CACHE = _type(CacheType, DynamoDBCacheOptions, make_cache)
+_INSTALL = "langgraph-dynamodb"
+CHECKPOINTER = CheckpointerType(DynamoDBOptions, *openers(make_saver), install=_INSTALL)
+STORE = StoreType(DynamoDBStoreOptions, *openers(make_store), install=_INSTALL)
+CACHE = CacheType(DynamoDBCacheOptions, *openers(make_cache), install=_INSTALL)

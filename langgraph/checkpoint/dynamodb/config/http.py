@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from pydantic import ConfigDict, Field, SecretStr, model_validator
-from typing_extensions import Self
+from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.config.fields import (
-    Seconds,
-    SecondsOrZero,
-    made_function,
-)
+from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function
 from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import StorageOptions
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options
+from langgraph.checkpoint.dynamodb.config.storage import StorageOptions, openers
+from langgraph.checkpoint.dynamodb.config.types import Alternatives, CheckpointerType, OptionError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 
 
-class AuthOptions(Options):
+class AuthOptions(Alternatives):
     """Credentials: a bearer token, a file that has one, or AWS's signature."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [each]} for each in ("token", "token_file", "sigv4")]}
-    )
+    alternatives = ("token", "token_file", "sigv4")
 
     token: SecretStr | None = Field(
         default=None,
@@ -54,13 +43,6 @@ class AuthOptions(Options):
     region_name: str | None = Field(
         default=None, min_length=1, description="The region for sigv4; otherwise as boto3 finds it."
     )
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if sum(each is not None for each in (self.token, self.token_file, self.sigv4)) != 1:
-            msg = "give exactly one of token, token_file and sigv4"
-            raise ValueError(msg)
-        return self
 
 
 class HttpOptions(StorageOptions):
@@ -158,17 +140,4 @@ def _client_options(options: HttpOptions) -> dict[str, Any]:
     return given
 
 
-@contextmanager
-def _open(options: HttpOptions) -> Iterator[BaseCheckpointSaver[Any]]:
-    with _made(options) as saver:
-        yield saver
-
-
-@asynccontextmanager
-async def _aopen(options: HttpOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    # In a thread, since a key may be in a file, or behind a request.
-    async with await asyncio.to_thread(_made, options) as saver:
-        yield saver
-
-
-CHECKPOINTER = CheckpointerType(HttpOptions, _open, _aopen, install='"langgraph-dynamodb[http]"')
+CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made), install='"langgraph-dynamodb[http]"')

@@ -8,11 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
-from typing_extensions import Self
+from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
+from langgraph.checkpoint.dynamodb.config.types import Alternatives, OptionError
 
 if TYPE_CHECKING:
     import boto3
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 _KEY_LENGTHS = (16, 24, 32)
 
 
-class EncryptionKey(Options):
+class EncryptionKey(Alternatives):
     """The place of an AES key of 16, 24 or 32 bytes: a variable, a file or Secrets Manager."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [each]} for each in ("environment", "file", "secret_arn")]}
-    )
+    alternatives = ("environment", "file", "secret_arn")
 
     environment: str | None = Field(
         default=None, min_length=1, description="The name of the environment variable that has the key."
@@ -40,13 +37,6 @@ class EncryptionKey(Options):
     encoding: Literal["text", "base64", "hex"] = Field(
         default="text", description="The encoding of the key: its bytes, base64 or hex."
     )
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if sum(each is not None for each in (self.environment, self.file, self.secret_arn)) != 1:
-            msg = "give exactly one of environment, file and secret_arn"
-            raise ValueError(msg)
-        return self
 
 
 def read_key(where: EncryptionKey, session: boto3.Session | None, option: str = "encryption_key") -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import Any
 
 from langgraph.cache.base import BaseCache
@@ -14,13 +13,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from langgraph.checkpoint.dynamodb.config.stores import IndexedOptions
-from langgraph.checkpoint.dynamodb.config.types import (
-    CacheType,
-    CheckpointerType,
-    Options,
-    StoreType,
-    in_threads,
-)
+from langgraph.checkpoint.dynamodb.config.types import CacheType, CheckpointerType, Options, StoreType
 
 
 class MemoryOptions(Options):
@@ -31,25 +24,18 @@ class MemoryStoreOptions(IndexedOptions):
     """The option of `InMemoryStore`."""
 
 
-@contextmanager
-def _open(options: MemoryOptions) -> Iterator[BaseCheckpointSaver[Any]]:
-    del options
-    yield InMemorySaver()
+def _open(_: MemoryOptions) -> nullcontext[BaseCheckpointSaver[Any]]:
+    return nullcontext(InMemorySaver())
 
 
-@contextmanager
-def _open_store(options: MemoryStoreOptions) -> Iterator[BaseStore]:
-    yield InMemoryStore(index=options.index_config())
+def _open_store(options: MemoryStoreOptions) -> nullcontext[BaseStore]:
+    return nullcontext(InMemoryStore(index=options.index_config()))
 
 
-@contextmanager
-def _open_cache(options: MemoryOptions) -> Iterator[BaseCache[Any]]:
-    del options
-    yield InMemoryCache()
+def _open_cache(_: MemoryOptions) -> nullcontext[BaseCache[Any]]:
+    return nullcontext(InMemoryCache())
 
 
-CHECKPOINTER = CheckpointerType(MemoryOptions, _open, in_threads(_open), install="langgraph-checkpoint")
-STORE = StoreType(
-    MemoryStoreOptions, _open_store, in_threads(_open_store), install="langgraph-checkpoint numpy"
-)
-CACHE = CacheType(MemoryOptions, _open_cache, in_threads(_open_cache), install="langgraph-checkpoint")
+CHECKPOINTER = CheckpointerType(MemoryOptions, _open, _open, install="langgraph-checkpoint")
+STORE = StoreType(MemoryStoreOptions, _open_store, _open_store, install="langgraph-checkpoint numpy")
+CACHE = CacheType(MemoryOptions, _open_cache, _open_cache, install="langgraph-checkpoint")

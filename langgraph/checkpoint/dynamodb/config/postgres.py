@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from psycopg.rows import DictRow
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-_OPTION = "connection_string"
 # Errors of libpq may name these. Any other parameter may be a secret.
 _SHOWN = ("host", "hostaddr", "port", "user", "dbname")
 
@@ -95,14 +95,9 @@ async def _aopen_store(options: PostgresStoreOptions) -> AsyncIterator[BaseStore
 
 @contextmanager
 def _opened_pool(options: PostgresOptions) -> Iterator[ConnectionPool[Connection[DictRow]]]:
-    from psycopg import Connection, Error  # noqa: PLC0415
     from psycopg_pool import ConnectionPool  # noqa: PLC0415
 
-    text = _usable(options)
-    try:
-        Connection.connect(text).close()
-    except Error as error:
-        raise _unreachable(text, error) from None
+    text = _checked(options)
     pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
         text, kwargs=connection_options(), check=ConnectionPool.check_connection, min_size=1, open=False
     )
@@ -114,14 +109,9 @@ def _opened_pool(options: PostgresOptions) -> Iterator[ConnectionPool[Connection
 async def _aopened_pool(
     options: PostgresOptions,
 ) -> AsyncIterator[AsyncConnectionPool[AsyncConnection[DictRow]]]:
-    from psycopg import AsyncConnection, Error  # noqa: PLC0415
     from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
-    text = _usable(options)
-    try:
-        await (await AsyncConnection.connect(text)).close()
-    except Error as error:
-        raise _unreachable(text, error) from None
+    text = await asyncio.to_thread(_checked, options)
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
         text, kwargs=connection_options(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
     )
@@ -136,17 +126,31 @@ def connection_options() -> dict[str, Any]:
     return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 
 
-def _unreachable(text: str, error: Exception) -> OptionError:
-    # A pool would retry for half a minute, and not say what is wrong.
-    return OptionError(_OPTION, f"names a database that cannot be reached: {without_values(text, error)}")
-
-
-def _usable(options: PostgresOptions) -> str:
+def _checked(options: PostgresOptions) -> str:
     text = options.connection_string.get_secret_value()
-    if not is_connection_string(text):
-        says = "is not a Postgres connection string; write postgresql://user:password@host:5432/database, and"
-        raise OptionError(_OPTION, f"{says} percent-encode special characters in the password")
+    problem = connection_problem(text)
+    if problem is not None:
+        raise OptionError("connection_string", problem)
     return text
+
+
+def connection_problem(text: str, connect_seconds: int | None = None) -> str | None:
+    """Connect once, and return why that fails, without values that may be secret.
+
+    A pool would retry for half a minute, and not say what is wrong.
+    """
+    from psycopg import Connection, Error  # noqa: PLC0415
+
+    if not is_connection_string(text):
+        return (
+            "is not a Postgres connection string; write postgresql://user:password@host:5432/database, and"
+            " percent-encode special characters in the password"
+        )
+    try:
+        Connection.connect(text, connect_timeout=connect_seconds).close()
+    except Error as error:
+        return f"names a database that cannot be reached: {without_values(text, error)}"
+    return None
 
 
 def is_connection_string(text: str) -> bool:

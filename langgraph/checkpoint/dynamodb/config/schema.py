@@ -16,33 +16,17 @@ from langgraph.checkpoint.dynamodb.config.model import (
 )
 
 _VARIABLE = {"type": "string", "pattern": r"\$\{"}
+# A list and a tuple may be a text, which is split at its commas.
+_CHECKED = {"int", "float", "bool", "literal", "list", "tuple"}
 
 
 class _WithVariables(GenerateJsonSchema):
     """Allows `${NAME}` wherever a plain text would be invalid."""
 
-    def int_schema(self, schema: Any) -> JsonSchemaValue:
-        return _or_variable(super().int_schema(schema))
-
-    def float_schema(self, schema: Any) -> JsonSchemaValue:
-        return _or_variable(super().float_schema(schema))
-
-    def bool_schema(self, schema: Any) -> JsonSchemaValue:
-        return _or_variable(super().bool_schema(schema))
-
-    def literal_schema(self, schema: Any) -> JsonSchemaValue:
-        return _or_variable(super().literal_schema(schema))
-
-    # A text is split at its commas.
-    def list_schema(self, schema: Any) -> JsonSchemaValue:
-        return _or_variable(super().list_schema(schema))
-
-    def tuple_schema(self, schema: Any) -> JsonSchemaValue:
-        return _or_variable(super().tuple_schema(schema))
-
-    def str_schema(self, schema: Any) -> JsonSchemaValue:
-        text = super().str_schema(schema)
-        return _or_variable(text) if "pattern" in text else text
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        made = super().generate_inner(schema)
+        is_checked = schema["type"] in _CHECKED or (schema["type"] == "str" and "pattern" in made)
+        return {"anyOf": [made, _VARIABLE]} if is_checked else made
 
 
 def checkpointer_schema() -> str:
@@ -97,7 +81,3 @@ def _where(component: str, name: str, *, has_to_be_there: bool) -> dict[str, Any
         "if": condition if is_default else condition | {"required": ["type"]},
         "then": options | ({"required": ["config"]} if has_to_be_there else {}),
     }
-
-
-def _or_variable(schema: JsonSchemaValue) -> JsonSchemaValue:
-    return {"anyOf": [schema, _VARIABLE]}

@@ -60,14 +60,10 @@ def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None, *, is
 
 def _serializer(options: SerdeOptions, *, is_strict: bool) -> JsonPlusSerializer:
     names = options.allowed_msgpack_modules
-    if names is None and is_strict:
-        names = []
-    if names is None:
-        return JsonPlusSerializer(pickle_fallback=options.pickle_fallback)
-    return JsonPlusSerializer(
-        pickle_fallback=options.pickle_fallback,
-        allowed_msgpack_modules=[tuple(name.split(":", 1)) for name in names],
-    )
+    given: dict[str, Any] = {}
+    if names is not None or is_strict:
+        given["allowed_msgpack_modules"] = [tuple(name.split(":", 1)) for name in names or ()]
+    return JsonPlusSerializer(pickle_fallback=options.pickle_fallback, **given)
 
 
 def _encrypted(key: EncryptionKey, serde: Any, session: Any) -> EncryptedSerializer:

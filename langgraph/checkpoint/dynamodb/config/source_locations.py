@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +38,17 @@ class SourceLocation:
         return _dotted(key) or "the configuration"
 
 
+@dataclass(frozen=True, eq=False)
 class Environment(SourceLocation):
-    """The environment of the process, where a key is a variable."""
+    """The environment of the process, where a key is a variable.
 
-    prefix = "LANGGRAPH_CHECKPOINTER_"
-    # LangGraph's Agent Server reads these, which follow the same naming.
-    foreign_prefixes: tuple[str, ...] = ("LANGGRAPH_CHECKPOINTER_POSTGRES_",)
+    Args:
+        prefix: The prefix of the variables.
+        foreign_prefixes: Longer prefixes, of variables that LangGraph's Agent Server reads.
+    """
+
+    prefix: str
+    foreign_prefixes: tuple[str, ...] = ()
 
     def of(self, key: Key) -> str:
         """Return the name of the variable, in words."""
@@ -50,61 +56,44 @@ class Environment(SourceLocation):
         return f"environment variable {name}" if key else f"the environment's {name}*"
 
 
-class StoreEnvironment(Environment):
-    """The environment's variables of the store."""
-
-    prefix = "LANGGRAPH_STORE_"
-    foreign_prefixes = ("LANGGRAPH_STORE_BACKEND",)
-
-
-class CacheEnvironment(Environment):
-    """The environment's variables of the node cache."""
-
-    prefix = "LANGGRAPH_CACHE_"
-    foreign_prefixes = ()
-
-
 @dataclass(frozen=True, eq=False)
-class YamlFile(SourceLocation):
-    """A YAML file. Its nodes have line numbers."""
+class File(SourceLocation):
+    """A file.
+
+    Args:
+        name: The file's name.
+        above: The keys that lead to the configuration in it.
+        line_of: Returns the line of a key. A missing key is located where it would have to be.
+    """
 
     name: str
-    root: yaml.Node
     above: Key
+    line_of: Callable[[Key], int]
 
     def of(self, key: Key) -> str:
-        """Return the file, the line and the key. A missing key is located where it would have to be."""
-        return f"{self.name}, line {self._line(key)}, {_dotted((*self.above, *key))}"
-
-    def _line(self, key: Key) -> int:
-        node, line = self.root, self.root.start_mark.line
-        for part in (*self.above, *key):
-            found = _child(node, part)
-            if found is None:
-                break
-            node, line = found
-        return line + 1
-
-
-@dataclass(frozen=True, eq=False)
-class TomlFile(SourceLocation):
-    """A TOML file. Its parser has no line numbers."""
-
-    name: str
-    text: str
-    above: Key
-
-    def of(self, key: Key) -> str:
-        """Return the file, the line and the key. A missing key is located where it would have to be."""
+        """Return the file, the line and the key."""
         whole = (*self.above, *key)
-        return f"{self.name}, line {self._line(whole)}, {_dotted(whole)}"
+        return f"{self.name}, line {self.line_of(whole)}, {_dotted(whole)}"
 
-    def _line(self, key: Key) -> int:
-        for length in range(len(key), 0, -1):
-            line = _first_line_with(self.text.splitlines(), key[:length])
-            if line:
-                return line
-        return 1
+
+def yaml_line(root: yaml.Node, key: Key) -> int:
+    """Return the line of a key in YAML, whose nodes have line numbers."""
+    node, line = root, root.start_mark.line
+    for part in key:
+        found = _child(node, part)
+        if found is None:
+            break
+        node, line = found
+    return line + 1
+
+
+def toml_line(text: str, key: Key) -> int:
+    """Return the line of a key in TOML, whose parser has no line numbers."""
+    for length in range(len(key), 0, -1):
+        line = _first_line_with(text.splitlines(), key[:length])
+        if line:
+            return line
+    return 1
 
 
 def _dotted(key: Key) -> str:

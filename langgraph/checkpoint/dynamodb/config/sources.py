@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,52 +15,49 @@ import yaml
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error
 from langgraph.checkpoint.dynamodb.config.source_locations import (
-    CacheEnvironment,
     Environment,
+    File,
     SourceLocation,
-    StoreEnvironment,
-    TomlFile,
-    YamlFile,
     parse_toml,
+    toml_line,
+    yaml_line,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A configurable subject: its names in each kind of source, and a hint if it is missing.
+    """A configurable subject, with its names in each kind of source.
 
     Args:
         in_yaml: The key of a YAML file.
         in_toml: The table of a TOML file.
         environment: The environment, with the prefix of the variables.
-        wanted: A hint what to write, or None if nothing has to be configured.
+        is_required: Whether it is an error if nothing is configured.
     """
 
     in_yaml: str
     in_toml: tuple[str, ...]
     environment: Environment
-    wanted: str | None
+    is_required: bool = True
+
+    @property
+    def hint(self) -> str:
+        """The remedy if nothing is configured."""
+        return f"say which type of {self.in_yaml} it is, such as `memory` or `dynamodb`"
 
 
 CHECKPOINTER = Subject(
     "checkpointer",
     ("tool", "langgraph-dynamodb"),
-    Environment(),
-    "say which type of checkpointer it is, such as `memory` or `dynamodb`",
+    Environment("LANGGRAPH_CHECKPOINTER_", ("LANGGRAPH_CHECKPOINTER_POSTGRES_",)),
 )
 STORE = Subject(
     "store",
     ("tool", "langgraph-dynamodb-store"),
-    StoreEnvironment(),
-    "say which type of store it is, such as `memory` or `dynamodb`",
+    Environment("LANGGRAPH_STORE_", ("LANGGRAPH_STORE_BACKEND",)),
 )
-CACHE = Subject(
-    "cache",
-    ("tool", "langgraph-dynamodb-cache"),
-    CacheEnvironment(),
-    "say which type of cache it is, such as `memory` or `dynamodb`",
-)
+CACHE = Subject("cache", ("tool", "langgraph-dynamodb-cache"), Environment("LANGGRAPH_CACHE_"))
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def _read_yaml(name: str, text: str, subject: Subject) -> Section:
         # An empty file has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")
         found = _section_node(root, name, subject)
-        location = YamlFile(name, root, (subject.in_yaml,))
+        location = File(name, (subject.in_yaml,), partial(yaml_line, root))
         if found is None:
             return Section({}, location)
         faults = _twice(found, (), ())
@@ -132,8 +131,8 @@ def _read_yaml(name: str, text: str, subject: Subject) -> Section:
 def _section_node(root: yaml.Node, name: str, subject: Subject) -> yaml.Node | None:
     pairs: list[tuple[yaml.Node, yaml.Node]] = root.value if isinstance(root, yaml.MappingNode) else []
     found = [(key.start_mark.line + 1, value) for key, value in pairs if key.value == subject.in_yaml]
-    if not found and subject.wanted is not None:
-        _refuse(f"{name}: there is no `{subject.in_yaml}:` in it; {subject.wanted}")
+    if not found and subject.is_required:
+        _refuse(f"{name}: there is no `{subject.in_yaml}:` in it; {subject.hint}")
     if len(found) > 1:
         _refuse(f"{name}, line {found[1][0]}: `{subject.in_yaml}:` is there twice; remove one of them")
     return found[0][1] if found else None
@@ -143,18 +142,18 @@ def _twice(node: yaml.Node, key: tuple[str | int, ...], above: tuple[yaml.Node, 
     """Return the keys that occur twice in a mapping. YAML's parser would silently drop one of them."""
     if node in above:
         return [Fault(key, "refers to itself")]
-    faults = []
+    children: list[tuple[Any, yaml.Node]] = []
     if isinstance(node, yaml.MappingNode):
-        names = [name.value for name, _ in node.value]
-        faults = [
-            Fault((*key, name), "is there twice; remove one of them")
-            for name in {name for name in names if names.count(name) > 1}
-        ]
         children = [(name.value, value) for name, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
         children = list(enumerate(node.value))
-    else:
-        children = []
+    # A key may be a list, too.
+    counts = Counter(str(part) for part, _ in children)
+    faults = [
+        Fault((*key, part), "is there twice; remove one of them")
+        for part, count in counts.items()
+        if count > 1
+    ]
     for part, child in children:
         faults += _twice(child, (*key, part), (*above, node))
     return faults
@@ -186,9 +185,9 @@ def _read_toml(name: str, text: str, subject: Subject) -> Section:
         _refuse(f"{name}: this is not TOML: {error}")
     for part in subject.in_toml:
         content = content.get(part) if isinstance(content, dict) else None
-    if content is None and subject.wanted is not None:
-        _refuse(f"{name}: there is no [{'.'.join(subject.in_toml)}] in it; {subject.wanted}")
-    return Section({} if content is None else content, TomlFile(name, text, subject.in_toml))
+    if content is None and subject.is_required:
+        _refuse(f"{name}: there is no [{'.'.join(subject.in_toml)}] in it; {subject.hint}")
+    return Section({} if content is None else content, File(name, subject.in_toml, partial(toml_line, text)))
 
 
 # The environment
@@ -209,9 +208,9 @@ def _read_environment(variables: Mapping[str, str], subject: Subject) -> Section
         if not _put(content, key, variables[name]):
             says = "is set, and so is a variable whose name is a part of it; leave one of the two"
             raise configuration_error([Fault(key, says)], subject.environment)
-    if not content and subject.wanted is not None:
+    if not content and subject.is_required:
         _refuse(
-            f"no configuration was given, and {prefix}TYPE is not set in the environment; {subject.wanted}, "
+            f"no configuration was given, and {prefix}TYPE is not set in the environment; {subject.hint}, "
             f"with options as {prefix}CONFIG__TABLE_NAME"
         )
     return Section(content, subject.environment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from langgraph.checkpoint.dynamodb.config.types import (
     OptionError,
     Options,
     StoreType,
-    in_threads,
 )
 
 _IN_MEMORY = ":memory:"
@@ -79,11 +78,16 @@ async def _aopen_store(options: SqliteStoreOptions) -> AsyncIterator[BaseStore]:
         yield store
 
 
-@contextmanager
-def _open_cache(options: SqliteOptions) -> Iterator[BaseCache[Any]]:
+def _open_cache(options: SqliteOptions) -> nullcontext[BaseCache[Any]]:
     from langgraph.cache.sqlite import SqliteCache  # noqa: PLC0415
 
-    yield SqliteCache(path=_usable(options.db_file))
+    return nullcontext(SqliteCache(path=_usable(options.db_file)))
+
+
+@asynccontextmanager
+async def _aopen_cache(options: SqliteOptions) -> AsyncIterator[BaseCache[Any]]:
+    with await asyncio.to_thread(_open_cache, options) as cache:
+        yield cache
 
 
 def _usable(db_file: str) -> str:
@@ -103,4 +107,4 @@ def _usable(db_file: str) -> str:
 _INSTALL = "langgraph-checkpoint-sqlite"
 CHECKPOINTER = CheckpointerType(SqliteOptions, _open, _aopen, install=_INSTALL)
 STORE = StoreType(SqliteStoreOptions, _open_store, _aopen_store, install=_INSTALL)
-CACHE = CacheType(SqliteOptions, _open_cache, in_threads(_open_cache), install=_INSTALL)
+CACHE = CacheType(SqliteOptions, _open_cache, _aopen_cache, install=_INSTALL)

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from typing import Any
+
 from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
@@ -72,3 +82,29 @@ class StorageOptions(CodecOptions):
         default=None,
         description="Where the key of the digests of owners' names is, if the saver encrypts.",
     )
+
+
+def openers(
+    make: Callable[[Any], Any],
+) -> tuple[Callable[[Any], AbstractContextManager[Any]], Callable[[Any], AbstractAsyncContextManager[Any]]]:
+    """Return `open` and `aopen` of a type whose objects are made from options, and serve sync and async code.
+
+    Only a type on a table has the option `setup`.
+    """
+
+    @contextmanager
+    def opened(options: CodecOptions) -> Iterator[Any]:
+        with make(options) as made:
+            if getattr(options, "setup", False):
+                made.setup()
+            yield made
+
+    @asynccontextmanager
+    async def aopened(options: CodecOptions) -> AsyncIterator[Any]:
+        # In a thread, since a key may be in a file, or behind a request.
+        async with await asyncio.to_thread(make, options) as made:
+            if getattr(options, "setup", False):
+                await made.asetup()
+            yield made
+
+    return opened, aopened

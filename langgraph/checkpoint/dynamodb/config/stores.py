@@ -6,19 +6,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
-from typing_extensions import Self
+from pydantic import BeforeValidator, Field
 
 from langgraph.checkpoint.dynamodb.config.fields import Positive, Reference, TtlMinutes, made_function, split
-from langgraph.checkpoint.dynamodb.config.types import Options
+from langgraph.checkpoint.dynamodb.config.types import Alternatives, Options
 
 
-class IndexOptions(Options):
+class IndexOptions(Alternatives):
     """LangGraph's `IndexConfig`: the store embeds texts of memories, and searches by similarity."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["embed"]}, {"required": ["embed_function"]}]}
-    )
+    alternatives = ("embed", "embed_function")
 
     embed: str | None = Field(
         default=None,
@@ -34,13 +31,6 @@ class IndexOptions(Options):
         default=None,
         description="The fields of a value whose texts are embedded; by default the whole value.",
     )
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.embed is None) == (self.embed_function is None):
-            msg = "give exactly one of embed and embed_function"
-            raise ValueError(msg)
-        return self
 
     def config(self) -> dict[str, Any]:
         """Return LangGraph's `IndexConfig`.

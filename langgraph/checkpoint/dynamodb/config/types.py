@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -13,7 +12,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 
@@ -27,6 +27,26 @@ class Options(BaseModel):
 
     other_names: ClassVar[Mapping[str, str]] = {}
     """Hints for options that other savers have."""
+
+
+def _require_one(schema: dict[str, Any], model: type[Alternatives]) -> None:
+    schema["oneOf"] = [{"required": [each]} for each in model.alternatives]
+
+
+class Alternatives(Options):
+    """Base class of options of which exactly one has to be given, besides others."""
+
+    model_config = ConfigDict(json_schema_extra=_require_one)
+
+    alternatives: ClassVar[tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if sum(getattr(self, each) is not None for each in self.alternatives) != 1:
+            *others, last = self.alternatives
+            msg = f"give exactly one of {', '.join(others)} and {last}"
+            raise ValueError(msg)
+        return self
 
 
 class OptionError(ValueError):
@@ -59,23 +79,6 @@ class ComponentType(Generic[Made]):
     open: Callable[[Any], AbstractContextManager[Made]]
     aopen: Callable[[Any], AbstractAsyncContextManager[Made]]
     install: str
-
-
-def in_threads(
-    opener: Callable[[Any], AbstractContextManager[Made]],
-) -> Callable[[Any], AbstractAsyncContextManager[Made]]:
-    """Make `aopen` of an `open` whose object serves sync and async code. Opening and closing block no event loop."""
-
-    @asynccontextmanager
-    async def aopen(options: Any) -> AsyncIterator[Made]:
-        opening = opener(options)
-        made = await asyncio.to_thread(opening.__enter__)
-        try:
-            yield made
-        finally:
-            await asyncio.to_thread(opening.__exit__, None, None, None)
-
-    return aopen
 
 
 class CheckpointerType(ComponentType[BaseCheckpointSaver[Any]]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.checkpoint.dynamodb.config.faults import Fault
@@ -14,13 +15,12 @@ _REFERENCE = re.compile(
 )
 
 
+@dataclass(frozen=True)
 class Variables:
     """Fills in variables, and collects mistakes in references to them."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        """Store the variables by their names."""
-        self._variables = variables
-        self.faults: list[Fault] = []
+    variables: Mapping[str, str]
+    faults: list[Fault] = field(default_factory=list)
 
     def fill(self, value: Any, key: Key = ()) -> Any:
         """Return a value with its variables filled in, at any depth."""
@@ -43,7 +43,7 @@ class Variables:
             self.faults.append(Fault(key, says))
             return ""
         # As in a shell, the default also replaces an empty variable.
-        text = self._variables.get(match["name"])
+        text = self.variables.get(match["name"])
         if match["default"] is not None:
             return text or match["default"]
         if text is None:

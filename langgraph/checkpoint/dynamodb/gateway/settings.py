@@ -32,15 +32,9 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
-
-class GatewayEnvironment(Environment):
-    """The environment of the service."""
-
-    prefix = "LANGGRAPH_GATEWAY_"
-    foreign_prefixes = ()
-
-
-_SUBJECT = Subject("gateway", ("tool", "langgraph-dynamodb-gateway"), GatewayEnvironment(), None)
+_SUBJECT = Subject(
+    "gateway", ("tool", "langgraph-dynamodb-gateway"), Environment("LANGGRAPH_GATEWAY_"), is_required=False
+)
 
 
 def _parsed(value: Any) -> Any:

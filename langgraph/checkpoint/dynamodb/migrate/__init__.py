@@ -27,9 +27,9 @@ from langgraph.checkpoint.dynamodb.migrate.memories import (
     move_memories,
     open_memories,
 )
-from langgraph.checkpoint.dynamodb.migrate.move import Status, ThreadReport, migrate
+from langgraph.checkpoint.dynamodb.migrate.move import Source, Status, ThreadReport, migrate
 from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
 from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect, copy_id
 

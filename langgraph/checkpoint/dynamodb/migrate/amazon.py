@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
 
 _CHECKPOINTS = "CHECKPOINT_"
 _WRITES = "WRITES_"
@@ -50,7 +49,6 @@ class AmazonStore(SaverStore):
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, by a scan of the table."""
-        seen = set[str]()
         pages = self.saver.client.get_paginator("scan").paginate(
             TableName=self.saver.table_name,
             FilterExpression="begins_with(#pk, :prefix)",
@@ -58,11 +56,8 @@ class AmazonStore(SaverStore):
             ExpressionAttributeNames={"#pk": "PK"},
             ExpressionAttributeValues={":prefix": {"S": _CHECKPOINTS}},
         )
-        for item in (item for page in pages for item in page["Items"]):
-            thread_id = item["PK"]["S"].removeprefix(_CHECKPOINTS)
-            if thread_id not in seen:
-                seen.add(thread_id)
-                yield thread_id
+        found = (item["PK"]["S"] for page in pages for item in page["Items"])
+        return each_once(each.removeprefix(_CHECKPOINTS) for each in found)
 
     def refs(self, thread_id: str) -> list[Ref]:
         """Return a thread's checkpoints in all namespaces, oldest first."""
@@ -77,10 +72,9 @@ class AmazonStore(SaverStore):
             self._reading.thread_id = None
             yield record
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in the order in which the saver returns them."""
-        configurable = config["configurable"]
-        pk = f"{_WRITES}{configurable['thread_id']}#{configurable['checkpoint_ns']}#{configurable['checkpoint_id']}"
+        pk = f"{_WRITES}{thread_id}#{ref.namespace}#{ref.checkpoint_id}"
         return [
             (
                 WritePosition(

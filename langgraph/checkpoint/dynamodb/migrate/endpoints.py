@@ -57,14 +57,11 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
         CheckpointerConfigurationError: The endpoint cannot be reached, has no checkpoints, or its package is not
             installed.
     """
-    kind, colon, rest = endpoint.partition(":")
-    if not colon or not rest:
-        # It may be a connection string with a password, so it is not shown.
-        msg = f"this does not name a store of threads; give one of\n{ENDPOINTS}"
-        raise CheckpointerInputError(msg)
+    kind, rest = parse_endpoint(endpoint, "threads", ENDPOINTS)
     with ExitStack() as stack:
         if kind not in _PACKAGES:
-            yield store_of(stack.enter_context(_made(kind, rest)))
+            made = stack.enter_context(made_by_function(kind, rest, BaseCheckpointSaver, ENDPOINTS))
+            yield store_of(made)
             return
         try:
             store = _known(kind, endpoint, rest, parallel, as_target=as_target)
@@ -107,33 +104,43 @@ def _amazon_options(given: dict[str, str]) -> dict[str, Any]:
     return {**options, **({"s3_offload_config": bucket} if bucket else {})}
 
 
-@contextmanager
-def _made(module: str, function: str) -> Iterator[BaseCheckpointSaver[Any]]:
-    """Yield the saver that a function of the caller's returns."""
-    made = imported_object(module, function, ENDPOINTS)()
-    with ExitStack() as stack:
-        if not isinstance(made, BaseCheckpointSaver) and isinstance(made, AbstractContextManager):
-            made = stack.enter_context(made)
-        if not isinstance(made, BaseCheckpointSaver):
-            msg = f"{module}:{function} gives a {type(made).__name__}; let it return a checkpoint saver"
-            raise CheckpointerConfigurationError(msg)
-        yield made
-
-
-def imported_object(module: str, name: str, endpoints: str) -> Any:
-    """Import an object that an endpoint names. As with `python -m`, modules in the current folder can be named.
+def parse_endpoint(endpoint: str, what: str, endpoints: str) -> tuple[str, str]:
+    """Split an endpoint at its first colon.
 
     Raises:
-        CheckpointerConfigurationError: It cannot be imported; the message lists the endpoints that there are.
+        CheckpointerInputError: It has none; the message lists the endpoints that there are.
+    """
+    kind, _, rest = endpoint.partition(":")
+    if not rest:
+        # It may be a connection string with a password, so it is not shown.
+        msg = f"this does not name a store of {what}; give one of\n{endpoints}"
+        raise CheckpointerInputError(msg)
+    return kind, rest
+
+
+@contextmanager
+def made_by_function(module: str, function: str, kind: type[Any], endpoints: str) -> Iterator[Any]:
+    """Yield the saver or store that a function of the caller's returns, or a context manager from it yields.
+
+    Raises:
+        CheckpointerConfigurationError: The function cannot be imported, or returns something else.
     """
     sys.path.insert(0, "")
     try:
-        return getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        msg = f"{module}:{name} cannot be imported ({error}); give one of\n{endpoints}"
+        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{endpoints}"
         raise CheckpointerConfigurationError(msg) from error
     finally:
         sys.path.remove("")
+    made = found()
+    with ExitStack() as stack:
+        if not isinstance(made, kind) and isinstance(made, AbstractContextManager):
+            made = stack.enter_context(made)
+        if not isinstance(made, kind) or type(made).__name__.startswith("Async"):
+            msg = f"{module}:{function} returned a {type(made).__name__}; let it return a blocking {kind.__name__}"
+            raise CheckpointerConfigurationError(msg)
+        yield made
 
 
 def store_of(saver: BaseCheckpointSaver[Any]) -> SaverStore:

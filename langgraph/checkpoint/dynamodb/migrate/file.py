@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -283,7 +282,7 @@ def _check_end(line: _Line, index: _Index, digest: str, file: BinaryIO) -> None:
 def _note(index: _Index, line: _Line, offset: int) -> None:
     """Record a line's offset, if the line is complete."""
     if "piece" in line:
-        _check_data(line)
+        base64.b64decode(line["data"], validate=True)
         index.pieces[line["piece"]] = offset
         return
     writes = line["writes"]
@@ -293,7 +292,7 @@ def _note(index: _Index, line: _Line, offset: int) -> None:
         *line["values"].values(),
         *(each["value"] for each in writes),
     ):
-        _check_data(value)
+        base64.b64decode(value["data"], validate=True)
         index.kinds.add(value["type"])
         if not index.pieces.keys() >= set(value.get("pieces", ())):
             raise KeyError(*value["pieces"])
@@ -301,10 +300,3 @@ def _note(index: _Index, line: _Line, offset: int) -> None:
         WritePosition(str(each["path"]), str(each["task"]), int(each["position"]))
     index.checkpoints[Ref(line["checkpoint"], line["namespace"])] = offset
     line["parent"]
-
-
-def _check_data(line: _Line) -> None:
-    try:
-        base64.b64decode(line["data"], validate=True)
-    except Base64Error as error:
-        raise ValueError(error) from error

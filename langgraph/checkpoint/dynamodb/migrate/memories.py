@@ -10,7 +10,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.migrate.endpoints import imported_object
+from langgraph.checkpoint.dynamodb.migrate.endpoints import made_by_function, parse_endpoint
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
 
@@ -67,11 +67,7 @@ def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Recor
         CheckpointerInputError: The endpoint is none of `MEMORY_ENDPOINTS`, or its colons need `labels`.
         CheckpointerConfigurationError: It cannot be reached, or has no memories.
     """
-    kind, colon, rest = endpoint.partition(":")
-    if not colon or not rest:
-        # It may be a connection string with a password, so it is not shown.
-        msg = f"this does not name a store of memories; give one of\n{MEMORY_ENDPOINTS}"
-        raise CheckpointerInputError(msg)
+    kind, rest = parse_endpoint(endpoint, "memories", MEMORY_ENDPOINTS)
     with ExitStack() as stack:
         if kind in _POSTGRES:
             yield stack.enter_context(_postgres(endpoint))
@@ -80,7 +76,8 @@ def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Recor
         elif kind == "aws":
             yield stack.enter_context(_amazon(rest, labels))
         else:
-            yield memories_of(stack.enter_context(_made(kind, rest)))
+            made = stack.enter_context(made_by_function(kind, rest, BaseStore, MEMORY_ENDPOINTS))
+            yield memories_of(made)
 
 
 def memories_of(store: BaseStore) -> Records:
@@ -100,19 +97,6 @@ def memories_of(store: BaseStore) -> Records:
         if len(page) < _PAGE_MEMORIES:
             return
         offset += _PAGE_MEMORIES
-
-
-@contextmanager
-def _made(module: str, function: str) -> Iterator[BaseStore]:
-    """Yield the store that a function of the caller's returns."""
-    made = imported_object(module, function, MEMORY_ENDPOINTS)()
-    with ExitStack() as stack:
-        if not isinstance(made, BaseStore) and isinstance(made, AbstractContextManager):
-            made = stack.enter_context(made)
-        if not isinstance(made, BaseStore) or type(made).__name__.startswith("Async"):
-            msg = f"{module}:{function} gives a {type(made).__name__}; let it return a store that blocks"
-            raise CheckpointerConfigurationError(msg)
-        yield made
 
 
 @contextmanager

@@ -12,12 +12,16 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.migrate.file import FileStore
 from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, Source
+from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
+Source: TypeAlias = SaverStore | FileStore
+"""A store that threads can be moved from."""
 # How often a thread is read again for checkpoints that arrived during the move.
 _PASSES_MAX = 5
 # This many threads in a row do not fail for reasons of their own.
@@ -96,27 +100,28 @@ def migrate(
     if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
-    run = _Run(source, target, verify=verify, measure=measure)
+    run = _Run(source, target, verify, measure)
     return run.all(thread_ids, parallel)
 
 
+@dataclass
 class _Run:
     """One call of `migrate`."""
 
-    def __init__(self, source: Source, target: SaverStore, *, verify: bool, measure: bool) -> None:
-        self._source = source
-        self._target = target
-        self._verify = verify
-        self._measure = measure
-        self._stopped = threading.Event()
-        self._failures = 0
+    source: Source
+    target: SaverStore
+    verify: bool
+    measure: bool
+    stopped: threading.Event = field(default_factory=threading.Event)
+    failures: int = 0
+    """How many threads in a row have failed."""
 
     def all(self, thread_ids: Iterable[str], parallel: int) -> Iterator[ThreadReport]:
         """Move threads as their ids arrive, and yield each report as its thread ends."""
         waiting = set[Future[ThreadReport]]()
         with ThreadPoolExecutor(parallel, thread_name_prefix="migrate") as pool:
             try:
-                for thread_id in _each_once(thread_ids):
+                for thread_id in each_once(thread_ids):
                     waiting.add(pool.submit(self._one, thread_id))
                     if len(waiting) >= 2 * parallel:
                         ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -126,44 +131,36 @@ class _Run:
                     yield from self._reports(ended)
             finally:
                 # Interrupted: each thread under way ends with its current checkpoint.
-                self._stopped.set()
+                self.stopped.set()
                 for future in waiting:
                     future.cancel()
 
     def _reports(self, ended: Iterable[Future[ThreadReport]]) -> Iterator[ThreadReport]:
         for future in ended:
             report = future.result()
-            self._failures = self._failures + 1 if report.status is Status.FAILED else 0
+            self.failures = self.failures + 1 if report.status is Status.FAILED else 0
             yield report
-            if self._failures >= _FAILURES_MAX:
-                msg = f"{self._failures} threads in a row failed; the last: {report.problems[0]}"
+            if self.failures >= _FAILURES_MAX:
+                msg = f"{self.failures} threads in a row failed; the last: {report.problems[0]}"
                 raise CheckpointerError(msg)
 
     def _one(self, thread_id: str) -> ThreadReport:
         report = ThreadReport(thread_id)
         try:
-            move = _Move(self._source, self._target, report, self._stopped)
+            move = _Move(self.source, self.target, report, self.stopped)
             report.status = move.run()
             if report.status not in (Status.MOVED, Status.COMPLETE):
                 # If the thread is absent, or continues on one side, the two sides need not be equal.
                 return report
-            if self._measure:
-                report.source_bytes = self._source.stored_bytes(thread_id)
-                report.target_bytes = self._target.stored_bytes(thread_id)
-            if self._verify:
+            if self.measure:
+                report.source_bytes = self.source.stored_bytes(thread_id)
+                report.target_bytes = self.target.stored_bytes(thread_id)
+            if self.verify:
                 move.verify()
         except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
             report.status = Status.FAILED
             report.problems.append(f"{type(error).__name__}: {error}")
         return report
-
-
-def _each_once(thread_ids: Iterable[str]) -> Iterator[str]:
-    seen = set[str]()
-    for thread_id in thread_ids:
-        if thread_id not in seen:
-            seen.add(thread_id)
-            yield thread_id
 
 
 class _Move:
@@ -211,12 +208,13 @@ class _Move:
         return Status.GOING_ON
 
     def _gone_on(self, extra: list[Ref], missing: list[Ref]) -> Status:
-        """Return the outcome for a thread of which the target has something that the source has not."""
+        """Return the outcome for a thread of which the target has something that the source lacks."""
         if not missing:
             return Status.AHEAD
         self._report.problems.append(
-            f"the target has a checkpoint or writes that the source has not (the first: {extra[0].checkpoint_id!r}),"
-            f" and lacks some of {len(missing)} checkpoints that it has: they are different conversations by now."
+            f"the target has checkpoints or writes that the source lacks (the first: {extra[0].checkpoint_id!r}), and"
+            f" {len(missing)} checkpoints of the source are not, or not whole, in the target: they are different"
+            " conversations by now."
             " Nothing was changed; delete the thread in the target to move it anew, or leave it out"
         )
         return Status.FAILED
@@ -266,7 +264,7 @@ class _Move:
 
     def _differences(self, record: Record, other: Record | None) -> list[str]:
         if other is None:
-            return ["the target has it not"]
+            return ["the target lacks it"]
         return self._comparison.differences(self._for_target(record), other)
 
     def _put(self, missing: list[Ref]) -> None:

@@ -6,22 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import DictRow
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
-from langgraph.checkpoint.dynamodb.config.postgres import (
-    connection_options,
-    is_connection_string,
-    without_values,
-)
+from langgraph.checkpoint.dynamodb.config.postgres import connection_options, connection_problem
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 
 _PAGE_THREADS = 1000
-_CONNECT_SECONDS = 10.0
+_CONNECT_SECONDS = 10
 
 # In pages by primary key, since the ids of millions of threads do not fit into one answer.
 _THREADS = "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id > %s ORDER BY thread_id LIMIT %s"
@@ -57,12 +52,9 @@ class PostgresStore(SaverStore):
         rows = self._rows(_CHECKPOINTS, thread_id)
         return sorted(Ref(row["checkpoint_id"], row["checkpoint_ns"]) for row in rows)
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in order."""
-        configurable = config["configurable"]
-        rows = self._rows(
-            _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
-        )
+        rows = self._rows(_PLACES, thread_id, ref.namespace, ref.checkpoint_id)
         return sorted(
             (WritePosition(row["task_path"], row["task_id"], row["idx"]), row["channel"]) for row in rows
         )
@@ -95,30 +87,14 @@ def open_postgres(connection_string: str, *, connections: int, as_target: bool) 
     Raises:
         CheckpointerConfigurationError: There is no connection, or the string is invalid. It is never shown.
     """
-    if not is_connection_string(connection_string):
-        msg = (
-            "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database,"
-            " with special characters of the password percent-encoded"
-        )
+    problem = connection_problem(connection_string, _CONNECT_SECONDS)
+    if problem is not None:
+        msg = f"the connection string {problem}"
         raise CheckpointerConfigurationError(msg)
     pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(
-        connection_string, kwargs=connection_options(), min_size=1, max_size=connections, open=False
+        connection_string, kwargs=connection_options(), min_size=1, max_size=connections, open=True
     )
-    try:
-        pool.open(wait=True, timeout=_CONNECT_SECONDS)
-    except PoolTimeout:
-        pool.close()
-        raise CheckpointerConfigurationError(_why_not(connection_string)) from None
     store = PostgresStore(PostgresSaver(pool))
     if as_target:
         store.saver.setup()
     return store
-
-
-def _why_not(connection_string: str) -> str:
-    """Return the error of a connection, which a pool does not report."""
-    try:
-        psycopg.connect(connection_string, connect_timeout=int(_CONNECT_SECONDS)).close()
-    except psycopg.OperationalError as error:
-        return f"Postgres cannot be reached: {without_values(connection_string, error)}"
-    return f"Postgres did not answer within {_CONNECT_SECONDS:.0f} s; try again"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
@@ -42,12 +42,9 @@ class SqliteStore(SaverStore):
         """Return a thread's checkpoints in all namespaces, oldest first."""
         return sorted(Ref(*row) for row in self._rows(_CHECKPOINTS, thread_id))
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in order."""
-        configurable = config["configurable"]
-        rows = self._rows(
-            _PLACES, configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
-        )
+        rows = self._rows(_PLACES, thread_id, ref.namespace, ref.checkpoint_id)
         return sorted((WritePosition(*position), channel) for *position, channel in rows)
 
     def stored_bytes(self, thread_id: str) -> int | None:
@@ -88,14 +85,12 @@ def _check_source(path: str) -> None:
     if not Path(path).is_file():
         msg = f"there is no SQLite database {path}; check its path"
         raise CheckpointerConfigurationError(msg)
-    connection = sqlite3.connect(path)
     try:
-        [(tables,)] = connection.execute(_TABLES).fetchall()
+        with closing(sqlite3.connect(path)) as connection:
+            [(tables,)] = connection.execute(_TABLES).fetchall()
     except sqlite3.DatabaseError as error:
         msg = f"{path} is not a SQLite database ({error}); name the file that LangGraph's saver uses"
         raise CheckpointerConfigurationError(msg) from None
-    finally:
-        connection.close()
     if tables != 2:
         msg = f"the SQLite database {path} has no tables of LangGraph's saver; name the file that the saver uses"
         raise CheckpointerConfigurationError(msg)

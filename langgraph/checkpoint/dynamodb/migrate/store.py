@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, PendingWrite
@@ -25,32 +25,6 @@ from langgraph.checkpoint.dynamodb.migrate.record import (
 
 # How often a checkpoint is read again because its writes seem to be arriving.
 _ATTEMPTS_MAX = 3
-
-
-class Source(Protocol):
-    """A store that threads can be moved from."""
-
-    @property
-    def knows_positions(self) -> bool:
-        """Whether the positions of writes are read from the tables, and not guessed."""
-
-    def can_pass_through(self) -> bool:
-        """Tell whether values can be moved without making the objects in them."""
-
-    def keep_values(self) -> None:
-        """Return values with the objects in them as they are stored, from now on."""
-
-    def thread_ids(self) -> Iterator[str]:
-        """Yield the ids of all threads, each once."""
-
-    def refs(self, thread_id: str) -> list[Ref]:
-        """Return a thread's checkpoints in all namespaces, oldest first."""
-
-    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
-
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return the size of a thread as it is stored, or None if that is not known."""
 
 
 class SaverStore:
@@ -95,12 +69,7 @@ class SaverStore:
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, each once."""
-        seen = set[str]()
-        for found in self.mover.list(None):
-            thread_id = str(found.config["configurable"]["thread_id"])
-            if thread_id not in seen:
-                seen.add(thread_id)
-                yield thread_id
+        return each_once(str(found.config["configurable"]["thread_id"]) for found in self.mover.list(None))
 
     def refs(self, thread_id: str) -> list[Ref]:
         """Return a thread's checkpoints in all namespaces, oldest first."""
@@ -112,26 +81,26 @@ class SaverStore:
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
         """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
         for ref in refs:
-            yield self._record(_config(thread_id, ref.namespace, ref.checkpoint_id))
+            yield self._record(thread_id, ref)
 
-    def _record(self, config: RunnableConfig, attempts_left: int = _ATTEMPTS_MAX) -> Record | None:
-        found = self.mover.get_tuple(config)
+    def _record(self, thread_id: str, ref: Ref, attempts_left: int = _ATTEMPTS_MAX) -> Record | None:
+        found = self.mover.get_tuple(_config(thread_id, ref.namespace, ref.checkpoint_id))
         if found is None:
             return None
         writes = found.pending_writes or []
-        positions = self._positions(config, writes)
+        positions = self._positions(thread_id, ref, writes)
         if positions is not None:
             return record_of(found, positions)
         if attempts_left > 1:
-            return self._record(config, attempts_left - 1)
+            return self._record(thread_id, ref, attempts_left - 1)
         # The saver leaves out some writes, as langgraph-checkpoint-aws's does with those whose content is lost.
         return record_of(found, guessed_positions(writes))
 
     def _positions(
-        self, config: RunnableConfig, writes: Sequence[PendingWrite]
+        self, thread_id: str, ref: Ref, writes: Sequence[PendingWrite]
     ) -> list[WritePosition] | None:
         """Return the positions of a checkpoint's pending writes, in order. None if the saver did not return all."""
-        stored = self.stored_positions(config) if writes else []
+        stored = self.stored_positions(thread_id, ref) if writes else []
         if stored is None:
             return guessed_positions(writes)
         # In any saver a task's writes are in their own order, whatever the order of the tasks.
@@ -146,9 +115,9 @@ class SaverStore:
             return None
         return [position for position, _ in found_pairs]
 
-    def stored_positions(self, config: RunnableConfig) -> Sequence[tuple[WritePosition, str]] | None:
+    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in the order of its pending writes, or None."""
-        del config
+        del thread_id, ref
         return None
 
     def stored_bytes(self, thread_id: str) -> int | None:
@@ -183,6 +152,15 @@ class SaverStore:
 
     def close(self) -> None:
         """Close connections."""
+
+
+def each_once(thread_ids: Iterable[str]) -> Iterator[str]:
+    """Yield ids as they arrive, each once."""
+    seen = set[str]()
+    for thread_id in thread_ids:
+        if thread_id not in seen:
+            seen.add(thread_id)
+            yield thread_id
 
 
 def is_equal(one: Any, other: Any) -> bool:

@@ -55,8 +55,6 @@ class TtlProspect:
 
     checkpoints: int
     """How many checkpoints the thread has, or its copy if that stands for it."""
-    kept_as: str
-    """The id of the copy."""
     is_done: bool
     """Whether the thread has the ttl already, and nothing is left of an earlier attempt."""
     write_units: int
@@ -93,7 +91,10 @@ class TtlChange:
             CheckpointerInputError: The thread is such a copy itself, or the copy's id belongs to another conversation.
             ThreadBusyError: The thread continued when it was only copied, or only partly copied back.
         """
-        return self._prospect(self._stage())
+        stage = self._stage()
+        truth = self._copy if stage is _Stage.SWAP else self._thread
+        units = 0 if stage is _Stage.DONE else self._write_units(stage)
+        return TtlProspect(len(truth.refs()), stage is _Stage.DONE, units)
 
     def run(self) -> None:
         """Change the ttl, or continue what an earlier attempt began.
@@ -177,11 +178,6 @@ class TtlChange:
     def _is_copying(self) -> bool:
         copy = self._copy.item()
         return copy is not None and copy.is_copy
-
-    def _prospect(self, stage: _Stage) -> TtlProspect:
-        truth = self._copy if stage is _Stage.SWAP else self._thread
-        units = 0 if stage is _Stage.DONE else self._write_units(stage)
-        return TtlProspect(len(truth.refs()), self._copy.thread_id, stage is _Stage.DONE, units)
 
     def _write_units(self, stage: _Stage) -> int:
         copy = self._copy.write_units()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.base import Checkpoint
 
@@ -46,16 +46,16 @@ def translated(record: Record, kind: type, parent: Pair | None) -> Record:
     def to(version: Any, *known: tuple[Any, Any]) -> Any:
         """Return the translation of a version, or of an equal one that is known."""
         if kind is int:
-            return int(str(version).split(".")[0])
+            return _number(version)
         # A node saw it in a checkpoint that is gone. It sorts after all others of its number.
         return next((new for old, new in known if old == version), f"{int(version):032}.{0:016}")
 
-    before, after = _versions(parent)
+    before, after = _of_pair(parent, "channel_versions")
     versions = {
         name: to(version, (before.get(name), after.get(name)), (version, f"{_number(version):032}.{unique}"))
         for name, version in own.items()
     }
-    seen_before, seen_after = _seen(parent)
+    seen_before, seen_after = _of_pair(parent, "versions_seen")
     seen = {
         node: {
             name: to(
@@ -76,12 +76,10 @@ def _number(version: Any) -> int:
     return int(str(version).split(".")[0])
 
 
-def _versions(parent: Pair | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return ({}, {}) if parent is None else (parent[0]["channel_versions"], parent[1]["channel_versions"])
-
-
-def _seen(parent: Pair | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return ({}, {}) if parent is None else (parent[0]["versions_seen"], parent[1]["versions_seen"])
+def _of_pair(
+    parent: Pair | None, name: Literal["channel_versions", "versions_seen"]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return ({}, {}) if parent is None else (parent[0][name], parent[1][name])
 
 
 def _digits(ref: Ref) -> str:

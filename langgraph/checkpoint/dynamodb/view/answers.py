@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.version import __version__
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
@@ -78,11 +77,7 @@ class Answers:
         return answer(parameters)
 
     def _start(self, _: Parameters) -> documents.Start:
-        return documents.Start(
-            version=__version__,
-            table=self.table_name,
-            thread=self._thread_id,
-        )
+        return documents.Start(table=self.table_name, thread=self._thread_id)
 
     def _directory(self, parameters: Parameters) -> documents.Directory:
         owner, title, before = (parameters.get(each) for each in ("owner", "title", "before"))

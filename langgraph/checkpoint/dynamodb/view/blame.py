@@ -45,7 +45,7 @@ def blame(
         CheckpointNotFoundError: Nothing is there.
     """
     if len(path) < 2 or path[0] != "values":
-        msg = f"path {list(path)!r} is not that of a value; a pending write is its task's"
+        msg = f"path {list(path)!r} does not lead to a value; a pending write belongs to its task"
         raise CheckpointerInputError(msg)
     looked_at, decoded = 0, 0
     wanted = fingerprint((yield from value_at(namespace, checkpoint, path)))
@@ -54,26 +54,25 @@ def blame(
     for _ in range(_LOOKED_AT_MAX):
         parent = yield from namespace.parent(checkpoint)
         looked_at += 1
-        if parent is None:
-            return _blame(
-                namespace, (yield from _origin(namespace, checkpoint, path, None, None)), None, looked_at
-            )
-        if not (yield from _is_untouched(namespace, checkpoint, parent, str(path[1]))):
+        earlier = None
+        if parent is not None:
+            if (yield from _is_untouched(namespace, checkpoint, parent, str(path[1]))):
+                checkpoint = parent
+                continue
             decoded += 1
             earlier = yield from _earlier_path(namespace, checkpoint, parent, path)
-            if earlier is None or fingerprint((yield from value_at(namespace, parent, earlier))) != wanted:
-                origin = yield from _origin(namespace, checkpoint, path, parent, earlier)
-                return _blame(namespace, origin, None, looked_at)
-            path = earlier
-        checkpoint = parent
+        if (
+            parent is None
+            or earlier is None
+            or fingerprint((yield from value_at(namespace, parent, earlier))) != wanted
+        ):
+            origin = yield from _origin(namespace, checkpoint, path, parent, earlier)
+            return Blame(origin=origin, cursor=None, looked_at=looked_at, of=len(namespace.rows))
+        checkpoint, path = parent, earlier
         if decoded == _DECODED_MAX:
             break
     cursor = json.dumps([checkpoint.checkpoint_id, list(path), looked_at])
-    return _blame(namespace, None, cursor, looked_at)
-
-
-def _blame(namespace: NamespaceView, origin: Origin | None, cursor: str | None, looked_at: int) -> Blame:
-    return Blame(origin=origin, cursor=cursor, looked_at=looked_at, of=len(namespace.rows))
+    return Blame(origin=None, cursor=cursor, looked_at=looked_at, of=len(namespace.rows))
 
 
 def _resumed(namespace: NamespaceView, cursor: str) -> Op[tuple[StoredCheckpoint, Sequence[str | int], int]]:
@@ -109,10 +108,10 @@ def _earlier_path(
 ) -> Op[Sequence[str | int] | None]:
     """Return the path in the parent of what is at a path, or None if the parent has nothing of the kind."""
     channel = str(path[1])
-    value = yield from channel_value(namespace, checkpoint, (yield from namespace.body(checkpoint)), channel)
+    value = yield from channel_value(namespace, checkpoint, channel)
     if channel not in (yield from channels_of(namespace, parent)):
         return None
-    before = yield from channel_value(namespace, parent, (yield from namespace.body(parent)), channel)
+    before = yield from channel_value(namespace, parent, channel)
     found: list[str | int] = [*path[:2]]
     for at, step in enumerate(path[2:], 2):
         part, old = part_at(value, path[2:at]), inside(part_at(before, found[2:]))
@@ -161,18 +160,16 @@ def _origin(
         )
         for task, write in writers(loaded, str(path[1]))
     ]
-    source = loaded.metadata.get("source")
-    if source != "loop":
+    if loaded.source != "loop":
         # A change from outside wrote the state itself; the parent's own tasks led elsewhere.
         makers = [each for each in makers if each["wrote_it"]]
-    step = loaded.metadata.get("step")
     return Origin(
         ns=namespace.partition.namespace,
         checkpoint=checkpoint.checkpoint_id,
         parent=None if parent is None else parent.checkpoint_id,
         path=list(path),
-        step=step if isinstance(step, int) else None,
-        source=source if isinstance(source, str) else None,
+        step=loaded.step,
+        source=loaded.source,
         stored_at=stored(checkpoint, loaded.body),
         tasks=sorted(makers, key=lambda each: not each["wrote_it"]),
         before=before,

@@ -177,54 +177,38 @@ def changes(
             if same_version or (name in body.values and body.values[name] == earlier.values.get(name)):
                 unchanged.append(name)
                 continue
-        sides = _Side(other, earlier, name in earlier_names), _Side(checkpoint, body, name in names)
+        sides = other if name in earlier_names else None, checkpoint if name in names else None
         told = yield from _of_channel(namespace, name, *sides, shower)
         if told["changes"] or told["problem"]:
             found.append(told)
         else:
             unchanged.append(name)
-    return Changes(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
-        checkpoint=checkpoint.checkpoint_id,
-        against=None if other is None else other.checkpoint_id,
-        channels=found,
-        unchanged=unchanged,
-    )
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One of the two checkpoints, and whether it has a channel."""
-
-    checkpoint: StoredCheckpoint | None
-    body: Body | None
-    has: bool
-
-    def value(self, namespace: NamespaceView, name: str) -> Op[Any]:
-        """Return the channel's value, or None if there is none."""
-        if self.checkpoint is None or self.body is None or not self.has:
-            return None
-        return (yield from channel_value(namespace, self.checkpoint, self.body, name))
+    against = None if other is None else other.checkpoint_id
+    return Changes(against=against, channels=found, unchanged=unchanged)
 
 
 def _of_channel(
-    namespace: NamespaceView, name: str, before: _Side, after: _Side, shower: Shower
+    namespace: NamespaceView,
+    name: str,
+    before: StoredCheckpoint | None,
+    after: StoredCheckpoint | None,
+    shower: Shower,
 ) -> Op[ChannelChanges]:
+    """Return the changes of a channel between two checkpoints; None stands for one without the channel."""
     kind: Literal["added", "changed", "gone"] = (
-        "changed" if before.has and after.has else "added" if after.has else "gone"
+        "added" if before is None else "gone" if after is None else "changed"
     )
     told = ChannelChanges(
         channel=name, kind=kind, before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
     )
     try:
-        old = yield from before.value(namespace, name)
-        new = yield from after.value(namespace, name)
+        old = None if before is None else (yield from channel_value(namespace, before, name))
+        new = None if after is None else (yield from channel_value(namespace, after, name))
     except CheckpointerError as error:
         told["problem"] = str(error)
         return told
-    told["before_bytes"] = size_bytes(old) if before.has else None
-    told["after_bytes"] = size_bytes(new) if after.has else None
+    told["before_bytes"] = None if before is None else size_bytes(old)
+    told["after_bytes"] = None if after is None else size_bytes(new)
     root: Steps = ("values", name)
     found: Iterator[Difference]
     if kind == "changed":

@@ -15,12 +15,7 @@ def cost(namespace: NamespaceView) -> Op[Cost]:
     yield from namespace.read_to_end()
     yield from namespace.measure_segments()
     account = account_of([namespace.inventory])
-    return Cost(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
-        prices=[_price(namespace, each) for each in account.steps],
-        totals=_totals(account),
-    )
+    return Cost(prices=[_price(namespace, each) for each in account.steps], totals=_totals(account))
 
 
 def _price(namespace: NamespaceView, step: Step) -> Price:

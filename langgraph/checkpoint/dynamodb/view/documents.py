@@ -64,7 +64,6 @@ class Problem(TypedDict):
 class Start(TypedDict):
     """The first document that the page requests."""
 
-    version: str
     table: str
     thread: str | None
     """The thread that was given to the command."""
@@ -139,7 +138,6 @@ class Lane(TypedDict):
 class Thread(TypedDict):
     """A thread, before anything of its checkpoints is read."""
 
-    thread: str
     owner: Node | None
     title: Node | None
     """Owner and title as the directory has them, or None."""
@@ -201,8 +199,6 @@ class Row(TypedDict):
 class Tree(TypedDict):
     """Some checkpoints of one namespace, newest first."""
 
-    thread: str
-    ns: str
     newest: str | None
     """The newest checkpoint of the namespace."""
     rows: list[Row]
@@ -219,7 +215,6 @@ class Channel(TypedDict):
     """A channel's value."""
 
     name: str
-    version: str | None
     changed: bool
     """Whether its version differs from the parent's."""
     stored_bytes: int
@@ -235,9 +230,6 @@ class Channel(TypedDict):
 class State(TypedDict):
     """The contents of a checkpoint."""
 
-    thread: str
-    ns: str
-    checkpoint: str
     channels: list[Channel]
     """Sorted by name. Those that begin with `__` or `branch:` are LangGraph's own."""
     metadata: Node
@@ -273,9 +265,6 @@ class ChannelChanges(TypedDict):
 class Changes(TypedDict):
     """The changes between two checkpoints of a namespace."""
 
-    thread: str
-    ns: str
-    checkpoint: str
     against: str | None
     """The other checkpoint. None if there is none; then everything is added."""
     channels: list[ChannelChanges]
@@ -342,7 +331,6 @@ class Hit(TypedDict):
 class Search(TypedDict):
     """The places where a text appeared, earliest first. A long history takes several requests."""
 
-    text: str
     hits: list[Hit]
     """The hits of this request, earliest first. The first of all is where the text first appeared."""
     cursor: str | None
@@ -365,9 +353,6 @@ class Write(TypedDict):
 class Pending(TypedDict):
     """The stored writes of a checkpoint's tasks, and the nodes that run next."""
 
-    thread: str
-    ns: str
-    checkpoint: str
     tasks: list[Task]
     next: list[str]
     writes: list[Write]
@@ -411,8 +396,6 @@ class Totals(TypedDict):
 class Cost(TypedDict):
     """The cost of a namespace's checkpoints, oldest first. Reads all segments that are not cached."""
 
-    thread: str
-    ns: str
     prices: list[Price]
     totals: Totals
 

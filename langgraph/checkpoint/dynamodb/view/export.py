@@ -15,7 +15,6 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointFormatError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.version import __version__
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.documents import Start
@@ -65,12 +64,7 @@ class Exporter:
             if not of:
                 msg = f"thread {thread_id!r} has no checkpoint; `threads` lists the threads that there are"
                 raise CheckpointNotFoundError(msg)
-            start = Start(
-                version=__version__,
-                table=self._session.storage.table.name,
-                thread=thread_id,
-            )
-            self._add("start", {}, start)
+            self._add("start", {}, Start(table=self._session.storage.table.name, thread=thread_id))
             document = self._session.run(thread_document(thread, self._shower))
             self._add("thread", {"thread": thread_id}, document)
             done = 0
@@ -123,10 +117,7 @@ class Exporter:
 
 def address(name: str, parameters: Mapping[str, str]) -> str:
     """Return the request that a document answers, in the form that the page writes."""
-    given = "&".join(f"{key}={_encoded(each)}" for key, each in parameters.items())
+    # What `encodeURIComponent` leaves as it is.
+    safe = "!'()*-._~"
+    given = "&".join(f"{key}={quote(each, safe=safe)}" for key, each in parameters.items())
     return f"api/{name}?{given}" if given else f"api/{name}"
-
-
-def _encoded(text: str) -> str:
-    """Encode a text as `encodeURIComponent` does."""
-    return quote(text, safe="!'()*-._~")

@@ -82,26 +82,16 @@ class Masks:
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         """Store the rules. Rules that leave out take precedence over rules that mask."""
-        self._paths = [each for each in rules if each.pattern is None]
-        self._patterns = sorted(
+        self.paths = [each for each in rules if each.pattern is None]
+        self.patterns = sorted(
             (each for each in rules if each.pattern is not None), key=lambda each: each.action
         )
         self._rules = list(rules)
         self._times: Counter[Rule] = Counter()
 
-    @property
-    def has_paths(self) -> bool:
-        """Whether there are rules for paths."""
-        return bool(self._paths)
-
-    @property
-    def has_patterns(self) -> bool:
-        """Whether there are rules for texts."""
-        return bool(self._patterns)
-
     def at(self, keys: Keys) -> Rule | None:
         """Return the rule for the value that these keys lead to. A rule that leaves out takes precedence."""
-        found = [each for each in self._paths if _leads_through(each.path, keys)]
+        found = [each for each in self.paths if _leads_through(each.path, keys)]
         return min(found, key=lambda each: each.action, default=None)
 
     def count(self, rule: Rule) -> None:
@@ -111,7 +101,7 @@ class Masks:
     def text(self, text: str) -> tuple[str, Rule | None]:
         """Mask a text. Return it with the rule that was applied, or None."""
         used = None
-        for rule in self._patterns:
+        for rule in self.patterns:
             if rule.pattern is None or not rule.pattern.search(text):
                 continue
             used = used or rule
@@ -124,7 +114,7 @@ class Masks:
     def finds(self, content: bytes) -> Rule | None:
         """Return the rule whose pattern matches bytes, decoded as text, or None."""
         text = content.decode(errors="replace")
-        found = (each for each in self._patterns if each.pattern is not None and each.pattern.search(text))
+        found = (each for each in self.patterns if each.pattern is not None and each.pattern.search(text))
         return next(found, None)
 
     def told(self) -> list[exported.Mask]:
@@ -150,13 +140,12 @@ _FORM = {
     "serialized_as",
     "source",
     "stored_at",
-    "version",
 }
 
 
 def without_patterns(part: Any, masks: Masks) -> Any:
     """Mask the other texts of a document too, such as keys, names and ids."""
-    if not masks.has_patterns:
+    if not masks.patterns:
         return part
     if isinstance(part, str):
         return masks.text(part)[0]

@@ -232,10 +232,6 @@ class NamespaceView:
             self._caches.values.keep(key, found, len(raw))
         return found
 
-    def segments_of(self, checkpoint: StoredCheckpoint) -> set[bytes]:
-        """Return every segment that a checkpoint and its writes name, index segments included."""
-        return reach(self._named(checkpoint), self._indexes)
-
     # Segments
 
     def contents(self, ids: Iterable[bytes]) -> Op[dict[bytes, bytes]]:
@@ -264,8 +260,9 @@ class NamespaceView:
             yield from self._fetch(missing, None)
 
     def named(self) -> set[bytes]:
-        """Return every segment that is named by what was read."""
-        return {each for checkpoint in self.checkpoints.values() for each in self.segments_of(checkpoint)}
+        """Return every segment that the checkpoints and writes that were read name, index segments included."""
+        named = (reach(self._named(each), self._indexes) for each in self.checkpoints.values())
+        return set[bytes]().union(*named)
 
     def _fetch(self, ids: list[bytes], found: dict[bytes, bytes] | None) -> Op[None]:
         """Read segments, into `found` if it is given, in whichever way reads less."""

@@ -60,7 +60,7 @@ def search(thread: ThreadView, text: str, cursor: str | None) -> Op[Search]:
         yield from matcher.at(*history[at][2:])
         at += 1
     cursor = None if at == len(history) else json.dumps(at)
-    return Search(text=text, hits=matcher.hits, cursor=cursor, looked_at=at, of=len(history))
+    return Search(hits=matcher.hits, cursor=cursor, looked_at=at, of=len(history))
 
 
 def _start(cursor: str | None, count: int) -> int:
@@ -121,18 +121,15 @@ class _Matcher:
                 self._note(namespace, checkpoint, loaded, path, found, None)
 
     def _in_writes(self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
-        place = -1
-        for task in loaded.tasks:
-            for write in task.writes:
-                place += 1
-                self._read_bytes += len(write.data)
-                if not self._places(write.kind, write.data) and not self._is_number:
-                    continue
-                value = None if loaded.body is None else loaded.body.values.get(write.channel)
-                own = None if value is None else (yield from namespace.value(checkpoint, value))
-                written = namespace.loads(write, task.item)
-                for path, found in new_texts(written, own, ("writes", place), self._is_in):
-                    self._note(namespace, checkpoint, loaded, path, found, node_of(task, loaded.sends))
+        for place, (task, write) in enumerate(loaded.writes):
+            self._read_bytes += len(write.data)
+            if not self._places(write.kind, write.data) and not self._is_number:
+                continue
+            value = None if loaded.body is None else loaded.body.values.get(write.channel)
+            own = None if value is None else (yield from namespace.value(checkpoint, value))
+            written = namespace.loads(write, task.item)
+            for path, found in new_texts(written, own, ("writes", place), self._is_in):
+                self._note(namespace, checkpoint, loaded, path, found, node_of(task, loaded.sends))
 
     def _places_in(
         self, namespace: NamespaceView, checkpoint: StoredCheckpoint, value: StoredValue
@@ -171,12 +168,11 @@ class _Matcher:
     ) -> None:
         start, end = next(self._places_of(found))
         before = found[max(0, start - _BEFORE) : start]
-        step = loaded.metadata.get("step")
         self.hits.append(
             Hit(
                 ns=namespace.partition.namespace,
                 checkpoint=checkpoint.checkpoint_id,
-                step=step if isinstance(step, int) else None,
+                step=loaded.step,
                 stored_at=stored(checkpoint, loaded.body),
                 path=list(path),
                 node=node,

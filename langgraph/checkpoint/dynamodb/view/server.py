@@ -140,8 +140,8 @@ async def _file(request: Request) -> Response:
 
 
 _STATUSES: Sequence[tuple[type[Exception], int, str]] = (
-    (CheckpointerInputError, 400, "This cannot be asked for"),
-    (CheckpointNotFoundError, 404, "There is no such thing"),
+    (CheckpointerInputError, 400, "The request is not valid"),
+    (CheckpointNotFoundError, 404, "Not found"),
     (CheckpointerConfigurationError, 502, "The table cannot be read as it is configured"),
     (CheckpointCorruptionError, 502, "What is stored is damaged"),
     (CheckpointFormatError, 502, "What is stored is of a newer release"),

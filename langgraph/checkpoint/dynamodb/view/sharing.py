@@ -55,7 +55,7 @@ class SharingShower(Shower):
         if not _is_shared(value):
             return self._unshared(value, keys, depth)
         # With rules for paths, a value's parts are masked depending on the path to it.
-        place = (fingerprint(value), keys if self.masks.has_paths else ())
+        place = (fingerprint(value), keys if self.masks.paths else ())
         if place not in self._places:
             node = super().node(value, keys, depth=depth)
             self._places[place] = len(self.shared)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import Body, delta_counters
+from langgraph.checkpoint.dynamodb._format.content import Body, Write, delta_counters
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -15,18 +14,12 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, State, Write
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
+from langgraph.checkpoint.dynamodb.view import documents
+from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, State
+from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView, Task
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.plain import REBUILT, part_at
-from langgraph.checkpoint.dynamodb.view.tree import (
-    Known,
-    know,
-    next_nodes,
-    node_of,
-    task_document,
-    versions,
-)
+from langgraph.checkpoint.dynamodb.view.tree import know, next_nodes, node_of, task_document, versions
 
 
 def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[State]:
@@ -39,22 +32,15 @@ def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
     for name in (yield from channels_of(namespace, checkpoint)):
         channels.append((yield from _channel(namespace, checkpoint, body, name, shower)))
         channels[-1]["changed"] = versions(body).get(name) != before.get(name)
-    return State(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
-        checkpoint=checkpoint.checkpoint_id,
-        channels=channels,
-        metadata=shower.node(metadata),
-    )
+    return State(channels=channels, metadata=shower.node(metadata))
 
 
 def _channel(
     namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str, shower: Shower
 ) -> Op[Channel]:
-    stored, version = body.values.get(name), versions(body).get(name)
+    stored = body.values.get(name)
     channel = Channel(
         name=name,
-        version=None if version is None else str(version),
         changed=True,
         stored_bytes=0,
         serialized_as=REBUILT if stored is None else stored.kind,
@@ -64,7 +50,7 @@ def _channel(
     )
     try:
         if stored is None:
-            value = yield from channel_value(namespace, checkpoint, body, name)
+            value = yield from channel_value(namespace, checkpoint, name)
         else:
             value, channel["stored_bytes"] = yield from namespace.measured_value(checkpoint, stored)
         channel["node"] = shower.node(value, (name,))
@@ -79,9 +65,9 @@ def channels_of(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[li
     return sorted(body.values.keys() | delta_counters(metadata))
 
 
-def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str) -> Op[Any]:
+def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, name: str) -> Op[Any]:
     """Return a channel's value; for a delta channel that is not stored here, return what it is rebuilt from."""
-    stored = body.values.get(name)
+    stored = (yield from namespace.body(checkpoint)).values.get(name)
     if stored is not None:
         return (yield from namespace.value(checkpoint, stored))
     seed, writes, passed = None, list[Any](), {checkpoint.checkpoint_id}
@@ -105,33 +91,24 @@ def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Show
     """Return everything that the tasks of a checkpoint have stored, and which nodes run next."""
     known = yield from know(namespace, checkpoint, whole=True)
     return Pending(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
-        checkpoint=checkpoint.checkpoint_id,
         tasks=[task_document(namespace, each, known.sends, shower) for each in known.tasks],
         next=next_nodes(known),
-        writes=[_write(namespace, known, place, shower) for place in range(len(_writes(known)))],
+        writes=[_write_document(namespace, *each, known.sends, shower) for each in known.writes],
         problem=known.problem,
     )
 
 
-def _writes(known: Known) -> list[tuple[int, int]]:
-    """Return the places of all pending writes: indexes of tasks, and of writes in them."""
-    return [(task, write) for task, each in enumerate(known.tasks) for write in range(len(each.writes))]
-
-
-def _write(namespace: NamespaceView, known: Known, place: int, shower: Shower) -> Write:
-    at, within = _writes(known)[place]
-    task = known.tasks[at]
-    write = task.writes[within]
+def _write_document(
+    namespace: NamespaceView, task: Task, write: Write, sends: Sequence[str | None], shower: Shower
+) -> documents.Write:
     value, problem = None, None
     try:
         value = shower.node(namespace.loads(write, task.item), (write.channel,))
     except CheckpointerError as error:
         problem = str(error)
-    return Write(
-        task_id=items.task_id_of(task.item),
-        node=node_of(task, known.sends),
+    return documents.Write(
+        task_id=task.task_id,
+        node=node_of(task, sends),
         channel=write.channel,
         value=value,
         problem=problem,
@@ -147,19 +124,17 @@ def value_at(namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Seque
     """
     match list(path):
         case ["values", str(name), *rest]:
-            body = yield from namespace.body(checkpoint)
             if name not in (yield from channels_of(namespace, checkpoint)):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no value of channel {name!r}"
                 raise CheckpointNotFoundError(msg)
-            return part_at((yield from channel_value(namespace, checkpoint, body, name)), rest)
+            return part_at((yield from channel_value(namespace, checkpoint, name)), rest)
         case ["writes", int(place), *rest]:
-            known = yield from know(namespace, checkpoint, whole=True)
-            places = _writes(known)
-            if not 0 <= place < len(places):
+            writes = (yield from know(namespace, checkpoint, whole=True)).writes
+            if not 0 <= place < len(writes):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no pending write {place}"
                 raise CheckpointNotFoundError(msg)
-            task = known.tasks[places[place][0]]
-            return part_at(namespace.loads(task.writes[places[place][1]], task.item), rest)
+            task, write = writes[place]
+            return part_at(namespace.loads(write, task.item), rest)
         case ["metadata", *rest]:
             return part_at((yield from namespace.metadata(checkpoint)), rest)
     msg = (

@@ -20,7 +20,6 @@ def thread_document(thread: ThreadView, shower: Shower) -> Op[Thread]:
         problem = str(error)
     names = [each.partition.namespace for each in (yield from thread.namespaces())]
     return Thread(
-        thread=thread.root.thread_id,
         owner=_shown("owner", about.owner, shower),
         title=_shown("title", about.title, shower),
         problem=problem,

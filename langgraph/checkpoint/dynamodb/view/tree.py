@@ -53,6 +53,22 @@ class Known:
     """The nodes whose awaited nodes have all run."""
     problem: str | None = None
 
+    @property
+    def step(self) -> int | None:
+        """The step, if the metadata has one."""
+        step = self.metadata.get("step")
+        return step if isinstance(step, int) else None
+
+    @property
+    def source(self) -> str | None:
+        """The source, if the metadata has one."""
+        return _text(self.metadata.get("source"))
+
+    @property
+    def writes(self) -> list[tuple[Task, Write]]:
+        """The pending writes with their tasks, in the order in which paths number them."""
+        return [(task, write) for task in self.tasks for write in task.writes]
+
 
 def know(namespace: NamespaceView, checkpoint: StoredCheckpoint, *, whole: bool = False) -> Op[Known]:
     """Read the facts about a checkpoint. `whole` reads large writes too."""
@@ -90,8 +106,6 @@ def tree(
         rows.append((yield from row(namespace, checkpoint, shower())))  # noqa: PERF401 - a comprehension cannot yield.
     newest = next(iter(namespace.rows), None)
     return documents.Tree(
-        thread=namespace.partition.thread_id,
-        ns=namespace.partition.namespace,
         newest=None if newest is None else newest.checkpoint_id,
         rows=rows,
         before=rows[-1]["checkpoint"] if len(found) > limit else None,
@@ -106,15 +120,14 @@ def _below(namespace: NamespaceView, before: str | None) -> list[StoredCheckpoin
 def row(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Row]:
     """Return a checkpoint's row of the tree."""
     loaded = yield from know(namespace, checkpoint)
-    step, run = loaded.metadata.get("step"), loaded.metadata.get(RUN_ID)
     own = [namespace.inventory.sizes[items.sort_key(each)] for each in checkpoint.members]
     return Row(
         checkpoint=checkpoint.checkpoint_id,
         parent=items.text(checkpoint.head, items.PARENT),
         stored_at=stored(checkpoint, loaded.body),
-        step=step if isinstance(step, int) else None,
-        source=_text(loaded.metadata.get("source")),
-        run=_text(run) or _text(checkpoint.head.get(RUN_ID, {}).get("S")),
+        step=loaded.step,
+        source=loaded.source,
+        run=_text(loaded.metadata.get(RUN_ID)) or _text(checkpoint.head.get(RUN_ID, {}).get("S")),
         ran=ran(loaded),
         next=next_nodes(loaded),
         changed=changed_channels(loaded),
@@ -226,7 +239,7 @@ def ran(known: Known) -> list[str]:
         return []
     before = {} if known.parent is None else _seen(known.parent)
     names = {name for name, seen in _seen(known.body).items() if before.get(name) != seen}
-    if known.metadata.get("source") == "loop":
+    if known.source == "loop":
         pushed = (task for task in known.parent_tasks if is_finished(task) and _is_pushed(task))
         names |= {node for task in pushed if (node := node_of(task, known.parent_sends)) is not None}
     return sorted(name for name in names if not name.startswith("__") or name == _START)
