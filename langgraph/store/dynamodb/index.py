@@ -130,8 +130,8 @@ class Index:
         return self.vectors.pack(self._checked(embedding), address)
 
     def query(self, embedding: Sequence[float]) -> Query:
-        """Return what finds memories that are similar to an embedding."""
-        return self.vectors.query(self._checked(embedding))
+        """Return the query for memories that are similar to an embedding."""
+        return Query(self.vectors, self._checked(embedding))
 
     def _checked(self, embedding: Sequence[float]) -> Sequence[float]:
         if len(embedding) != self.dims:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import SearchItem
@@ -37,6 +37,9 @@ from langgraph.store.dynamodb.storage import StoreStorage
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A read renews a ttl once this share of it has gone: each renewal is a write of the item's size.
 _RENEWED_SHARE = 0.1
+
+
+M = TypeVar("M", "MemoryItem", "FoundItem")
 
 
 class MemoryItem(StoredItem):
@@ -70,7 +73,7 @@ class FoundItem(SearchItem):
         return _with_revision, (FoundItem, self.dict(), self.revision)
 
 
-def _with_revision(kind: type[Any], fields: Mapping[str, Any], revision: str) -> Any:
+def _with_revision(kind: type[M], fields: Mapping[str, Any], revision: str) -> M:
     item = kind(**fields)
     item.revision = revision
     return item
@@ -88,28 +91,20 @@ class LoadedMemory:
 
     def item(self) -> MemoryItem:
         """Return it as LangGraph's `get` does."""
-        item = MemoryItem(
-            value=self.value,
-            key=self.address.key,
-            namespace=self.address.namespace,
-            created_at=moment(self.memory.created_us),
-            updated_at=moment(self.memory.updated_us),
-        )
-        item.revision = self.memory.revision
-        return item
+        return _with_revision(MemoryItem, self._fields(), self.memory.revision)
 
     def found(self, score: float | None = None) -> FoundItem:
         """Return it as LangGraph's `search` does."""
-        item = FoundItem(
-            namespace=self.address.namespace,
-            key=self.address.key,
-            value=self.value,
-            created_at=moment(self.memory.created_us),
-            updated_at=moment(self.memory.updated_us),
-            score=score,
-        )
-        item.revision = self.memory.revision
-        return item
+        return _with_revision(FoundItem, {**self._fields(), "score": score}, self.memory.revision)
+
+    def _fields(self) -> Mapping[str, Any]:
+        return {
+            "namespace": self.address.namespace,
+            "key": self.address.key,
+            "value": self.value,
+            "created_at": moment(self.memory.created_us),
+            "updated_at": moment(self.memory.updated_us),
+        }
 
 
 def moment(microseconds: int) -> datetime:

@@ -203,7 +203,7 @@ def _by_score(
     storage: StoreStorage, wanted: Search, query: SimilarityQuery, budget: Budget
 ) -> Op[list[Found]]:
     """Find the memories whose vectors are most similar to a query; those without vectors come last."""
-    candidates = yield from query.candidates(storage, wanted.namespace, wanted.needed, budget)
+    candidates = yield from query.vectors.candidates(storage, wanted, query.embedding, budget)
     scores = candidates.scores
     ranked = sorted(scores, key=lambda each: (-max(scores[each].values()), each))
     found: list[tuple[LoadedMemory, float]] = []
@@ -219,7 +219,7 @@ def _by_score(
                 continue
             score = scores[each.address.pk, each.address.sk].get(each.memory.revision)
             if score is None and each.memory.vectors:
-                score = yield from query.score_again(storage, each)
+                score = yield from query.vectors.score_again(storage, each, query.embedding)
             if score is not None:
                 found.append((each, score))
     found.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
