@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from opentelemetry import metrics, trace
@@ -25,6 +26,9 @@ _SYSTEM, _OPERATION, _COLLECTION = "db.system.name", "db.operation.name", "db.co
 _ERROR = "error.type"
 _OURS = "langgraph_dynamodb"
 _TENANT = f"{_OURS}.tenant"
+# The fields of an event that are no attributes of its span: the conventions name them, the span has its own times, and
+# throttled attempts are only counted.
+_NOT_OF_SPAN = {"table_name", "operation", "error", "started_at", "duration_seconds", "throttled"}
 # In seconds; the conventions say these.
 _BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
 
@@ -127,24 +131,9 @@ class OperationSpan:
 
     def end(self, event: Event) -> None:
         """Set what is known now, record the metrics and end the span."""
-        known = {
-            **_conventional(event),
-            _TENANT: event.tenant,
-            f"{_OURS}.outcome": event.outcome,
-            f"{_OURS}.thread_id": event.thread_id,
-            f"{_OURS}.requests": event.requests,
-            f"{_OURS}.attempts": event.attempts,
-            f"{_OURS}.waited_seconds": event.waited_seconds,
-            f"{_OURS}.read_units": event.read_units,
-            f"{_OURS}.write_units": event.write_units,
-            f"{_OURS}.bytes_read": event.bytes_read,
-            f"{_OURS}.bytes_written": event.bytes_written,
-            f"{_OURS}.segments_written": event.segments_written,
-            f"{_OURS}.segments_reused": event.segments_reused,
-            f"{_OURS}.cache_hits": event.cache_hits,
-            f"{_OURS}.cache_misses": event.cache_misses,
-        }
-        self._span.set_attributes({name: value for name, value in known.items() if value is not None})
+        ours = {name: value for name, value in asdict(event).items() if name not in _NOT_OF_SPAN}
+        told = {f"{_OURS}.{name}": value for name, value in ours.items() if value is not None}
+        self._span.set_attributes({**_conventional(event), **told})
         if event.outcome == "error":
             self._span.set_status(StatusCode.ERROR)
         self._to.record(event, self._span)
