@@ -17,8 +17,8 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb.engine import EngineVectors, Vector
-from langgraph.store.dynamodb.items import Expected
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, address_of
+from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector, Query, Vectors
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, TOMBSTONE_SECONDS

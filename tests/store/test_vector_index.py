@@ -14,8 +14,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
-from langgraph.store.dynamodb.items import pack_value
 from langgraph.store.dynamodb.keys import address_of
+from langgraph.store.dynamodb.memory_items import pack_value
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.search import Found, Search, search
 from langgraph.store.dynamodb.similarity import Query

@@ -27,8 +27,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb import reads
 from langgraph.store.dynamodb.index import Embedded, Index
-from langgraph.store.dynamodb.items import Expected, pack_value
 from langgraph.store.dynamodb.keys import Address, address_of
+from langgraph.store.dynamodb.memory_items import Expected, pack_value
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, Times, put
 from langgraph.store.dynamodb.register import register
@@ -119,22 +119,13 @@ def put_all(
     """Store and delete memories side by side; return their new revisions."""
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
-    return (
-        yield from gather([
-            put(
-                storage,
-                Put(
-                    each.address,
-                    raw,
-                    [] if index is None else [index.pack(embedded[text], each.address) for text in each.texts],
-                    each.ttl_seconds,
-                    each.expected,
-                    each.times,
-                ),
-            )
-            for each, raw in zip(new, packed, strict=True)
-        ])
-    )  # fmt: skip
+    puts = []
+    for each, raw in zip(new, packed, strict=True):
+        vectors = [] if index is None else [index.pack(embedded[text], each.address) for text in each.texts]
+        puts.append(
+            put(storage, Put(each.address, raw, vectors, each.ttl_seconds, each.expected, each.times))
+        )
+    return (yield from gather(puts))
 
 
 def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:

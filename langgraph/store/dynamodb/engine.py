@@ -57,12 +57,11 @@ class VectorEngine(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class EngineVectors:
     """Vectors that an engine compares."""
 
-    def __init__(self, engine: VectorEngine) -> None:
-        """Take the engine."""
-        self._engine = engine
+    engine: VectorEngine
 
     def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding for the engine. The item is empty."""
@@ -76,7 +75,7 @@ class EngineVectors:
         del storage, budget
         # A memory may have several vectors, and some may be of values that were replaced.
         limit = 4 * wanted.needed + 100
-        call = partial(self._engine.search, wanted.namespace, query, limit)
+        call = partial(self.engine.search, wanted.namespace, query, limit)
         found = yield from work(call, _OFF_THE_LOOP)
         scored = []
         for vector_id, score in found:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
@@ -40,13 +41,12 @@ _FUNCTIONS: Mapping[Distance, str] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class IndexVectors:
-    """Vectors that DynamoDB compares."""
+    """Vectors that DynamoDB compares, by an index of so many dimensions."""
 
-    def __init__(self, dims: int, distance: Distance) -> None:
-        """Expect an index of so many dimensions."""
-        self.dims = dims
-        self.distance: Distance = distance
+    dims: int
+    distance: Distance
 
     def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding as it is stored."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -30,12 +31,11 @@ _LENGTH = struct.Struct("<f")
 Row: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
 
 
+@dataclass(frozen=True)
 class ExactVectors:
     """Vectors that are compared one by one."""
 
-    def __init__(self, distance: Distance) -> None:
-        """Compare vectors by a distance."""
-        self._distance: Distance = distance
+    distance: Distance
 
     def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding as it is stored."""
@@ -77,9 +77,9 @@ class ExactVectors:
         norms = np.linalg.norm(directions, axis=1)
         directions /= np.where(norms, norms, 1)[:, None]
         lengths = np.array([length for length, _ in opened], np.float32)
-        if self._distance == "l2":
+        if self.distance == "l2":
             scores = -np.linalg.norm(directions * lengths[:, None] - target, axis=1)
-        elif self._distance == "inner_product":
+        elif self.distance == "inner_product":
             scores = directions @ target * lengths
         else:
             scores = directions @ target / (float(np.linalg.norm(target)) or 1.0)
