@@ -249,7 +249,7 @@ def _fault(answer: Any) -> str | None:
     if inspect.iscoroutine(answer):
         # Otherwise Python warns that nobody awaits it.
         answer.close()
-        return "a coroutine: it must be no `async def`"
+        return "a coroutine, since it is an `async def`"
     if not isinstance(answer, Mapping):
         return f"a value of type {type(answer).__name__}"
     missing = [name for name in _KINDS if name not in answer]
