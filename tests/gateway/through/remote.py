@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
-from langgraph.checkpoint.dynamodb.http.table import ConditionFailedError, gateway_requests
+from langgraph.checkpoint.dynamodb.http.table import ask_table
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, TABLE, Process, Simulator
@@ -101,15 +101,11 @@ class RemoteTable:
 
     def _ask(self, call: Call) -> Op[Any]:
         """Make a request to the table, as the transport does it; return its outcome."""
-        requests, answer = gateway_requests(call), None
         try:
-            while True:
-                answer = yield from self._service.ask(requests.send(answer))
-                if isinstance(answer, Exception):
-                    return answer
-        except StopIteration as stop:
-            return stop.value
-        except ConditionFailedError as error:
+            return (yield from asking(ask_table(call), self._service.ask))
+        except Violation:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the outcome.
             return error
 
 
