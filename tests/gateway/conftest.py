@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Principal, app, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 
 MakeClient = Callable[..., httpx.AsyncClient]
 
@@ -34,6 +35,10 @@ class Script:
     def __getattr__(self, name: str) -> Callable[[Any], Any]:
         """Give the method of an endpoint."""
         return self._list if name == "list" else self._run
+
+    async def run(self, _endpoint: Endpoint, request: Any) -> dict[str, Any]:
+        """Run the operation of an endpoint."""
+        return await self._run(request)
 
     async def _run(self, request: Any) -> dict[str, Any]:
         self.asked.append(request)

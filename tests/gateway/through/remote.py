@@ -221,7 +221,7 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
     if endpoint.name == "list":
         answer = yield from _collected(served(request)).__await__()
     else:
-        answer = yield from served(request).__await__()
+        answer = yield from served(request)
     sent = _sent(answer)
     # Whatever is answered in a test has the shape that the description says.
     for document in sent if endpoint.name == "list" else [sent]:
@@ -230,12 +230,7 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
 
 
 class _Driver:
-    """Hands the rounds of the service's operations on to whoever steps the coroutine that awaits them."""
-
-    async def arun(self, operation: Op[T], _name: str | None = None) -> T:
-        """Run an operation. Its name is for events."""
-        result: T = await _Rounds(operation)
-        return result
+    """Hands the rounds of the service's lists on to whoever steps the coroutine that awaits them."""
 
     async def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
         """Run a stream."""

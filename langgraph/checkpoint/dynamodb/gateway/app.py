@@ -19,7 +19,6 @@ from langgraph.checkpoint.dynamodb.gateway import answers, bodies, deadlines, li
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
-from langgraph.checkpoint.dynamodb.gateway.capacity import rate
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
 from langgraph.checkpoint.dynamodb.gateway.description import (
@@ -37,7 +36,7 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.rates import Rates
+from langgraph.checkpoint.dynamodb.gateway.rates import Rates, rate
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
 from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
@@ -225,14 +224,14 @@ class _Service:
                         return await _absent(endpoint, request)
                     message = known
                 seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
-                run = getattr(self._operations, endpoint.attribute)
                 units = asked_units(request, principal)
                 if not isinstance(message, wire.List):
-                    running = (
-                        lists.answer_page(request, message, run, self._cursors)
-                        if isinstance(message, wire.ListPlain)
-                        else run(message)
-                    )
+                    if isinstance(message, wire.ListPlain):
+                        running = lists.answer_page(
+                            request, message, self._operations.list_plain, self._cursors
+                        )
+                    else:
+                        running = self._operations.run(endpoint, message)
                     # A deletion that waits for another one must not begin after its client has given up and asked
                     # again.
                     with counting(units):
@@ -245,7 +244,7 @@ class _Service:
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
-                return self._in_turns(principal, run(asked), units)
+                return self._in_turns(principal, self._operations.list(asked), units)
 
             return await lists.answer_list(request, message, listing, self._cursors, seconds)
 
