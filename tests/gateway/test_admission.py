@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, rates
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
@@ -323,7 +323,7 @@ async def test_nobody_waits_for_ever() -> None:
 
 
 async def test_requests_wait_for_their_turn_and_are_all_served(
-    make_app: Callable[..., FastAPI], client_of: Any, script: Script
+    make_app: Callable[..., Starlette], client_of: Any, script: Script
 ) -> None:
     running = most = 0
 
@@ -346,7 +346,7 @@ async def test_requests_wait_for_their_turn_and_are_all_served(
 
 
 async def test_a_gateway_that_is_full_says_so(
-    make_app: Callable[..., FastAPI], client_of: Any, script: Script
+    make_app: Callable[..., Starlette], client_of: Any, script: Script
 ) -> None:
     go_on = asyncio.Event()
 
