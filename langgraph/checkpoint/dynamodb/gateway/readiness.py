@@ -44,12 +44,15 @@ class Readiness:
             ProblemError: It has not; a 503.
         """
         async with self._asking:
-            if self._clock() - self._asked_at >= _KEPT_SECONDS:
-                self._is_ready = await self._ask()
-                self._asked_at = self._clock()
+            await self._refresh()
         if not self._is_ready:
             msg = "the table does not answer, or cannot be used; the gateway's log says why"
             raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+
+    async def _refresh(self) -> None:
+        if self._clock() - self._asked_at >= _KEPT_SECONDS:
+            self._is_ready = await self._ask()
+            self._asked_at = self._clock()
 
     async def _ask(self) -> bool:
         """Read a checkpoint that cannot exist: one query that finds nothing."""
