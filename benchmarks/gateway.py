@@ -73,7 +73,7 @@ before = set(sys.modules)
 started = time.perf_counter()
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 print(time.perf_counter() - started)
-print(len({"boto3", "botocore", "aiobotocore", "pydantic", "fastapi", "httpx"} & (set(sys.modules) - before)))
+print(len({"boto3", "botocore", "aiobotocore", "pydantic", "starlette", "httpx"} & (set(sys.modules) - before)))
 """
 
 
@@ -401,7 +401,7 @@ def _imports(busy: str) -> Section:
                 " ms",
                 busy,
             ),
-            at_most("of AWS's libraries, pydantic, fastapi and httpx with it", 0, found[0][1]),
+            at_most("of AWS's libraries, pydantic, starlette and httpx with it", 0, found[0][1]),
         ),
         {"seconds": times.seconds},
     )

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import httpx
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli import gateway
@@ -87,7 +87,7 @@ def test_what_it_logs_are_lines_of_json(
     monkeypatch.setattr(uvicorn.Server, "run", lambda _server, sockets: served.append(sockets))
     output = SimpleNamespace(note=print)
     context: Any = SimpleNamespace(output=output, options=SimpleNamespace(table_name="threads"))
-    gateway.serve(context, FastAPI(), "127.0.0.1", 0)
+    gateway.serve(context, Starlette(), "127.0.0.1", 0)
     assert len(served) == 1
     assert re.match(r"serving table threads at http://127\.0\.0\.1:\d+", capsys.readouterr().out)
     assert handlers[0].formatter is not None

@@ -7,11 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Principal, app, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 
 MakeClient = Callable[..., httpx.AsyncClient]
 
@@ -34,6 +35,10 @@ class Script:
     def __getattr__(self, name: str) -> Callable[[Any], Any]:
         """Give the method of an endpoint."""
         return self._list if name == "list" else self._run
+
+    async def run(self, _endpoint: Endpoint, request: Any) -> dict[str, Any]:
+        """Run the operation of an endpoint."""
+        return await self._run(request)
 
     async def _run(self, request: Any) -> dict[str, Any]:
         self.asked.append(request)
@@ -59,11 +64,11 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 @pytest.fixture
-def make_app(script: Script) -> Callable[..., FastAPI]:
+def make_app(script: Script) -> Callable[..., Starlette]:
     """Give a factory of gateways that need no table."""
     del script
 
-    def make(**options: Any) -> FastAPI:
+    def make(**options: Any) -> Starlette:
         if "principal" in options:
             options["authenticate"] = always(options.pop("principal"))
         return create_gateway(
@@ -74,7 +79,7 @@ def make_app(script: Script) -> Callable[..., FastAPI]:
 
 
 @pytest.fixture
-def client_of() -> Callable[[FastAPI], httpx.AsyncClient]:
+def client_of() -> Callable[[Starlette], httpx.AsyncClient]:
     """Give what makes a client of a gateway, without a network."""
     return lambda gateway: httpx.AsyncClient(
         transport=httpx.ASGITransport(app=gateway), base_url="http://localhost"
@@ -83,7 +88,7 @@ def client_of() -> Callable[[FastAPI], httpx.AsyncClient]:
 
 @pytest.fixture
 def make_client(
-    make_app: Callable[..., FastAPI], client_of: Callable[[FastAPI], httpx.AsyncClient]
+    make_app: Callable[..., Starlette], client_of: Callable[[Starlette], httpx.AsyncClient]
 ) -> MakeClient:
     """Give a factory of clients, each of a gateway of its own that is made with the options given."""
     return lambda **options: client_of(make_app(**options))

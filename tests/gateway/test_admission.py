@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, capacity
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, rates
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
@@ -80,15 +80,15 @@ def test_names_that_anybody_can_make_up_take_a_bounded_memory(monkeypatch: pytes
 
 
 def test_what_no_configuration_says_the_machine_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert capacity.rate(Limits(requests_per_second=7)) == (7, 14)
-    assert capacity.rate(Limits(requests_per_second=7, burst_requests=3)) == (7, 3)
-    monkeypatch.setattr(capacity, "_sample_seconds", lambda: 1 / (35 * 200))
-    assert capacity.rate(Limits()) == (200, 400)
-    monkeypatch.setattr(capacity, "_sample_seconds", lambda: 1 / (35 * 50))
-    assert capacity.rate(Limits()) == (50, 100)
+    assert rates.rate(Limits(requests_per_second=7)) == (7, 14)
+    assert rates.rate(Limits(requests_per_second=7, burst_requests=3)) == (7, 3)
+    monkeypatch.setattr(rates, "_sample_seconds", lambda: 1 / (35 * 200))
+    assert rates.rate(Limits()) == (200, 400)
+    monkeypatch.setattr(rates, "_sample_seconds", lambda: 1 / (35 * 50))
+    assert rates.rate(Limits()) == (50, 100)
     # However slow, it serves somebody.
-    monkeypatch.setattr(capacity, "_sample_seconds", lambda: 10.0)
-    assert capacity.rate(Limits()) == (1, 2)
+    monkeypatch.setattr(rates, "_sample_seconds", lambda: 10.0)
+    assert rates.rate(Limits()) == (1, 2)
 
 
 async def test_a_gateway_tells_what_it_has_measured(make_client: MakeClient) -> None:
@@ -323,7 +323,7 @@ async def test_nobody_waits_for_ever() -> None:
 
 
 async def test_requests_wait_for_their_turn_and_are_all_served(
-    make_app: Callable[..., FastAPI], client_of: Any, script: Script
+    make_app: Callable[..., Starlette], client_of: Any, script: Script
 ) -> None:
     running = most = 0
 
@@ -346,7 +346,7 @@ async def test_requests_wait_for_their_turn_and_are_all_served(
 
 
 async def test_a_gateway_that_is_full_says_so(
-    make_app: Callable[..., FastAPI], client_of: Any, script: Script
+    make_app: Callable[..., Starlette], client_of: Any, script: Script
 ) -> None:
     go_on = asyncio.Event()
 

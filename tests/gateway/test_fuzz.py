@@ -16,11 +16,11 @@ import ormsgpack
 import pytest
 import schemathesis
 from anyio.from_thread import start_blocking_portal
-from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.core import NotSet
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
@@ -56,20 +56,20 @@ LIMITS = Limits(request_seconds_max=20, requests_per_second=1e6, burst_requests=
 
 
 @pytest.fixture
-def gateway(make_saver: Callable[..., DynamoDBSaver]) -> FastAPI:
+def gateway(make_saver: Callable[..., DynamoDBSaver]) -> Starlette:
     """Give a gateway on a table of its own."""
     return create_gateway(make_saver(), authenticate=always(EVERYBODY), limits=LIMITS, plain_json=True)
 
 
 @pytest.fixture
-async def agent(gateway: FastAPI, client_of: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(gateway: Starlette, client_of: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of it."""
     async with client_of(gateway) as client:
         yield client
 
 
 @pytest.fixture
-async def recorded(gateway: FastAPI, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Sequence[Any]]:
+async def recorded(gateway: Starlette, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Sequence[Any]]:
     """Give the smaller ones of the requests that our own clients make, by endpoint."""
     transport = Recorded(gateway)
     clients: list[Any] = []
@@ -217,7 +217,7 @@ def undecoded(monkeypatch: pytest.MonkeyPatch) -> list[ProblemError]:
 
 
 def _send_by_description(
-    gateway: FastAPI,
+    gateway: Starlette,
     mode: GenerationMode,
     examples: int,
     names: Collection[str],
@@ -279,7 +279,7 @@ _MODES = pytest.mark.parametrize(
 
 @_MODES
 def test_what_the_description_says_is_served(
-    gateway: FastAPI, mode: GenerationMode, undecoded: list[ProblemError]
+    gateway: Starlette, mode: GenerationMode, undecoded: list[ProblemError]
 ) -> None:
     # Making requests of the larger models takes seconds.
     statuses = _send_by_description(gateway, mode, 10, ("delete-thread",), undecoded)
@@ -289,7 +289,7 @@ def test_what_the_description_says_is_served(
 @pytest.mark.search
 @_MODES
 def test_very_much_of_what_the_description_says_is_served(
-    gateway: FastAPI, mode: GenerationMode, undecoded: list[ProblemError], tell: Callable[[str], None]
+    gateway: Starlette, mode: GenerationMode, undecoded: list[ProblemError], tell: Callable[[str], None]
 ) -> None:
     statuses = _send_by_description(gateway, mode, CASES // 200, [each.name for each in ENDPOINTS], undecoded)
     tell(f"{mode.name}: {Counter(statuses)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
@@ -197,7 +197,7 @@ _ASGI = {"version": "3.0", "spec_version": "2.4"}
 class Reader:
     """A server's side of one connection, by hand: each piece of the answer is taken when the reader likes."""
 
-    def __init__(self, app: FastAPI, request: Any) -> None:
+    def __init__(self, app: Starlette, request: Any) -> None:
         """Send a request, and take nothing yet."""
         self.pieces: list[bytes] = []
         self._taken = asyncio.Semaphore(0)
@@ -205,7 +205,7 @@ class Reader:
         self._task = asyncio.create_task(self._run(app))
         self.failure: Exception | None = None
 
-    async def _run(self, app: FastAPI) -> None:
+    async def _run(self, app: Starlette) -> None:
         headers = {"content-type": "application/json"}
         scope: Any = connection(headers, method="POST", path="/checkpoints/list", asgi=_ASGI).scope
         await app(scope, self._receive, self._send)
@@ -236,7 +236,7 @@ class Reader:
 
 
 async def test_a_slow_reader_does_not_make_the_service_hold_the_thread(
-    make_app: Callable[..., FastAPI], script: Script
+    make_app: Callable[..., Starlette], script: Script
 ) -> None:
     script.listed = [{"thread_id": f"acme/{each}"} for each in range(100)]
     reader = Reader(make_app(), {"thread_id": "acme/1"})
@@ -251,7 +251,7 @@ async def test_a_slow_reader_does_not_make_the_service_hold_the_thread(
 
 
 async def test_a_reader_that_takes_nothing_is_not_waited_for(
-    make_app: Callable[..., FastAPI], script: Script
+    make_app: Callable[..., Starlette], script: Script
 ) -> None:
     closed: list[bool] = []
 
@@ -277,7 +277,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
 async def test_a_reader_that_has_gone_is_noted_and_ends_the_list(
     failure: Exception,
     noted: Any,
-    make_app: Callable[..., FastAPI],
+    make_app: Callable[..., Starlette],
     script: Script,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -295,7 +295,7 @@ async def test_a_reader_that_has_gone_is_noted_and_ends_the_list(
 
 
 async def test_a_list_that_stands_still_ends_with_a_problem(
-    make_app: Callable[..., FastAPI], script: Script, client_of: Any
+    make_app: Callable[..., Starlette], script: Script, client_of: Any
 ) -> None:
     async def listed(_request: Any) -> AsyncIterator[Any]:
         yield {"thread_id": "acme/1"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from starlette.requests import HTTPConnection
+from starlette.routing import Route
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway
@@ -87,7 +88,8 @@ async def test_a_file_has_everything(everything: Path) -> None:
     event = vouched_for({"sub": "me", "org": "acme"})
     assert await principal_of(options, connection(event=event)) == Principal("me", "acme")
     assert await principal_of(options, connection()) is None
-    assert configured_gateway(everything).title == "langgraph-dynamodb gateway"
+    paths = [route.path for route in configured_gateway(everything).routes if isinstance(route, Route)]
+    assert {"/about", "/checkpoints/put", "/checkpoints/get-plain"} <= set(paths)
 
 
 async def test_the_environment_has_everything_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,6 +179,6 @@ def test_without_principals_it_has_to_be_insecure(everything: Path) -> None:
     saver = DynamoDBSaver("threads")
     with pytest.raises(CheckpointerConfigurationError, match="one of bearer, jwt and iam"):
         GatewayOptions().gateway(saver)
-    assert GatewayOptions().gateway(saver, insecure=True).title
+    assert GatewayOptions().gateway(saver, insecure=True).routes
     with pytest.raises(CheckpointerConfigurationError, match="not both"):
         configured_gateway(everything, insecure=True)

@@ -20,8 +20,8 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.store.dynamodb import reads
 from langgraph.store.dynamodb.engine import VectorEngine
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
-from langgraph.store.dynamodb.items import VALUE, Expected, pack_value, parse_memory
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
+from langgraph.store.dynamodb.memory_items import VALUE, Expected, pack_value, parse_memory
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.search import Search, search

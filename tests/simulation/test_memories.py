@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import erase, items, put, reads
+from langgraph.store.dynamodb import erase, memory_items, put, reads
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.memories import MemoryWorld, random_memories
 from tests.simulation.schedule import Choices, search
@@ -37,7 +38,7 @@ def test_random_schedules(source: str, schedules: int, tell: Callable[[str], Non
 
 def anything_replaces(patch: pytest.MonkeyPatch) -> None:
     """A put replaces what is newer."""
-    patch.setattr(items, "_LATER", "(attribute_exists(#updated) OR attribute_not_exists(#updated))")
+    patch.setattr(memory_items, "_LATER", "(attribute_exists(#updated) OR attribute_not_exists(#updated))")
 
 
 def deletion_leaves_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -57,8 +58,7 @@ def unregistered(patch: pytest.MonkeyPatch) -> None:
 
 def parts_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
     """A read renews a memory, and not its segments."""
-    patch.setattr(put, "SEGMENT_LIFETIMES", 0)
-    patch.setattr(reads, "SEGMENT_LIFETIMES", 0)
+    patch.setattr(items, "SEGMENT_LIFETIMES", 0)
 
     def nothing(storage: StoreStorage, key: Any, expires_at: Any) -> Op[bool]:
         del storage, key, expires_at

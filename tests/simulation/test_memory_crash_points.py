@@ -17,10 +17,10 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb.engine import EngineVectors, Vector
-from langgraph.store.dynamodb.items import Expected
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, address_of
+from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import NewVector, Vectors
+from langgraph.store.dynamodb.similarity import NewVector, Query, Vectors
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, TOMBSTONE_SECONDS
 from langgraph.store.dynamodb.vectors import ExactVectors
 from tests.simulation.memories import PLACES, Flow, MemoryWorld, Place
@@ -104,7 +104,7 @@ class IndexedWorld(MemoryWorld):
         yield from super().look(process)
         everything = yield from search(self.storage(process), Search(("a",), limit=99))
         for angle in [each for loaded, _ in everything for each in self._angles[loaded.value["n"]]]:
-            wanted = Search(("a",), limit=99, similar_to=self._vectors.query(_embedding(angle)))
+            wanted = Search(("a",), limit=99, similar_to=Query(self._vectors, _embedding(angle)))
             for loaded, score in (yield from search(self.storage(process), wanted)):
                 own = self._angles[loaded.value["n"]]
                 expected = max((math.cos(angle - each) for each in own), default=None)

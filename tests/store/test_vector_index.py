@@ -14,10 +14,11 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
-from langgraph.store.dynamodb.items import pack_value
 from langgraph.store.dynamodb.keys import address_of
+from langgraph.store.dynamodb.memory_items import pack_value
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.search import Found, Search, search
+from langgraph.store.dynamodb.similarity import Query
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.vector_index import INDEX, IndexVectors, add_command, check_index
 from tests.store.test_vectors import DISTANCES
@@ -68,7 +69,7 @@ class World:
 
     def found(self, namespace: tuple[str, ...], embedding: list[float], **options: Any) -> list[Found]:
         """Search."""
-        wanted = Search(namespace, similar_to=self.vectors.query(embedding), **options)
+        wanted = Search(namespace, similar_to=Query(self.vectors, embedding), **options)
         return self.run(search(self.storage, wanted))
 
 
@@ -152,7 +153,7 @@ def test_what_is_wrong_with_the_index_is_named_with_its_remedy() -> None:
     world.index.status = {"IndexStatus": "ACTIVE"}
     with pytest.raises(CheckpointerConfigurationError, match="has Dimensions=3, not 4"):
         world.run(
-            search(world.storage, Search(("n",), similar_to=IndexVectors(4, "cosine").query([1.0] * 4)))
+            search(world.storage, Search(("n",), similar_to=Query(IndexVectors(4, "cosine"), [1.0] * 4)))
         )
     with pytest.raises(CheckpointerConfigurationError, match="has DistanceFunction=COSINE, not EUCLIDEAN"):
         world.run(check_index(world.storage.table, IndexVectors(3, "l2")))

@@ -18,20 +18,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from langgraph.cache.base import FullKey, Namespace
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_typed
-from langgraph.checkpoint.dynamodb._format.items import (
-    DATA,
-    Item,
-    binary,
-    checked_key,
-    escape,
-    key,
-    number,
-    partition_key,
-    sort_key,
-    with_expiry,
-)
+from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, label_path
 from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
@@ -75,13 +65,13 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
         full_key = (tuple(namespace), name)
         item_key = yield from _attempt(work(partial(entry_key, storage.prefix, full_key)), "read", full_key)
         if item_key is not None:
-            wanted[partition_key(item_key), sort_key(item_key)] = full_key
-    item_keys = [key(pk, sk) for pk, sk in wanted]
+            wanted[items.partition_key(item_key), items.sort_key(item_key)] = full_key
+    item_keys = [items.key(pk, sk) for pk, sk in wanted]
     read = storage.table.batch_get(item_keys, consistent=storage.consistent_read)
     found = yield from _attempt(read, "read", keys)
     values: dict[FullKey, Any] = {}
     for item in found or []:
-        full_key = wanted[partition_key(item), sort_key(item)]
+        full_key = wanted[items.partition_key(item), items.sort_key(item)]
         opened = yield from _attempt(
             work(partial(_opened, storage, item), item_bytes(item)), "read", full_key
         )
@@ -92,10 +82,14 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
 
 def _opened(storage: CacheStorage, item: Item) -> list[Any]:
     """Return the value of an entry, in a list; an empty one if it has expired."""
-    ends_us = number(item, _ENDS)
+    ends_us = items.number(item, _ENDS)
     if ends_us is not None and ends_us <= storage.clock() * 1_000_000:
         return []
-    return [unpack_typed(storage.codec, item, storage.codec.open(binary(item, DATA), item, DATA))]
+    return [
+        unpack_typed(
+            storage.codec, item, storage.codec.open(items.binary(item, items.DATA), item, items.DATA)
+        )
+    ]
 
 
 def put(storage: CacheStorage, values: Values) -> Op[None]:
@@ -105,13 +99,13 @@ def put(storage: CacheStorage, values: Values) -> Op[None]:
         composed = work(partial(_entry, storage, full_key, value, ttl_seconds), rough_bytes(value))
         item = yield from _attempt(composed, "store", full_key)
         if item is not None:
-            new[partition_key(item), sort_key(item)] = item
+            new[items.partition_key(item), items.sort_key(item)] = item
     yield from _attempt(_store(storage, list(new.values())), "store", list(values))
 
 
 def _store(storage: CacheStorage, new: Sequence[Item]) -> Op[None]:
-    partitions = [partition_key(item) for item in new]
-    marker = partial(key, sk=_MARKER)
+    partitions = [items.partition_key(item) for item in new]
+    marker = partial(items.key, sk=_MARKER)
     yield from ensure_listed(storage.table, CACHE_MARK, partitions, marker, storage.marked, storage.clock())
     yield from storage.table.batch_write(puts=new)
 
@@ -131,15 +125,15 @@ def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: fl
         check_ttl("ttl", ttl_seconds, at_least=0)
     item_key = entry_key(storage.prefix, full_key)
     raw = pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
-    sealed = storage.codec.seal(raw, item_key, DATA)
+    sealed = storage.codec.seal(raw, item_key, items.DATA)
     if len(sealed) > ENTRY_BYTES_MAX:
         msg = f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}"
         raise ValueError(msg)
-    item = {**item_key, DATA: {"B": sealed}}
+    item = {**item_key, items.DATA: {"B": sealed}}
     if ttl_seconds is None:
         return item
     ends = storage.clock() + ttl_seconds
-    return with_expiry({**item, _ENDS: {"N": str(int(ends * 1_000_000))}}, math.ceil(ends))
+    return items.with_expiry({**item, _ENDS: {"N": str(int(ends * 1_000_000))}}, math.ceil(ends))
 
 
 def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[None]:
@@ -154,7 +148,7 @@ def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[N
 def _marked_partitions(storage: CacheStorage) -> Op[list[str]]:
     markers = yield from listed_items(storage.table, CACHE_MARK)
     # A process finds what it has marked itself, even if the index does not have it yet.
-    found = {partition_key(each) for each in markers} | {*storage.marked}
+    found = {items.partition_key(each) for each in markers} | {*storage.marked}
     prefix = label_path(storage.prefix)
     return sorted(pk for pk in found if pk.startswith(prefix))
 
@@ -168,11 +162,11 @@ def _clear(storage: CacheStorage, pk: str) -> Op[None]:
 
 def _partition(prefix: Sequence[str], namespace: Sequence[str]) -> str:
     pk = label_path([*prefix, *namespace]) + CACHE_MARK
-    return checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace")
+    return items.checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace")
 
 
 def entry_key(prefix: Sequence[str], full_key: FullKey) -> Item:
     """Return the key of an entry; raise `CheckpointerInputError` if DynamoDB cannot store it."""
     namespace, name = full_key
-    sk = checked_key(ENTRIES + escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
-    return key(_partition(prefix, namespace), sk)
+    sk = items.checked_key(ENTRIES + items.escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
+    return items.key(_partition(prefix, namespace), sk)

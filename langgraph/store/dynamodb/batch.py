@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +27,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb import reads
 from langgraph.store.dynamodb.index import Embedded, Index
-from langgraph.store.dynamodb.items import Expected, pack_value
 from langgraph.store.dynamodb.keys import Address, address_of
+from langgraph.store.dynamodb.memory_items import Expected, pack_value
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, Times, put
 from langgraph.store.dynamodb.register import register
@@ -118,22 +119,13 @@ def put_all(
     """Store and delete memories side by side; return their new revisions."""
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
-    return (
-        yield from gather([
-            put(
-                storage,
-                Put(
-                    each.address,
-                    raw,
-                    [] if index is None else [index.pack(embedded[text], each.address) for text in each.texts],
-                    each.ttl_seconds,
-                    each.expected,
-                    each.times,
-                ),
-            )
-            for each, raw in zip(new, packed, strict=True)
-        ])
-    )  # fmt: skip
+    puts = []
+    for each, raw in zip(new, packed, strict=True):
+        vectors = [] if index is None else [index.pack(embedded[text], each.address) for text in each.texts]
+        puts.append(
+            put(storage, Put(each.address, raw, vectors, each.ttl_seconds, each.expected, each.times))
+        )
+    return (yield from gather(puts))
 
 
 def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:
@@ -253,21 +245,13 @@ class Batch:
 
     def run(self, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
         """Read the state before the batch, and then store."""
-        operations: dict[str, Op[Any]] = {
-            "gets": self._get(),
-            "searches": gather(
-                [
-                    self._search(wanted, query, queries, refresh_ttl=refresh_ttl)
-                    for wanted, query, refresh_ttl in self._searches.values()
-                ]
-            ),
-            "lists": gather([list_namespaces(self._storage, each) for each in self._lists.values()]),
-        }
-        got = dict(zip(operations, (yield from gather(list(operations.values()))), strict=True))
+        searches = [self._search(*each, queries) for each in self._searches.values()]
+        lists = [list_namespaces(self._storage, each) for each in self._lists.values()]
+        found: list[list[Any]] = yield from gather([self._get(), gather(searches), gather(lists)])
+        positions = [*self._gets, *self._searches, *self._lists]
         results: list[Result] = [None] * self._count
-        for positions, name in ((self._gets, "gets"), (self._searches, "searches"), (self._lists, "lists")):
-            for position, result in zip(positions, got[name], strict=True):
-                results[position] = result
+        for position, result in zip(positions, itertools.chain(*found), strict=True):
+            results[position] = result
         yield from put_all(self._storage, self._index, list(self._puts.values()), embedded)
         return results
 
@@ -276,18 +260,12 @@ class Batch:
             return []
         loaded = yield from reads.get(self._storage, [address for address, _ in self._gets.values()])
         refreshed = [refresh_ttl for _, refresh_ttl in self._gets.values()]
-        yield from reads.renew(
-            self._storage,
-            [
-                each.memory
-                for each, refresh in zip(loaded, refreshed, strict=True)
-                if each is not None and refresh
-            ],
-        )
+        found = [each for each, refresh in zip(loaded, refreshed, strict=True) if each and refresh]
+        yield from reads.renew(self._storage, [each.memory for each in found])
         return [None if each is None else each.item() for each in loaded]
 
     def _search(
-        self, wanted: Search, query: str | None, queries: Embedded, *, refresh_ttl: bool
+        self, wanted: Search, query: str | None, refresh_ttl: bool, queries: Embedded
     ) -> Op[list[Any]]:
         if self._index is not None and query is not None:
             wanted = replace(wanted, similar_to=self._index.query(queries[query]))

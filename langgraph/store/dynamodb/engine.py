@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector
 from langgraph.store.dynamodb.reads import LoadedMemory
-from langgraph.store.dynamodb.search import Budget
+from langgraph.store.dynamodb.search import Budget, Search
 from langgraph.store.dynamodb.similarity import Candidates, NewVector, best_scores
 from langgraph.store.dynamodb.storage import StoreStorage
 
@@ -57,39 +57,25 @@ class VectorEngine(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class EngineVectors:
     """Vectors that an engine compares."""
 
-    def __init__(self, engine: VectorEngine) -> None:
-        """Take the engine."""
-        self._engine = engine
+    engine: VectorEngine
 
     def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding for the engine. The item is empty."""
         del address
         return NewVector(embedding=embedding)
 
-    def query(self, embedding: Sequence[float]) -> EngineQuery:
-        """Return what finds memories that are similar to an embedding."""
-        return EngineQuery(self._engine, embedding)
-
-
-class EngineQuery:
-    """Asks the engine."""
-
-    def __init__(self, engine: VectorEngine, embedding: Sequence[float]) -> None:
-        """Take the embedding of the query."""
-        self._engine = engine
-        self._embedding = embedding
-
     def candidates(
-        self, storage: StoreStorage, namespace: Sequence[str], needed: int, budget: Budget
+        self, storage: StoreStorage, wanted: Search, query: Sequence[float], budget: Budget
     ) -> Op[Candidates]:
-        """Find the vectors under a namespace that are most similar."""
+        """Ask the engine for the most similar vectors."""
         del storage, budget
         # A memory may have several vectors, and some may be of values that were replaced.
-        limit = 4 * needed + 100
-        call = partial(self._engine.search, tuple(namespace), self._embedding, limit)
+        limit = 4 * wanted.needed + 100
+        call = partial(self.engine.search, wanted.namespace, query, limit)
         found = yield from work(call, _OFF_THE_LOOP)
         scored = []
         for vector_id, score in found:
@@ -98,9 +84,11 @@ class EngineQuery:
             scored.append(((partition_key(item), sk), revision, float(score)))
         return Candidates(best_scores(scored), limit if len(found) >= limit else None)
 
-    def score_again(self, storage: StoreStorage, loaded: LoadedMemory) -> Op[float | None]:
+    def score_again(
+        self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]
+    ) -> Op[float | None]:
         """The engine may be late: until it has the new value, the memory has no score."""
-        del storage, loaded
+        del storage, loaded, query
         yield from ()
         return None
 

@@ -10,20 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from langgraph.checkpoint.dynamodb._format.items import (
-    CREATED_AT,
-    SEGMENTS,
-    Item,
-    expires_at,
-    is_expired,
-    key_of,
-    number,
-    sort_key,
-)
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb import memory_items
 from langgraph.store.dynamodb.engine import remove
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, parse_address, path_prefix
 from langgraph.store.dynamodb.put import Put, put
@@ -58,10 +50,10 @@ def _through(
 def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
     """Delete a memory, also if another put replaces it meanwhile; return whether it lived."""
     now = storage.clock()
-    is_live = not is_expired(item, now)
-    if items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
-        change = items.remove_revision(items.revision_of(item))
-        if (yield from storage.table.try_delete(key_of(item), change)) is None:
+    is_live = not items.is_expired(item, now)
+    if memory_items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
+        change = memory_items.remove_revision(memory_items.revision_of(item))
+        if (yield from storage.table.try_delete(items.key_of(item), change)) is None:
             yield from remove(storage, (yield from belongings(storage, item)))
             return is_live
     if is_live:
@@ -73,21 +65,21 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
 def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
     """Delete a memory that has expired, unless a put or a read comes first; return whether it was deleted."""
     now = storage.clock()
-    end = expires_at(item)
+    end = items.expires_at(item)
     if end is None or end > now:
         return False
-    change = items.remove_expired(items.revision_of(item), now)
-    if (yield from storage.table.try_delete(key_of(item), change)) is not None:
+    change = memory_items.remove_expired(memory_items.revision_of(item), now)
+    if (yield from storage.table.try_delete(items.key_of(item), change)) is not None:
         return False
     yield from remove(storage, (yield from belongings(storage, item)))
-    return items.VALUE in item
+    return memory_items.VALUE in item
 
 
 def _remove_leftovers(storage: StoreStorage, pk: str) -> Op[None]:
     """Remove what no memory of a partition names, and the partition's entry if it is empty, once they are old."""
     kinds = [
-        Query(pk, prefix=kind, attributes=(PARTITION_KEY, SORT_KEY, CREATED_AT))
-        for kind in (SEGMENTS, VECTORS)
+        Query(pk, prefix=kind, attributes=(PARTITION_KEY, SORT_KEY, items.CREATED_AT))
+        for kind in (items.SEGMENTS, VECTORS)
     ]
     segments, vectors = yield from gather([storage.table.query_all(each) for each in kinds])
     memories = yield from storage.table.query_all(Query(pk, prefix=MEMORIES))
@@ -96,9 +88,9 @@ def _remove_leftovers(storage: StoreStorage, pk: str) -> Op[None]:
     old = [
         each
         for each in (*segments, *vectors)
-        if (number(each, CREATED_AT) or 0) <= storage.clock() - LEFTOVER_SECONDS
+        if (items.number(each, items.CREATED_AT) or 0) <= storage.clock() - LEFTOVER_SECONDS
     ]
     if old:
         named = yield from gather([belongings(storage, each) for each in memories])
-        kept = {sort_key(each) for keys in named for each in keys}
-        yield from remove(storage, [each for each in old if sort_key(each) not in kept])
+        kept = {items.sort_key(each) for keys in named for each in keys}
+        yield from remove(storage, [each for each in old if items.sort_key(each) not in kept])

@@ -106,15 +106,13 @@ class Index:
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts of values, by one call."""
-        return dict(zip(texts, self.embeddings.embed_documents(list(texts)), strict=True)) if texts else {}
+        found = self.embeddings.embed_documents(list(texts)) if texts else []
+        return dict(zip(texts, found, strict=True))
 
     async def aembed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts of values, by one call."""
-        return (
-            dict(zip(texts, await self.embeddings.aembed_documents(list(texts)), strict=True))
-            if texts
-            else {}
-        )
+        found = await self.embeddings.aembed_documents(list(texts)) if texts else []
+        return dict(zip(texts, found, strict=True))
 
     def embed_queries(self, queries: Sequence[str]) -> Embedded:
         """Embed queries: many models embed them in another way than documents."""
@@ -130,8 +128,8 @@ class Index:
         return self.vectors.pack(self._checked(embedding), address)
 
     def query(self, embedding: Sequence[float]) -> Query:
-        """Return what finds memories that are similar to an embedding."""
-        return self.vectors.query(self._checked(embedding))
+        """Return the query for memories that are similar to an embedding."""
+        return Query(self.vectors, self._checked(embedding))
 
     def _checked(self, embedding: Sequence[float]) -> Sequence[float]:
         if len(embedding) != self.dims:

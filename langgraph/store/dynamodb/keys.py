@@ -17,16 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb._format.items import (
-    Item,
-    checked_key,
-    damaged,
-    escape,
-    key,
-    partition_key,
-    sort_key,
-    unescape,
-)
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.labels import (
     MEMORIES_MARK,
     REGISTER_MARK,
@@ -54,24 +46,24 @@ class Address:
     @property
     def item_key(self) -> Item:
         """The primary key of the memory's item."""
-        return key(self.pk, self.sk)
+        return items.key(self.pk, self.sk)
 
 
 def address_of(namespace: Sequence[str], name: str) -> Address:
     """Return the address of a memory; raise `CheckpointerInputError` if DynamoDB cannot store its key."""
-    sk = f"{path_prefix(MEMORIES, namespace)}#{escape(name, 'key')}"
-    checked_key(sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key")
+    sk = f"{path_prefix(MEMORIES, namespace)}#{items.escape(name, 'key')}"
+    items.checked_key(sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key")
     return Address(tuple(namespace), name, partition_of(namespace), sk)
 
 
 def parse_address(item: Item) -> Address:
     """Return the address of a memory that was read."""
-    pk, sk = partition_key(item), sort_key(item)
+    pk, sk = items.partition_key(item), items.sort_key(item)
     path, separator, name = sk.removeprefix(MEMORIES).partition("#")
     if not (pk.endswith(MEMORIES_MARK) and sk.startswith(MEMORIES) and separator):
-        raise damaged(item, "its key is not one that this package writes")
+        raise items.damaged(item, "its key is not one that this package writes")
     return Address(
-        (*parse_labels(pk.removesuffix(MEMORIES_MARK)), *parse_labels(path)), unescape(name), pk, sk
+        (*parse_labels(pk.removesuffix(MEMORIES_MARK)), *parse_labels(path)), items.unescape(name), pk, sk
     )
 
 
@@ -79,9 +71,9 @@ def partition_of(namespace: Sequence[str]) -> str:
     """Return the partition key of a namespace's memories."""
     # The register has the second label in a sort key, which may be shorter.
     entry_sk = ENTRIES + label_path(namespace[1:PARTITION_LABELS])
-    checked_key(entry_sk, SORT_KEY_BYTES_MAX, "the namespace's second label")
+    items.checked_key(entry_sk, SORT_KEY_BYTES_MAX, "the namespace's second label")
     pk = label_path(namespace[:PARTITION_LABELS]) + MEMORIES_MARK
-    return checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
+    return items.checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
 
 
 def path_prefix(kind: str, namespace: Sequence[str]) -> str:
@@ -102,14 +94,16 @@ def vectors_prefix(address: Address) -> str:
 def vector_sk(address: Address, revision: str, number: int) -> str:
     """Return the sort key of one vector of a memory's value."""
     sk = f"{vectors_prefix(address)}{revision}#{number}"
-    return checked_key(sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key of a memory with vectors")
+    return items.checked_key(
+        sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key of a memory with vectors"
+    )
 
 
 def parse_vector(item: Item) -> tuple[str, str]:
     """Return the sort key of the memory that a vector belongs to, and its revision."""
-    parts = sort_key(item).removeprefix(VECTORS).split("#")
+    parts = items.sort_key(item).removeprefix(VECTORS).split("#")
     if len(parts) != 4:
-        raise damaged(item, "its key is not one that this package writes")
+        raise items.damaged(item, "its key is not one that this package writes")
     return f"{MEMORIES}{parts[0]}#{parts[1]}", parts[2]
 
 
@@ -118,7 +112,7 @@ def parse_vector(item: Item) -> tuple[str, str]:
 
 def register_of(label: str) -> str:
     """Return the partition key of the entries of all partitions with a first label."""
-    return checked_key(
+    return items.checked_key(
         label_path([label]) + REGISTER_MARK, PARTITION_KEY_BYTES_MAX, "the namespace's first label"
     )
 
@@ -126,12 +120,12 @@ def register_of(label: str) -> str:
 def entry_key(pk: str) -> Item:
     """Return the key of a partition's entry in the register."""
     first, _, second = pk.removesuffix(MEMORIES_MARK).partition("/")
-    return key(f"{first}/{REGISTER_MARK}", ENTRIES + second)
+    return items.key(f"{first}/{REGISTER_MARK}", ENTRIES + second)
 
 
 def entry_partition(item: Item) -> str:
     """Return the partition key that an entry of the register names."""
-    pk, sk = partition_key(item), sort_key(item)
+    pk, sk = items.partition_key(item), items.sort_key(item)
     if not (pk.endswith(REGISTER_MARK) and sk.startswith(ENTRIES)):
-        raise damaged(item, "its key is not one that this package writes")
+        raise items.damaged(item, "its key is not one that this package writes")
     return pk.removesuffix(REGISTER_MARK) + sk.removeprefix(ENTRIES) + MEMORIES_MARK

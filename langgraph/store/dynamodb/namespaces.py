@@ -10,7 +10,7 @@ from langgraph.checkpoint.dynamodb._format.items import is_expired
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb import memory_items
 from langgraph.store.dynamodb.keys import MEMORIES, after, parse_address, path_prefix
 from langgraph.store.dynamodb.register import partitions_under
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -39,11 +39,8 @@ def _holds(condition: MatchCondition, namespace: Sequence[str]) -> bool:
     path = condition.path
     if len(namespace) < len(path):
         return False
-    labels = (
-        namespace[: len(path)]
-        if condition.match_type == "prefix"
-        else namespace[len(namespace) - len(path) :]
-    )
+    start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
+    labels = namespace[start : start + len(path)]
     return all(wanted in (_ANY, label) for label, wanted in zip(labels, path, strict=True))
 
 
@@ -77,5 +74,5 @@ def _keys(storage: StoreStorage, pk: str, first: str, prefix: str) -> Query:
         between=(first, after(prefix)),
         consistent=storage.consistent_read,
         first_page=1,
-        attributes=(PARTITION_KEY, SORT_KEY, *items.LIVE_ATTRIBUTES),
+        attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
     )

@@ -10,26 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from langgraph.checkpoint.dynamodb._format.items import (
-    DATA,
-    SEGMENT_LIFETIMES,
-    Item,
-    Partition,
-    created,
-    is_expired,
-    key,
-    with_expiry,
-)
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Change
-from langgraph.store.dynamodb import items
+from langgraph.store.dynamodb import memory_items
 from langgraph.store.dynamodb.engine import keep, remove
-from langgraph.store.dynamodb.items import Expected, NewValue
 from langgraph.store.dynamodb.keys import Address, vector_sk
+from langgraph.store.dynamodb.memory_items import Expected, NewValue
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import register
 from langgraph.store.dynamodb.similarity import NewVector
@@ -51,7 +43,7 @@ class Put:
 
     address: Address
     value: bytes | None
-    """Serialized by `items.pack_value`."""
+    """Serialized by `memory_items.pack_value`."""
     vectors: Sequence[NewVector] = ()
     ttl_seconds: int | None = None
     expected: Expected | None = None
@@ -92,13 +84,13 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         change = _change(new, revision, value, storage.clock() + delay, seen)
         old: Item = {}
         conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
-        if conflict is None or (conflict and items.revision_of(conflict) == revision):
+        if conflict is None or (conflict and memory_items.revision_of(conflict) == revision):
             # If it failed on this very value, the answer of an earlier attempt was lost, and a sweep removes what
             # belonged to the value before.
             replaced = yield from belongings(storage, old)
             yield from remove(storage, [*replaced, *unused[: len(unused) - len(parts)]])
             return revision
-        is_live = bool(conflict) and not is_expired(conflict, storage.clock())
+        is_live = bool(conflict) and not items.is_expired(conflict, storage.clock())
         if not _may_replace(new, conflict if is_live else None):
             yield from remove(storage, unused)
             return None
@@ -123,7 +115,7 @@ def _may_replace(new: Put, live: Item | None) -> bool:
         live: The memory that is there; `None` if it has expired, or was deleted.
     """
     if new.expected is not None:
-        return new.expected.revision == (None if live is None else items.revision_of(live))
+        return new.expected.revision == (None if live is None else memory_items.revision_of(live))
     return live is None or new.times is None
 
 
@@ -144,13 +136,15 @@ def _change(new: Put, revision: str, value: NewValue | None, now: float, seen: I
     times = new.times
     now_us = int(now * 1_000_000) if times is None else times.updated_us
     if seen and times is None:
-        now_us = max(now_us, items.updated_us(seen) + 1)
-    expired = seen if seen and is_expired(seen, now) else {}
+        now_us = max(now_us, memory_items.updated_us(seen) + 1)
+    expired = seen if seen and items.is_expired(seen, now) else {}
     if value is None:
         kept_until = int(now) + TOMBSTONE_SECONDS
-        return items.bury(revision, now_us, kept_until, now=now, expired=expired, expected=new.expected)
+        return memory_items.bury(
+            revision, now_us, kept_until, now=now, expired=expired, expected=new.expected
+        )
     created_us = None if times is None else times.created_us
-    return items.put_value(
+    return memory_items.put_value(
         value, now_us, now=now, created_us=created_us, expired=expired, expected=new.expected
     )
 
@@ -163,27 +157,28 @@ def _compose(
         return [], None
     address, times = new.address, new.times
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None)
-    part = builder.part(items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
+    part = builder.part(memory_items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
     parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
-    expires_at = items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
+    expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
     if times is not None:
         expires_at = times.expires_at
     parts_until = None
     if parts and new.ttl_seconds and expires_at is not None:
-        parts_until = max(expires_at, items.expiry(SEGMENT_LIFETIMES * new.ttl_seconds, now))
+        parts_until = max(expires_at, memory_items.expiry(items.SEGMENT_LIFETIMES * new.ttl_seconds, now))
     value = NewValue(
         revision, part.attribute(address.sk), new.ttl_seconds, expires_at, parts_until, len(new.vectors)
     )
-    return [with_expiry(created(each, now), parts_until) for each in parts], value
+    return [items.with_expiry(items.created(each, now), parts_until) for each in parts], value
 
 
 def _vectors(storage: StoreStorage, new: Put, revision: str) -> list[Item]:
     keys = [
-        key(new.address.pk, vector_sk(new.address, revision, number)) for number in range(len(new.vectors))
+        items.key(new.address.pk, vector_sk(new.address, revision, number))
+        for number in range(len(new.vectors))
     ]
     return [_vector(storage, each, vector) for each, vector in zip(keys, new.vectors, strict=True)]
 
 
 def _vector(storage: StoreStorage, item_key: Item, new: NewVector) -> Item:
-    data = {} if new.data is None else {DATA: {"B": storage.codec.seal(new.data, item_key, DATA)}}
+    data = {} if new.data is None else {items.DATA: {"B": storage.codec.seal(new.data, item_key, items.DATA)}}
     return {**item_key, **new.attributes, **data}

@@ -6,37 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import SearchItem
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import Contents, part_content
-from langgraph.checkpoint.dynamodb._format.items import (
-    SEGMENT_LIFETIMES,
-    Item,
-    damaged,
-    key,
-    key_of,
-    parse_part,
-    partition_key,
-    segment_sk,
-    sort_key,
-)
+from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
 from langgraph.checkpoint.dynamodb._operations.reads import open_segments, segment_items
 from langgraph.checkpoint.dynamodb._operations.threads import extend
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
-from langgraph.store.dynamodb import items
-from langgraph.store.dynamodb.items import StoredMemory
+from langgraph.store.dynamodb import memory_items
 from langgraph.store.dynamodb.keys import Address, parse_address, vector_sk
+from langgraph.store.dynamodb.memory_items import StoredMemory
 from langgraph.store.dynamodb.storage import StoreStorage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A read renews a ttl once this share of it has gone: each renewal is a write of the item's size.
 _RENEWED_SHARE = 0.1
+
+
+M = TypeVar("M", "MemoryItem", "FoundItem")
 
 
 class MemoryItem(StoredItem):
@@ -70,7 +64,7 @@ class FoundItem(SearchItem):
         return _with_revision, (FoundItem, self.dict(), self.revision)
 
 
-def _with_revision(kind: type[Any], fields: Mapping[str, Any], revision: str) -> Any:
+def _with_revision(kind: type[M], fields: Mapping[str, Any], revision: str) -> M:
     item = kind(**fields)
     item.revision = revision
     return item
@@ -88,28 +82,20 @@ class LoadedMemory:
 
     def item(self) -> MemoryItem:
         """Return it as LangGraph's `get` does."""
-        item = MemoryItem(
-            value=self.value,
-            key=self.address.key,
-            namespace=self.address.namespace,
-            created_at=moment(self.memory.created_us),
-            updated_at=moment(self.memory.updated_us),
-        )
-        item.revision = self.memory.revision
-        return item
+        return _with_revision(MemoryItem, self._fields(), self.memory.revision)
 
     def found(self, score: float | None = None) -> FoundItem:
         """Return it as LangGraph's `search` does."""
-        item = FoundItem(
-            namespace=self.address.namespace,
-            key=self.address.key,
-            value=self.value,
-            created_at=moment(self.memory.created_us),
-            updated_at=moment(self.memory.updated_us),
-            score=score,
-        )
-        item.revision = self.memory.revision
-        return item
+        return _with_revision(FoundItem, {**self._fields(), "score": score}, self.memory.revision)
+
+    def _fields(self) -> Mapping[str, Any]:
+        return {
+            "namespace": self.address.namespace,
+            "key": self.address.key,
+            "value": self.value,
+            "created_at": moment(self.memory.created_us),
+            "updated_at": moment(self.memory.updated_us),
+        }
 
 
 def moment(microseconds: int) -> datetime:
@@ -127,7 +113,7 @@ def get(storage: StoreStorage, addresses: Sequence[Address]) -> Op[list[LoadedMe
     """Read memories by their keys; one of them by GetItem."""
     keys = {(each.pk, each.sk): each.item_key for each in addresses}
     found = yield from _items(storage, list(keys.values()))
-    by_key = {(partition_key(item), sort_key(item)): item for item in found}
+    by_key = {(items.partition_key(item), items.sort_key(item)): item for item in found}
     loaded = yield from load(storage, by_key.values())
     by_address = {(each.address.pk, each.address.sk): each for each in loaded if each is not None}
     return [by_address.get((each.pk, each.sk)) for each in addresses]
@@ -148,23 +134,23 @@ def load(storage: StoreStorage, found: Iterable[Item]) -> Op[list[LoadedMemory |
 def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
     missing: str | None = None
     for _ in range(ATTEMPTS_MAX):
-        memory = items.parse_memory(item, storage.clock())
+        memory = memory_items.parse_memory(item, storage.clock())
         if memory is None:
             return None
         if memory.revision == missing:
             break
-        contents = yield from _segments(storage, partition_key(item), memory.part.own)
+        contents = yield from _segments(storage, items.partition_key(item), memory.part.own)
         if contents is not None:
             size = sum(map(len, contents.values()))
             value = yield from work(partial(read_value, storage.codec, memory, contents), size)
             return LoadedMemory(parse_address(item), memory, value, size)
         # Another put has replaced the value since, and removed its segments.
         missing = memory.revision
-        again = yield from storage.table.get(partition_key(item), sort_key(item))
+        again = yield from storage.table.get(items.partition_key(item), items.sort_key(item))
         if again is None:
             return None
         item = again
-    raise damaged(item, "segments that it needs are not in the table")
+    raise items.damaged(item, "segments that it needs are not in the table")
 
 
 def _segments(storage: StoreStorage, pk: str, ids: Sequence[bytes]) -> Op[Contents | None]:
@@ -180,8 +166,8 @@ def _segments(storage: StoreStorage, pk: str, ids: Sequence[bytes]) -> Op[Conten
 
 def read_value(codec: Codec, memory: StoredMemory, contents: Mapping[bytes, bytes]) -> dict[str, Any]:
     """Open a memory's value."""
-    raw = part_content(codec, memory.item, items.VALUE, memory.part, contents)
-    return items.unpack_value(codec, memory.item, raw)
+    raw = part_content(codec, memory.item, memory_items.VALUE, memory.part, contents)
+    return memory_items.unpack_value(codec, memory.item, raw)
 
 
 # What belongs to a value beside its item
@@ -189,20 +175,20 @@ def read_value(codec: Codec, memory: StoredMemory, contents: Mapping[bytes, byte
 
 def belongings(storage: StoreStorage, item: Item) -> Op[list[Item]]:
     """Return the keys of the segments and vectors of the value in an item, which need not live."""
-    part = parse_part(item, items.VALUE)
+    part = items.parse_part(item, memory_items.VALUE)
     if part is None:
         return []
-    pk = partition_key(item)
+    pk = items.partition_key(item)
     indexes: dict[bytes, bytes] = {}
     while wanted := {each for each in reach(part.own, indexes) - indexes.keys() if is_index(each)}:
         found = yield from segment_items(storage.table, pk, wanted)
         if not found:
             break
         indexes |= open_segments(None, found)
-    address, revision = parse_address(item), items.revision_of(item)
-    vectors = (vector_sk(address, revision, each) for each in range(items.vectors_of(item)))
-    sks = [*(segment_sk(each) for each in sorted(reach(part.own, indexes))), *vectors]
-    return [key(pk, sk) for sk in sks]
+    address, revision = parse_address(item), memory_items.revision_of(item)
+    vectors = (vector_sk(address, revision, each) for each in range(memory_items.vectors_of(item)))
+    sks = [*(items.segment_sk(each) for each in sorted(reach(part.own, indexes))), *vectors]
+    return [items.key(pk, sk) for sk in sks]
 
 
 def renew(storage: StoreStorage, memories: Iterable[StoredMemory]) -> Op[None]:
@@ -219,15 +205,15 @@ def renew(storage: StoreStorage, memories: Iterable[StoredMemory]) -> Op[None]:
 
 
 def _renew(storage: StoreStorage, memory: StoredMemory, ttl_seconds: int, now: float) -> Op[None]:
-    expires_at = items.expiry(ttl_seconds, now)
+    expires_at = memory_items.expiry(ttl_seconds, now)
     parts_until = None
     if memory.parts_until is not None and memory.parts_until < expires_at:
         # Segments and vectors first: a memory never outlives them.
-        parts_until = items.expiry(SEGMENT_LIFETIMES * ttl_seconds, now)
+        parts_until = memory_items.expiry(items.SEGMENT_LIFETIMES * ttl_seconds, now)
         keys = yield from belongings(storage, memory.item)
         extended = yield from gather([extend(storage, each, parts_until) for each in keys])
         if not all(extended):
             # Another put has replaced the value.
             return
-    change = items.refresh(memory, expires_at, parts_until, now)
-    yield from storage.table.try_update(key_of(memory.item), change)
+    change = memory_items.refresh(memory, expires_at, parts_until, now)
+    yield from storage.table.try_update(items.key_of(memory.item), change)

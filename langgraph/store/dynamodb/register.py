@@ -15,15 +15,7 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import items
-from langgraph.store.dynamodb.keys import (
-    ENTRIES,
-    PARTITION_LABELS,
-    entry_key,
-    entry_partition,
-    partition_of,
-    register_of,
-)
+from langgraph.store.dynamodb import keys, memory_items
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 
 
@@ -32,7 +24,7 @@ def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:
     now = storage.clock()
 
     def entry(pk: str) -> Item:
-        return {**entry_key(pk), items.REGISTERED: {"N": str(int(now))}}
+        return {**keys.entry_key(pk), memory_items.REGISTERED: {"N": str(int(now))}}
 
     yield from ensure_listed(storage.table, REGISTER_MARK, partitions, entry, storage.registered, now)
 
@@ -43,20 +35,20 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
     The partitions of one first label are read strongly consistent. The index, which lists all, is not; but a process
     always finds those that it has registered itself.
     """
-    if len(namespace) >= PARTITION_LABELS:
-        return [partition_of(namespace)]
+    if len(namespace) >= keys.PARTITION_LABELS:
+        return [keys.partition_of(namespace)]
     if namespace:
-        query = Query(register_of(namespace[0]), prefix=ENTRIES, consistent=storage.consistent_read)
+        query = Query(keys.register_of(namespace[0]), prefix=keys.ENTRIES, consistent=storage.consistent_read)
         entries = yield from storage.table.query_all(query)
-        return sorted({entry_partition(each) for each in entries})
+        return sorted({keys.entry_partition(each) for each in entries})
     entries = yield from listed_items(storage.table, REGISTER_MARK)
-    return sorted({entry_partition(each) for each in entries} | {*storage.registered})
+    return sorted({keys.entry_partition(each) for each in entries} | {*storage.registered})
 
 
 def unregister(storage: StoreStorage, pk: str) -> Op[None]:
     """Remove the entry of a partition that was found empty, if it is old."""
-    key = entry_key(pk)
+    key = keys.entry_key(pk)
     entry = yield from storage.table.get(key[PARTITION_KEY]["S"], key[SORT_KEY]["S"])
-    registered_at = None if entry is None else number(entry, items.REGISTERED)
+    registered_at = None if entry is None else number(entry, memory_items.REGISTERED)
     if registered_at is not None and registered_at <= storage.clock() - LEFTOVER_SECONDS:
-        yield from storage.table.try_delete(key, items.unregister(registered_at))
+        yield from storage.table.try_delete(key, memory_items.unregister(registered_at))

@@ -17,16 +17,10 @@ from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.store.dynamodb import keys
 from langgraph.store.dynamodb.errors import SearchLimitError
-from langgraph.store.dynamodb.items import StoredMemory, parse_memory
-from langgraph.store.dynamodb.keys import (
-    MEMORIES,
-    Address,
-    address_of,
-    after,
-    parse_address,
-    path_prefix,
-)
+from langgraph.store.dynamodb.keys import Address
+from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
 from langgraph.store.dynamodb.register import partitions_under
 from langgraph.store.dynamodb.similarity import Query as SimilarityQuery
@@ -67,7 +61,7 @@ class Search:
         """Return the place of the memory behind which to go on; `None` for the beginning."""
         if self.after is None:
             return None
-        address = address_of(self.after.namespace, self.after.key)
+        address = keys.address_of(self.after.namespace, self.after.key)
         if self.order == "key":
             return address.pk, address.sk
         return -in_microseconds(getattr(self.after, self.order)), address.pk, address.sk
@@ -122,7 +116,7 @@ def search(storage: StoreStorage, wanted: Search) -> Op[list[Found]]:
 def read_under(storage: StoreStorage, namespace: Sequence[str], kind: str, budget: Budget) -> Op[list[Item]]:
     """Read all items of one kind under a namespace."""
     partitions = yield from partitions_under(storage, namespace)
-    prefix = path_prefix(kind, namespace)
+    prefix = keys.path_prefix(kind, namespace)
     read = [
         _read(storage, Query(pk, prefix=prefix, consistent=storage.consistent_read), budget)
         for pk in partitions
@@ -141,9 +135,9 @@ def _read(storage: StoreStorage, query: Query, budget: Budget) -> Op[list[Item]]
 
 def _memories(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[StoredMemory]]:
     """Read the memories under a namespace, in order."""
-    found = yield from read_under(storage, wanted.namespace, MEMORIES, budget)
+    found = yield from read_under(storage, wanted.namespace, keys.MEMORIES, budget)
     memories = [each for each in (parse_memory(item, storage.clock()) for item in found) if each is not None]
-    places = [(wanted.place(each, parse_address(each.item)), each) for each in memories]
+    places = [(wanted.place(each, keys.parse_address(each.item)), each) for each in memories]
     start = wanted.start()
     later = [each for each in places if start is None or each[0] > start]
     return [memory for _, memory in sorted(later, key=lambda each: each[0])]
@@ -172,17 +166,17 @@ def _open(storage: StoreStorage, found: Iterable[Item], budget: Budget) -> Op[li
 def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Found]]:
     """Read memories in the order of their keys, and no more than are needed."""
     start = wanted.start()
-    prefix = path_prefix(MEMORIES, wanted.namespace)
+    prefix = keys.path_prefix(keys.MEMORIES, wanted.namespace)
     found: list[Found] = []
     for pk in (yield from partitions_under(storage, wanted.namespace)):
         if start is not None and pk < start[0]:
             continue
         first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
-        if first >= after(prefix):
+        if first >= keys.after(prefix):
             continue
         query = Query(
             pk,
-            between=(first, after(prefix)),
+            between=(first, keys.after(prefix)),
             consistent=storage.consistent_read,
             first_page=max(PAGE_ITEMS_FIRST, wanted.needed + 1),
         )
@@ -193,7 +187,7 @@ def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Fo
                 memory
                 for memory in (parse_memory(item, storage.clock()) for item in page)
                 if memory is not None
-                and (start is None or wanted.place(memory, parse_address(memory.item)) > start)
+                and (start is None or wanted.place(memory, keys.parse_address(memory.item)) > start)
             ]
             found += yield from _matching(storage, wanted, memories, wanted.needed - len(found), budget)
     return found
@@ -203,7 +197,7 @@ def _by_score(
     storage: StoreStorage, wanted: Search, query: SimilarityQuery, budget: Budget
 ) -> Op[list[Found]]:
     """Find the memories whose vectors are most similar to a query; those without vectors come last."""
-    candidates = yield from query.candidates(storage, wanted.namespace, wanted.needed, budget)
+    candidates = yield from query.vectors.candidates(storage, wanted, query.embedding, budget)
     scores = candidates.scores
     ranked = sorted(scores, key=lambda each: (-max(scores[each].values()), each))
     found: list[tuple[LoadedMemory, float]] = []
@@ -212,24 +206,24 @@ def _by_score(
         bound = max(scores[ranked[start]].values())
         if sum(score >= bound for _, score in found) >= wanted.needed:
             break
-        keys = [key(pk, sk) for pk, sk in ranked[start : start + group]]
-        items = yield from storage.table.batch_get(keys, consistent=storage.consistent_read)
+        best = [key(pk, sk) for pk, sk in ranked[start : start + group]]
+        items = yield from storage.table.batch_get(best, consistent=storage.consistent_read)
         for each in (yield from _open(storage, items, budget)):
             if not matches(each.value, wanted.filter):
                 continue
             score = scores[each.address.pk, each.address.sk].get(each.memory.revision)
             if score is None and each.memory.vectors:
-                score = yield from query.score_again(storage, each)
+                score = yield from query.vectors.score_again(storage, each, query.embedding)
             if score is not None:
                 found.append((each, score))
     found.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
-    best: list[Found] = [*found]
-    if len(best) >= wanted.needed:
-        return best
+    scored: list[Found] = [*found]
+    if len(scored) >= wanted.needed:
+        return scored
     if candidates.limit is not None:
         # There are more vectors, and the memories that match may be among them.
         msg = (
-            f"A search by similarity in namespace {wanted.namespace} found {len(best)} of {wanted.needed} memories"
+            f"A search by similarity in namespace {wanted.namespace} found {len(scored)} of {wanted.needed} memories"
             f" among the {candidates.limit} most similar vectors, which is all that the index returns. Ask for fewer,"
             " or search a longer namespace; the exact search has no such limit."
         )
@@ -240,4 +234,4 @@ def _by_score(
         for each in (yield from _memories(storage, wanted, budget))
         if (partition_key(each.item), sort_key(each.item)) not in seen
     ]
-    return best + (yield from _matching(storage, wanted, rest, wanted.needed - len(best), budget))
+    return scored + (yield from _matching(storage, wanted, rest, wanted.needed - len(scored), budget))

@@ -17,7 +17,7 @@ from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.storage import StoreStorage
 
 if TYPE_CHECKING:
-    from langgraph.store.dynamodb.search import Budget
+    from langgraph.store.dynamodb.search import Budget, Search
 
 Distance: TypeAlias = Literal["cosine", "l2", "inner_product"]
 DISTANCES: Sequence[Distance] = ("cosine", "l2", "inner_product")
@@ -45,26 +45,29 @@ class Candidates:
     """`None` if every vector was compared. Otherwise how many vectors one search can return, and it has."""
 
 
-class Query(Protocol):
-    """A query that was embedded."""
-
-    def candidates(
-        self, storage: StoreStorage, namespace: Sequence[str], needed: int, budget: Budget
-    ) -> Op[Candidates]:
-        """Find the most similar memories under a namespace."""
-
-    def score_again(self, storage: StoreStorage, loaded: LoadedMemory) -> Op[float | None]:
-        """Score a memory whose value was replaced since the candidates were found; `None` if that cannot be told."""
-
-
 class Vectors(Protocol):
     """How vectors are stored and compared."""
 
     def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding as it is stored."""
 
-    def query(self, embedding: Sequence[float]) -> Query:
-        """Return what finds memories that are similar to an embedding."""
+    def candidates(
+        self, storage: StoreStorage, wanted: Search, query: Sequence[float], budget: Budget
+    ) -> Op[Candidates]:
+        """Find the memories under the namespace of a search that are most similar to an embedding."""
+
+    def score_again(
+        self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]
+    ) -> Op[float | None]:
+        """Score a memory whose value was replaced since the candidates were found; `None` if that cannot be told."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """An embedding to compare memories with, and what compares them."""
+
+    vectors: Vectors
+    embedding: Sequence[float]
 
 
 def best_scores(

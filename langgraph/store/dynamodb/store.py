@@ -32,17 +32,12 @@ from langgraph.store.base import (
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._runtime import options
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect, tenant_sessions
 from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_codec_options,
-    check_flag,
-    check_on_event,
-    check_whole_number,
-)
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
@@ -57,7 +52,7 @@ from langgraph.store.dynamodb.batch import (
 )
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.index import Index, StoreIndexConfig
-from langgraph.store.dynamodb.items import Expected
+from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.search import Order
 from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
@@ -591,9 +586,9 @@ class DynamoDBStore(TableStore):
             client_config=client_config,
             retry_seconds=retry_seconds,
         )
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
+        options.check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
-        check_on_event(on_event)
+        options.check_on_event(on_event)
         codec = Codec(
             JsonPlusSerializer() if serde is None else serde,
             bound_to=bound_name(table_name, bound_to),
@@ -641,9 +636,9 @@ class DynamoDBStore(TableStore):
 
 def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:
     """Raise if an option of how a store reads cannot be used."""
-    check_flag("consistent_read", consistent_read)
+    options.check_flag("consistent_read", consistent_read)
     wanted = "give a whole number of bytes above 0"
-    check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
+    options.check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
 
 
 def _refuse_tenants(*sessions: object) -> None:
@@ -671,5 +666,5 @@ def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
         msg = f"ttl has no option {unknown[0]!r}; use one of {', '.join(_TTL_OPTIONS)}"
         raise CheckpointerInputError(msg)
     ttl_seconds(ttl.get("default_ttl"))
-    check_flag("refresh_on_read", ttl.get("refresh_on_read", True))
+    options.check_flag("refresh_on_read", ttl.get("refresh_on_read", True))
     return ttl

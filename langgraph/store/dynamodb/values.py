@@ -72,7 +72,7 @@ def check_filter(wanted: Any) -> None:
     if wanted is None:
         return
     if not isinstance(wanted, Mapping) or not all(isinstance(name, str) for name in wanted):
-        msg = f"filter is a {type(wanted).__name__}; give a dict of keys of values"
+        msg = f"filter is a {type(wanted).__name__}; give a dict of keys and the values that they must have"
         raise CheckpointerInputError(msg)
     for condition in wanted.values():
         _check_condition(condition)

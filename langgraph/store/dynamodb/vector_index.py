@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
@@ -23,7 +24,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector, partition_of, path_prefix
 from langgraph.store.dynamodb.reads import LoadedMemory
-from langgraph.store.dynamodb.search import Budget
+from langgraph.store.dynamodb.search import Budget, Search
 from langgraph.store.dynamodb.similarity import Candidates, Distance, NewVector, best_scores
 from langgraph.store.dynamodb.storage import StoreStorage
 
@@ -40,13 +41,12 @@ _FUNCTIONS: Mapping[Distance, str] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class IndexVectors:
-    """Vectors that DynamoDB compares."""
+    """Vectors that DynamoDB compares, by an index of so many dimensions."""
 
-    def __init__(self, dims: int, distance: Distance) -> None:
-        """Expect an index of so many dimensions."""
-        self.dims = dims
-        self.distance: Distance = distance
+    dims: int
+    distance: Distance
 
     def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
         """Return an embedding as it is stored."""
@@ -56,10 +56,6 @@ class IndexVectors:
             if depth <= len(address.namespace)
         }
         return NewVector(attributes={EMBEDDING: {"L": _numbers(embedding)}, **paths})
-
-    def query(self, embedding: Sequence[float]) -> IndexQuery:
-        """Return what finds memories that are similar to an embedding."""
-        return IndexQuery(self, embedding)
 
     def definition(self) -> dict[str, Any]:
         """Return the index as `UpdateTable` creates it."""
@@ -74,21 +70,11 @@ class IndexVectors:
             "DistanceFunction": _FUNCTIONS[self.distance],
         }
 
-
-class IndexQuery:
-    """Asks the index."""
-
-    def __init__(self, index: IndexVectors, embedding: Sequence[float]) -> None:
-        """Take the embedding of the query."""
-        self._index = index
-        self._vector = _numbers(embedding)
-
     def candidates(
-        self, storage: StoreStorage, namespace: Sequence[str], needed: int, budget: Budget
+        self, storage: StoreStorage, wanted: Search, query: Sequence[float], budget: Budget
     ) -> Op[Candidates]:
-        """Find the vectors under a namespace that are most similar, by one request."""
-        del needed
-        params: dict[str, Any] = {}
+        """Find the most similar vectors, by one request."""
+        namespace, params = wanted.namespace, dict[str, Any]()
         if namespace:
             depth = min(len(namespace), len(DEPTHS))
             params = {
@@ -99,14 +85,14 @@ class IndexQuery:
         params |= {
             "TableName": storage.table.name,
             "IndexName": INDEX,
-            "SearchVector": self._vector,
+            "SearchVector": _numbers(query),
             "TopK": FOUND_MAX,
             "ProjectionExpression": f"{PARTITION_KEY}, {SORT_KEY}",
         }
         outcomes = yield (Call("search_vectors", params),)
         if error_code(outcomes[0]) in ("ResourceNotFoundException", "ValidationException"):
             # The index is the likely reason, and the check says what to do about it.
-            yield from check_index(storage.table, self._index)
+            yield from check_index(storage.table, self)
         response = storage.table.checked(outcomes[0])
         found = [(each["Item"], each["Score"]) for each in response["SearchResults"]]
         budget.take(sum(item_bytes(item) for item, _ in found))
@@ -118,16 +104,18 @@ class IndexQuery:
             scored.append(((partition_key(item), sk), revision, self._score(distance)))
         return Candidates(best_scores(scored), FOUND_MAX if len(found) >= FOUND_MAX else None)
 
-    def score_again(self, storage: StoreStorage, loaded: LoadedMemory) -> Op[float | None]:
+    def score_again(
+        self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]
+    ) -> Op[float | None]:
         """The index lags behind: until it has the new value, the memory has no score."""
-        del storage, loaded
+        del storage, loaded, query
         yield from ()
         return None
 
     def _score(self, distance: float) -> float:
-        if self._index.distance == "cosine":
+        if self.distance == "cosine":
             return 1.0 - distance
-        return -distance if self._index.distance == "l2" else distance
+        return -distance if self.distance == "l2" else distance
 
 
 def _is_under(item: Item, namespace: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
-from langgraph.checkpoint.dynamodb.http.table import ConditionFailedError, gateway_requests
+from langgraph.checkpoint.dynamodb.http.table import ask_table
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, TABLE, Process, Simulator
@@ -101,15 +101,11 @@ class RemoteTable:
 
     def _ask(self, call: Call) -> Op[Any]:
         """Make a request to the table, as the transport does it; return its outcome."""
-        requests, answer = gateway_requests(call), None
         try:
-            while True:
-                answer = yield from self._service.ask(requests.send(answer))
-                if isinstance(answer, Exception):
-                    return answer
-        except StopIteration as stop:
-            return stop.value
-        except ConditionFailedError as error:
+            return (yield from asking(ask_table(call), self._service.ask))
+        except Violation:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the outcome.
             return error
 
 
@@ -225,7 +221,7 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
     if endpoint.name == "list":
         answer = yield from _collected(served(request)).__await__()
     else:
-        answer = yield from served(request).__await__()
+        answer = yield from served(request)
     sent = _sent(answer)
     # Whatever is answered in a test has the shape that the description says.
     for document in sent if endpoint.name == "list" else [sent]:
@@ -234,12 +230,7 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
 
 
 class _Driver:
-    """Hands the rounds of the service's operations on to whoever steps the coroutine that awaits them."""
-
-    async def arun(self, operation: Op[T], _name: str | None = None) -> T:
-        """Run an operation. Its name is for events."""
-        result: T = await _Rounds(operation)
-        return result
+    """Hands the rounds of the service's lists on to whoever steps the coroutine that awaits them."""
 
     async def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
         """Run a stream."""

@@ -504,6 +504,18 @@ def test_a_service_whose_clock_is_ahead_asks_what_is_reused() -> None:
     assert pair.values() == {"x": noise(50_000), "y": 1}
 
 
+def test_a_service_whose_clock_is_ahead_asks_what_writes_reuse() -> None:
+    pair = Pair(ttl_seconds=1000)
+    pair.put("1", {"x": noise(50_000)})
+    options = pair.gateway.storage_options
+    pair.gateway.storage_options = {**options, "clock": lambda: pair.harness.now - 2100}
+    pair.harness.now += 2500
+    at = thread_config(THREAD, "", "1")
+    pair.run(pair.operations.put_writes(at, [("x", noise(50_000))], "task", ""))
+    sent = [len(each.params["reused"]) > 0 for each in pair.asked if each.method == "put-writes"]
+    assert sent == [False, True]
+
+
 def test_what_replaces_something_has_to_name_it() -> None:
     pair = Pair()
     pair.put("1", {"x": "a"})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.pricing import read_units, stored_dollars, write_units
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units, stored_dollars, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.delete import Age, choose_old
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
 # An index entry consists of keys only, so writing it takes one unit.
 _INDEX_UNITS = 1
@@ -37,6 +39,19 @@ class Sum:
     def month_dollars(self) -> float:
         """The cost of storing it for a month, in US dollars."""
         return stored_dollars(self.bytes, self.items)
+
+
+def usage_by_kind(
+    table: Table, partitions: Iterable[str], kind_of: Callable[[items.Item], str]
+) -> Op[dict[str, Sum]]:
+    """Read partitions to their ends, and count their items and bytes by kind."""
+    kinds: dict[str, Sum] = {}
+    for pk in sorted(set(partitions)):
+        query = Query(pk, consistent=False)
+        while not query.done:
+            for item in (yield from table.query_page(query)):
+                kinds.setdefault(kind_of(item), Sum()).add(item_bytes(item))
+    return kinds
 
 
 @dataclass(frozen=True)

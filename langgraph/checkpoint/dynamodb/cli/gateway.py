@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
 _LOCAL = "127.0.0.1"
 # On shutdown the process answers the requests under way. A client sends again what takes longer.
@@ -70,7 +70,7 @@ def gateway(
     serve(context, _application(context, host, insecure=insecure), host, port)
 
 
-def _application(context: CommandContext, host: str, *, insecure: bool) -> FastAPI:
+def _application(context: CommandContext, host: str, *, insecure: bool) -> Starlette:
     try:
         from langgraph.checkpoint.dynamodb.gateway.authentication import (  # noqa: PLC0415 - an extra.
             is_of_this_machine,
@@ -85,7 +85,7 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> FastA
     return load_options(context.connection.config).gateway(context.configured_saver, insecure=insecure)
 
 
-def serve(context: CommandContext, application: FastAPI, host: str, port: int) -> None:
+def serve(context: CommandContext, application: Starlette, host: str, port: int) -> None:
     """Serve an application until the process is told to end. Requests under way are then answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 

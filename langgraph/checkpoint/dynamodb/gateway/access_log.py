@@ -148,9 +148,5 @@ def note(record: RequestRecord, error: Exception) -> problems.ProblemError:
 
 def answer(record: RequestRecord, problem: problems.ProblemError) -> Response:
     """Return the response for a problem."""
-    return JSONResponse(
-        problem.document(record.request_id),
-        problem.status,
-        headers=problem.headers,
-        media_type=problems.MEDIA_TYPE,
-    )
+    document = problem.document(record.request_id)
+    return JSONResponse(document, problem.status, headers=problem.headers, media_type=problems.MEDIA_TYPE)

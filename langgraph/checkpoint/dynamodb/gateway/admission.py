@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from anyio.lowlevel import checkpoint
 from starlette.requests import HTTPConnection
@@ -17,51 +18,41 @@ from langgraph.checkpoint.dynamodb.gateway.problems import unauthenticated
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 
 
+@dataclass(frozen=True)
 class Admission:
-    """The middleware before everything that reads a body. It admits requests of known principals."""
+    """The middleware before everything that reads a body. It admits requests of known principals.
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        authenticate: Authenticate,
-        limits: Limits,
-        rates: Rates,
-        holding: Holding,
-        open_paths: Collection[str],
-    ) -> None:
-        """Wrap an application.
+    Args:
+        app: The application.
+        authenticate: Returns a request's principal.
+        limits: The limits of the service.
+        rates: Counts each principal's requests.
+        holding: Counts the bytes of answers that are not yet read.
+        open_paths: The paths that need no credentials.
+    """
 
-        Args:
-            app: The application.
-            authenticate: Returns a request's principal.
-            limits: The limits of the service.
-            rates: Counts each principal's requests.
-            holding: Counts the bytes of answers that are not yet read.
-            open_paths: The paths that need no credentials.
-        """
-        self._app = app
-        self._authenticate = authenticate
-        self._limits = limits
-        self._rates = rates
-        self._holding = holding
-        self._open_paths = open_paths
+    app: ASGIApp
+    authenticate: Authenticate
+    limits: Limits
+    rates: Rates
+    holding: Holding
+    open_paths: Collection[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Authenticate a request, check its rate, and serve it."""
-        if scope["type"] != "http" or scope["path"] in self._open_paths:
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or scope["path"] in self.open_paths:
+            await self.app(scope, receive, send)
             return
-        principal = await self._authenticate(HTTPConnection(scope))
+        principal = await self.authenticate(HTTPConnection(scope))
         if principal is None:
             raise unauthenticated()
         scope["state"]["principal"] = principal
-        self._rates.take(principal)
-        await self._app(scope, receive, self._paced(principal, send))
+        self.rates.take(principal)
+        await self.app(scope, receive, self._paced(principal, send))
 
     def _paced(self, principal: Principal, send: Send) -> Send:
         """Return a `send` that waits for memory for the answer, and fails if the client reads too slowly."""
-        pace, begun = Pace(self._limits), list[Message]()
+        pace, begun = Pace(self.limits), list[Message]()
 
         async def paced_send(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -69,7 +60,7 @@ class Admission:
                 begun.append(message)
                 return
             size = len(message.get("body", b""))
-            with self._holding.request(principal) as held:
+            with self.holding.request(principal) as held:
                 held.add(size)
                 while begun:
                     await send(begun.pop())

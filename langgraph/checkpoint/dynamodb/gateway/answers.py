@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.wire import (
+    AttributeValue,
     Bytes,
     CopyProgress,
     Message,
@@ -31,14 +32,6 @@ class Answer(Message):
     )
 
 
-class Attribute(Message):
-    """An attribute in DynamoDB's own form: one of the three types."""
-
-    S: str | None = None
-    N: str | None = None
-    B: Bytes | None = None
-
-
 class StoredSegment(Message):
     """A segment as it is stored."""
 
@@ -60,7 +53,7 @@ class StoredCheckpoint(Message):
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
-    items: list[dict[str, Attribute]]
+    items: list[dict[str, AttributeValue]]
     segments: list[StoredSegment]
     complete: bool = Field(description="Whether all segments that the items name came with them.")
     committed: bool = Field(description="Whether its head has the thread's epoch.")
@@ -228,7 +221,7 @@ class FoundSegment(Message):
 class FoundWrites(Message):
     """The writes that a task already has."""
 
-    item: dict[str, Attribute] | None
+    item: dict[str, AttributeValue] | None
     is_gone: bool
     is_safe: bool
     segments: list[FoundSegment] | None
@@ -273,10 +266,10 @@ class PruneAnswer(Answer):
 class ThreadItem(Message):
     """The attributes of a thread item that the directory shows."""
 
-    epoch: Attribute | None = None
-    about: Attribute | None = None
-    last_active: Attribute | None = None
-    owner: Attribute | None = None
+    epoch: AttributeValue | None = None
+    about: AttributeValue | None = None
+    last_active: AttributeValue | None = None
+    owner: AttributeValue | None = None
 
 
 class SetThreadAnswer(Answer):
@@ -289,7 +282,7 @@ class ListedThread(Message):
     """An entry of the directory."""
 
     thread_id: str
-    item: dict[str, Attribute]
+    item: dict[str, AttributeValue]
 
 
 class ThreadsAnswer(Answer):
@@ -304,7 +297,7 @@ class NewestCheckpoint(Message):
 
     thread_id: str
     status: Literal["idle", "waiting", "failed"]
-    head: dict[str, Attribute] = Field(description="Its head without the body.")
+    head: dict[str, AttributeValue] = Field(description="Its head without the body.")
 
 
 class ThreadStatusAnswer(Answer):
@@ -332,17 +325,17 @@ class RunsAnswer(Answer):
 class TableResponse(Message):
     """The fields of DynamoDB's response."""
 
-    Item: dict[str, Attribute] | None = None
-    Items: list[dict[str, Attribute]] | None = None
-    LastEvaluatedKey: dict[str, Attribute] | None = None
-    Attributes: dict[str, Attribute] | None = None
+    Item: dict[str, AttributeValue] | None = None
+    Items: list[dict[str, AttributeValue]] | None = None
+    LastEvaluatedKey: dict[str, AttributeValue] | None = None
+    Attributes: dict[str, AttributeValue] | None = None
 
 
 class TableAnswer(Answer):
     """The response of DynamoDB to one request."""
 
     response: TableResponse
-    conflict: dict[str, Attribute] | None = Field(
+    conflict: dict[str, AttributeValue] | None = Field(
         description="The item on which the condition failed, empty if there is none; null: it held."
     )
 
@@ -350,8 +343,8 @@ class TableAnswer(Answer):
 class BatchGetItemAnswer(Answer):
     """Items, and the keys of those that did not fit or that DynamoDB did not read."""
 
-    items: list[dict[str, Attribute]]
-    left: list[dict[str, Attribute]]
+    items: list[dict[str, AttributeValue]]
+    left: list[dict[str, AttributeValue]]
 
 
 class BatchWriteItemAnswer(Answer):

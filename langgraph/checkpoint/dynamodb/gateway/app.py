@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cached_property, partial
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.gateway import answers, bodies, deadlines, lists, media, metrics, wire
+from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, lists, media, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
-from langgraph.checkpoint.dynamodb.gateway.capacity import rate
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
-from langgraph.checkpoint.dynamodb.gateway.description import (
-    SECURITY,
-    answered,
-    answered_by_text,
-    describe,
-    operation,
-    problem_responses,
-)
+from langgraph.checkpoint.dynamodb.gateway.description import describe
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.holding import Holding
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
@@ -37,12 +31,11 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.rates import Rates
+from langgraph.checkpoint.dynamodb.gateway.rates import Rates, rate
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
 from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.version import __version__
 
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
@@ -52,7 +45,6 @@ _UNGUARDED = (
 )
 # Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
 _PART_SECONDS = 8.0
-_Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_gateway(
@@ -64,7 +56,7 @@ def create_gateway(
     cursor_key: bytes | None = None,
     open_metrics: bool = False,
     plain_json: bool = False,
-) -> FastAPI:
+) -> Starlette:
     """Return the service through which agents without AWS access store their threads.
 
     Example:
@@ -144,69 +136,47 @@ class _Service:
         self._holding = Holding(limits)
         self._decoder = bodies.Decoder(limits)
 
-    def application(self, authenticate: Authenticate) -> FastAPI:
-        own = [
-            ("/about", self._about, {"security": SECURITY, **answered(answers.About)}),
-            ("/health", self._health, answered(answers.Health)),
-            ("/ready", self._ready, answered(answers.Ready)),
-            (
-                "/metrics",
-                self._metrics_text,
-                answered_by_text(metrics.MEDIA_TYPE) | ({} if self._open_metrics else {"security": SECURITY}),
-            ),
+    def application(self, authenticate: Authenticate) -> Starlette:
+        routes = [
+            Route("/about", self._about),
+            Route("/health", self._health),
+            Route("/ready", self._ready),
+            Route("/metrics", self._metrics_text),
+            Route(_DESCRIPTION, self._openapi),
         ]
-        posts = [(f"/checkpoints/{each.name}", each) for each in self._endpoints]
-        open_paths = (*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS
-        paths = [*_OPEN_PATHS, *(path for path, _, _ in own), *(path for path, _ in posts)]
-        app = FastAPI(
-            title="langgraph-dynamodb gateway",
-            version=__version__,
-            description="Keeps threads of LangGraph agents that have no access to the table.",
-            docs_url=None,
-            redoc_url=None,
-            # A redirect would lead to the host that the request's own header names.
-            redirect_slashes=False,
+        routes += [
+            Route(f"/checkpoints/{each.name}", partial(self._serve_in_time, each), methods=["POST"])
+            for each in self._endpoints
+        ]
+        app = Starlette(
+            routes=routes,
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _unknown},
             middleware=[
-                Middleware(AccessLog, metrics=self._metrics, paths=paths),
+                Middleware(AccessLog, metrics=self._metrics, paths=[each.path for each in routes]),
                 Middleware(
                     Admission,
                     authenticate=authenticate,
                     limits=self._limits,
                     rates=self._rates,
                     holding=self._holding,
-                    open_paths=open_paths,
+                    open_paths=(*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS,
                 ),
             ],
         )
-        for path, handler, extra in own:
-            _add(app, path, handler, "GET", extra)
-        for path, endpoint in posts:
-            _add(app, path, self._handler(endpoint), "POST", operation(endpoint))
-        described: dict[str, Any] = {}
-
-        def openapi() -> dict[str, Any]:
-            if not described:
-                described.update(describe(app, self._endpoints))
-            return described
-
-        # FastAPI's documentation says to extend it this way.
-        app.__dict__["openapi"] = openapi
+        # A redirect would lead to the host that the request's own header names.
+        app.router.redirect_slashes = False
         return app
 
     @asynccontextmanager
-    async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
             await self._saver.aclose()
 
-    def _handler(self, endpoint: Endpoint) -> _Handler:
-        async def serve(request: Request) -> Response:
-            return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
-
-        return serve
+    async def _serve_in_time(self, endpoint: Endpoint, request: Request) -> Response:
+        return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
 
     async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
         principal = principal_of(request)
@@ -225,14 +195,14 @@ class _Service:
                         return await _absent(endpoint, request)
                     message = known
                 seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
-                run = getattr(self._operations, endpoint.attribute)
                 units = asked_units(request, principal)
                 if not isinstance(message, wire.List):
-                    running = (
-                        lists.answer_page(request, message, run, self._cursors)
-                        if isinstance(message, wire.ListPlain)
-                        else run(message)
-                    )
+                    if isinstance(message, wire.ListPlain):
+                        running = lists.answer_page(
+                            request, message, self._operations.list_plain, self._cursors
+                        )
+                    else:
+                        running = self._operations.run(endpoint, message)
                     # A deletion that waits for another one must not begin after its client has given up and asked
                     # again.
                     with counting(units):
@@ -245,7 +215,7 @@ class _Service:
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
-                return self._in_turns(principal, run(asked), units)
+                return self._in_turns(principal, self._operations.list(asked), units)
 
             return await lists.answer_list(request, message, listing, self._cursors, seconds)
 
@@ -278,6 +248,13 @@ class _Service:
         await self._readiness.check()
         return _json({"status": "ready"})
 
+    async def _openapi(self, _request: Request) -> Response:
+        return JSONResponse(self._described)
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return describe(self._endpoints, open_metrics=self._open_metrics)
+
     async def _metrics_text(self, request: Request) -> Response:
         if not self._open_metrics:
             principal = principal_of(request)
@@ -287,19 +264,6 @@ class _Service:
                     "metrics are about all tenants, and these credentials are for one tenant or owner"
                 )
         return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
-
-
-def _add(app: FastAPI, path: str, handler: _Handler, method: str, extra: dict[str, Any]) -> None:
-    app.add_api_route(
-        path,
-        handler,
-        methods=[method],
-        name=path.rpartition("/")[2],
-        operation_id=path.rpartition("/")[2],
-        response_model=None,
-        responses=problem_responses(),
-        openapi_extra=extra,
-    )
 
 
 async def _absent(endpoint: Endpoint, request: Request) -> Response:
@@ -324,7 +288,7 @@ def _json(document: dict[str, Any]) -> Response:
     return JSONResponse(document, headers={"Cache-Control": "no-store"})
 
 
-async def _unknown(request: Request, error: HTTPException) -> Response:
+async def _unknown(request: Request, error: Any) -> Response:
     """Answer requests that the framework refuses: unknown paths and methods."""
     record = request.state.record
     says = f"there is no such endpoint, or it takes another method; see {_DESCRIPTION}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.requests import HTTPConnection
 
@@ -78,3 +78,16 @@ def bearer_token(request: HTTPConnection) -> str | None:
         raise unauthenticated()
     scheme, _, token = headers[0].partition(" ") if headers else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else None
+
+
+def found_in(request: HTTPConnection, *place: str) -> Any:
+    """Return the value at a place in the `requestContext` of a request's event, or None if there is none.
+
+    AWS authenticates a request before the function sees it, and says in the event who made it. Mangum puts the event
+    into the ASGI scope. Headers prove nothing here: anybody can send one. Whoever may invoke the function directly can
+    write any event, so only the function URL, or API Gateway, may invoke it.
+    """
+    value = request.scope.get("aws.event")
+    for name in ("requestContext", *place):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

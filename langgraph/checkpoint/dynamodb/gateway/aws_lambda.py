@@ -2,7 +2,7 @@
 
 The environment configures it, as it does the command. Mangum turns an event into a request, and the application's
 answer into a response; bodies that are not text travel as base64. Only the service that authenticates callers may
-invoke the function, since the caller's identity is in the event (see `events`).
+invoke the function, since the caller's identity is in the event (see `authentication`).
 """
 
 from __future__ import annotations

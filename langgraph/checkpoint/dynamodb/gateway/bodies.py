@@ -14,13 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb.gateway.compression import (
-    Outflow,
-    chosen_encoding,
-    content_encoding,
-    decompressed,
-    too_large,
-)
+from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
@@ -57,14 +51,14 @@ async def receive(request: Request, limits: Limits, held: Held) -> Body:
     """
     media = media_of_body(request.headers.get("content-type", ""))
     media_of_answer(request.headers.get("accept", ""), media)
-    encoding = content_encoding(request.headers.get("content-encoding", ""))
+    encoding = compression.content_encoding(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
-        raise too_large(limits.body_bytes_max)
+        raise compression.too_large(limits.body_bytes_max)
     data, pace, pieces = bytearray(), Pace(limits), aiter(request.stream())
     while (piece := await pace.wait_for(anext(pieces, None))) is not None:
         if len(data) + len(piece) > limits.body_bytes_max:
-            raise too_large(limits.body_bytes_max)
+            raise compression.too_large(limits.body_bytes_max)
         held.add(len(piece))
         pace.moved(len(piece))
         data += piece
@@ -93,7 +87,7 @@ class Decoder:
         return message
 
     def _decoded(self, body: Body, model: type[Message]) -> tuple[bytes, Message]:
-        content = decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
+        content = compression.decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
         return content, _message(content, body.media, model, self._limits)
 
 
@@ -126,10 +120,10 @@ async def answer(request: Request, document: Any, media: Media | None = None) ->
     media = media or _media(request)
     body = media.encode(document)
     headers = {"Vary": "Accept, Accept-Encoding"}
-    encoding = chosen_encoding(request.headers.get("accept-encoding", ""))
+    encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
-        body = await _compressed(Outflow(encoding), body, is_last=True)
+        body = await _compressed(compression.Outflow(encoding), body, is_last=True)
     return Response(body, media_type=media.name, headers=headers)
 
 
@@ -137,10 +131,10 @@ def stream(request: Request, documents: AsyncIterator[Any]) -> Response:
     """Return the response for a stream of documents. Each is made when the client has read the one before."""
     media = _media(request)
     headers = {"Vary": "Accept, Accept-Encoding", "Cache-Control": "no-store"}
-    encoding = chosen_encoding(request.headers.get("accept-encoding", ""))
+    encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
     if encoding is not None:
         headers["Content-Encoding"] = encoding
-    content = _pieces(media, None if encoding is None else Outflow(encoding), documents)
+    content = _pieces(media, None if encoding is None else compression.Outflow(encoding), documents)
     return _Stream(content, media_type=media.stream_name, headers=headers)
 
 
@@ -158,7 +152,7 @@ class _Stream(StreamingResponse):
 
 
 async def _pieces(
-    media: Media, outflow: Outflow | None, documents: AsyncIterator[Any]
+    media: Media, outflow: compression.Outflow | None, documents: AsyncIterator[Any]
 ) -> AsyncGenerator[bytes, None]:
     async for document in documents:
         piece = media.framed(media.encode(document))
@@ -167,7 +161,7 @@ async def _pieces(
         yield outflow.end()
 
 
-async def _compressed(outflow: Outflow, data: bytes, *, is_last: bool) -> bytes:
+async def _compressed(outflow: compression.Outflow, data: bytes, *, is_last: bool) -> bytes:
     def compress() -> bytes:
         return outflow.piece(data) + (outflow.end() if is_last else b"")
 

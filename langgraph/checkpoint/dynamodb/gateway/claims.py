@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -12,8 +13,8 @@ from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway.authentication import found_in
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
-from langgraph.checkpoint.dynamodb.gateway.events import found_in
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal
 
 Rights = Annotated[list[Right], BeforeValidator(split)]
@@ -80,14 +81,14 @@ class ClaimOptions(Options):
         return frozenset(each for each in RIGHTS if f"{self.rights_prefix}{each}" in named)
 
 
+@dataclass(frozen=True)
 class AuthorizerClaims:
     """Authenticates by the claims of a token that a JWT authorizer of API Gateway has verified."""
 
-    def __init__(self, options: ClaimOptions) -> None:
-        """Store the meaning of the claims."""
-        self._options = options
+    options: ClaimOptions
+    """The meaning of the claims."""
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
         """Return the principal of the token in a request's event, or None if there is none."""
         claims = found_in(request, "authorizer", "jwt", "claims")
-        return self._options.principal(claims) if isinstance(claims, dict) else None
+        return self.options.principal(claims) if isinstance(claims, dict) else None

@@ -6,7 +6,7 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
@@ -23,22 +23,8 @@ _GZIP_LEVEL = 6
 _GZIP_WINDOW = 31
 
 
-class Decompressor(Protocol):
-    """The common interface of zlib's and zstd's decompressors."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the compressed data is complete."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes after the end of the compressed data."""
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Decompress data, and return at most `max_length` bytes."""
-
-
-_DECOMPRESSORS: Mapping[str, Callable[[], Decompressor]] = {
+# By encoding, what makes a decompressor. Those of zlib and zstd have the same methods.
+_DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
     "zstd": lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS),
 }
@@ -53,7 +39,9 @@ def content_encoding(header: str) -> str:
     """
     name = header.strip().lower()
     if name not in ("", "identity", *ENCODINGS):
-        says = f"Content-Encoding has to be one of {', '.join(ENCODINGS)}, or not there"
+        says = (
+            f"Content-Encoding must be {' or '.join(ENCODINGS)}; leave it out if the body is not compressed"
+        )
         raise ProblemError(415, says, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
     return "" if name == "identity" else name
 
@@ -75,7 +63,7 @@ def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
 def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
     decompressor = _DECOMPRESSORS[encoding]()
     try:
-        content = decompressor.decompress(data, bytes_max)
+        content: bytes = decompressor.decompress(data, bytes_max)
     except (zlib.error, zstd.ZstdError):
         msg = "the body is not compressed as its Content-Encoding says, or with too large a window"
         raise ProblemError(400, msg) from None

@@ -1,19 +1,18 @@
-"""The API description: what /openapi.json adds to the framework's own, since the service reads bodies itself."""
+"""The API description: the OpenAPI document of the service, which is /openapi.json."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from langgraph.checkpoint.dynamodb.gateway import answers, media, problems
+from langgraph.checkpoint.dynamodb.gateway import answers, media, metrics, problems
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.units import HEADER
 from langgraph.checkpoint.dynamodb.gateway.wire import List
+from langgraph.checkpoint.dynamodb.version import __version__
 
 _REFERENCES = "#/components/schemas/{model}"
 _PROBLEM: dict[str, Any] = {
@@ -61,67 +60,67 @@ _SCHEMES: dict[str, Any] = {
     },
 }
 # Either of them is enough.
-SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
+_SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 
 
-def problem_responses() -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses for requests that fail."""
-    content = {problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}}
-    return {status: {"description": says, "content": content} for status, says in _STATUSES.items()}
-
-
-def operation(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the OpenAPI operation of an endpoint, without its path."""
-    is_stream = endpoint.model is List
-    encodings = (media.JSON,) if endpoint.is_plain else media.MEDIA
-    names = [each.stream_name if is_stream else each.name for each in encodings]
-    answer = {"schema": _reference(endpoint.answer)}
+def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, Any]:
+    """Return the OpenAPI document of a service with these endpoints."""
+    own_models: list[type[BaseModel]] = [answers.About, answers.Health, answers.Ready]
+    about, health, ready = ({media.JSON.name: {"schema": _reference(each)}} for each in own_models)
+    text = {metrics.MEDIA_TYPE: {"schema": {"type": "string"}}}
+    paths = {
+        "/about": {"get": _operation("about", about, security=_SECURITY)},
+        "/health": {"get": _operation("health", health)},
+        "/ready": {"get": _operation("ready", ready)},
+        "/metrics": {"get": _operation("metrics", text, **({} if open_metrics else {"security": _SECURITY}))},
+    }
+    models = dict.fromkeys(own_models)
+    for each in endpoints:
+        paths[f"/checkpoints/{each.name}"] = {"post": _posted(each)}
+        models |= dict.fromkeys((each.model, each.answer))
+    _, definitions = models_json_schema([(each, "validation") for each in models], ref_template=_REFERENCES)
     return {
-        "description": f"Needs the right to {endpoint.right}.",
-        "security": SECURITY,
-        "parameters": [_UNITS],
-        "requestBody": {
-            "required": True,
-            "content": {each.name: {"schema": _reference(endpoint.model)} for each in media.MEDIA},
+        "openapi": "3.1.0",
+        "info": {
+            "title": "langgraph-dynamodb gateway",
+            "description": "Keeps threads of LangGraph agents that have no access to the table.",
+            "version": __version__,
         },
-        "responses": {"200": {"description": "Done.", "content": dict.fromkeys(names, answer)}},
+        "paths": paths,
+        "components": {
+            "schemas": {**definitions["$defs"], "Problem": _PROBLEM},
+            "securitySchemes": _SCHEMES,
+        },
     }
 
 
-def answered(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the OpenAPI responses of an operation that answers with a document of the service itself."""
-    content = {media.JSON.name: {"schema": _reference(model)}}
-    return {"responses": {"200": {"description": "Done.", "content": content}}}
+def _posted(endpoint: Endpoint) -> dict[str, Any]:
+    is_stream = endpoint.model is List
+    encodings = (media.JSON,) if endpoint.is_plain else media.MEDIA
+    names = [each.stream_name if is_stream else each.name for each in encodings]
+    return _operation(
+        endpoint.name,
+        {name: {"schema": _reference(endpoint.answer)} for name in names},
+        description=f"Needs the right to {endpoint.right}.",
+        security=_SECURITY,
+        parameters=[_UNITS],
+        requestBody={
+            "required": True,
+            "content": {each.name: {"schema": _reference(endpoint.model)} for each in media.MEDIA},
+        },
+    )
 
 
-def answered_by_text(media_type: str) -> dict[str, Any]:
-    """Return the OpenAPI responses of an operation that answers with text."""
-    content = {media_type: {"schema": {"type": "string"}}}
-    return {"responses": {"200": {"description": "Done.", "content": content}}}
+def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return an operation that answers with this content, or with a problem."""
+    problem = {problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}}
+    responses = {status: {"description": says, "content": problem} for status, says in _STATUSES.items()}
+    return {
+        "operationId": name,
+        "responses": {"200": {"description": "Done.", "content": content}, **responses},
+        **more,
+    }
 
 
 def _reference(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": _REFERENCES.format(model=model.__name__)}
-
-
-def _models(endpoints: Iterable[Endpoint]) -> list[type[BaseModel]]:
-    of_endpoints = [model for each in endpoints for model in (each.model, each.answer)]
-    return list(dict.fromkeys([*of_endpoints, answers.About, answers.Health, answers.Ready]))
-
-
-def describe(app: FastAPI, endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """Return the OpenAPI document of an application that serves these endpoints."""
-    document = get_openapi(
-        title=app.title, version=app.version, description=app.description, routes=app.routes
-    )
-    _, definitions = models_json_schema(
-        [(each, "validation") for each in _models(endpoints)], ref_template=_REFERENCES
-    )
-    # FastAPI describes every answer that it does not make itself as JSON of unknown content.
-    for path in ("/metrics", "/checkpoints/list"):
-        [described] = document["paths"][path].values()
-        del described["responses"]["200"]["content"][media.JSON.name]
-    components = document.setdefault("components", {})
-    components["schemas"] = {**components.get("schemas", {}), **definitions["$defs"], "Problem": _PROBLEM}
-    components["securitySchemes"] = _SCHEMES
-    return document

@@ -13,6 +13,27 @@ from langgraph.checkpoint.dynamodb.gateway import answers, wire
 Right: TypeAlias = Literal["read", "write", "administer"]
 
 
+def _thread(request: Any) -> Iterable[str | None]:
+    return (request.thread_id,)
+
+
+def _source_and_target(request: wire.CopyThread) -> Iterable[str | None]:
+    return (request.source_thread_id, request.target_thread_id)
+
+
+def _threads(request: Any) -> Iterable[str | None]:
+    thread_ids: Iterable[str | None] = request.thread_ids
+    return thread_ids
+
+
+def _all(_request: Any) -> Iterable[str | None]:
+    return (None,)
+
+
+def _none(_request: Any) -> Iterable[str | None]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One operation as `POST /checkpoints/{name}`."""
@@ -22,7 +43,7 @@ class Endpoint:
     answer: type[BaseModel]
     """The answer's model; for a stream, that of one document."""
     right: Right
-    threads: Callable[[Any], Iterable[str | None]]
+    threads: Callable[[Any], Iterable[str | None]] = _thread
     """Returns every thread that a request names. None stands for all threads."""
     absent: Mapping[str, Any] | None = None
     """The answer of an endpoint that creates no thread, where its thread does not exist. None: an error."""
@@ -35,41 +56,12 @@ class Endpoint:
         return self.name.replace("-", "_")
 
 
-def _thread(request: Any) -> Iterable[str | None]:
-    return (request.thread_id,)
-
-
-def _source_and_target(request: wire.CopyThread) -> Iterable[str | None]:
-    return (request.source_thread_id, request.target_thread_id)
-
-
-def _listed(request: wire.List) -> Iterable[str | None]:
-    return (request.thread_id,)
-
-
-def _all(_request: Any) -> Iterable[str | None]:
-    return (None,)
-
-
-def _threads(request: Any) -> Iterable[str | None]:
-    thread_ids: Iterable[str | None] = request.thread_ids
-    return thread_ids
-
-
-def _none(_request: Any) -> Iterable[str | None]:
-    return ()
-
-
-_NO_CHECKPOINT = {"checkpoint": None}
-_NO_PAGE: dict[str, Any] = {"checkpoints": [], "cursor": None}
-
 ENDPOINTS = (
     Endpoint(
         "get-tuple",
         wire.GetTuple,
         answers.GetTupleAnswer,
         "read",
-        _thread,
         absent={"checkpoint": None, "thread": None},
     ),
     Endpoint(
@@ -77,47 +69,40 @@ ENDPOINTS = (
         wire.GetSegments,
         answers.GetSegmentsAnswer,
         "read",
-        _thread,
         absent={"segments": [], "left": []},
     ),
-    Endpoint("list", wire.List, answers.ListDocument, "read", _listed, absent={"cursor": None}),
+    Endpoint("list", wire.List, answers.ListDocument, "read", absent={"cursor": None}),
     Endpoint(
         "delta-channel-history",
         wire.DeltaChannelHistory,
         answers.DeltaChannelHistoryAnswer,
         "read",
-        _thread,
         absent={"checkpoints": [], "ended": True},
     ),
     Endpoint(
-        "get-plain",
-        wire.GetPlain,
-        answers.GetPlainAnswer,
-        "read",
-        _thread,
-        absent=_NO_CHECKPOINT,
-        is_plain=True,
+        "get-plain", wire.GetPlain, answers.GetPlainAnswer, "read", absent={"checkpoint": None}, is_plain=True
     ),
     Endpoint(
-        "list-plain", wire.ListPlain, answers.ListPlainAnswer, "read", _thread, absent=_NO_PAGE, is_plain=True
+        "list-plain",
+        wire.ListPlain,
+        answers.ListPlainAnswer,
+        "read",
+        absent={"checkpoints": [], "cursor": None},
+        is_plain=True,
     ),
-    Endpoint("put", wire.Put, answers.PutAnswer, "write", _thread),
-    Endpoint("put-writes", wire.PutWrites, answers.PutWritesAnswer, "write", _thread),
-    Endpoint("put-segments", wire.PutSegments, answers.PutSegmentsAnswer, "write", _thread),
-    Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", _thread, absent={}),
+    Endpoint("put", wire.Put, answers.PutAnswer, "write"),
+    Endpoint("put-writes", wire.PutWrites, answers.PutWritesAnswer, "write"),
+    Endpoint("put-segments", wire.PutSegments, answers.PutSegmentsAnswer, "write"),
+    Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", absent={}),
     Endpoint("delete-for-runs", wire.DeleteForRuns, answers.Done, "administer", _all),
     Endpoint("copy-thread", wire.CopyThread, answers.CopyThreadAnswer, "administer", _source_and_target),
     Endpoint("prune", wire.Prune, answers.PruneAnswer, "administer", _threads, absent={"left": []}),
-    Endpoint("set-thread", wire.SetThread, answers.SetThreadAnswer, "write", _thread),
+    Endpoint("set-thread", wire.SetThread, answers.SetThreadAnswer, "write"),
     Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint(
-        "thread-status",
-        wire.ThreadStatus,
-        answers.ThreadStatusAnswer,
-        "read",
-        _threads,
-        absent={"threads": []},
+        "thread-status", wire.ThreadStatus, answers.ThreadStatusAnswer, "read", _threads, {"threads": []}
     ),
+    Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", absent={"runs": []}),
     Endpoint("get-item", wire.GetItem, answers.TableAnswer, "read", _none),
     Endpoint("batch-get-item", wire.BatchGetItem, answers.BatchGetItemAnswer, "read", _none),
     Endpoint("query", wire.Query, answers.TableAnswer, "read", _none),
@@ -125,5 +110,4 @@ ENDPOINTS = (
     Endpoint("update-item", wire.UpdateItem, answers.TableAnswer, "write", _none),
     Endpoint("delete-item", wire.DeleteItem, answers.TableAnswer, "write", _none),
     Endpoint("batch-write-item", wire.BatchWriteItem, answers.BatchWriteItemAnswer, "write", _none),
-    Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", _thread, absent={"runs": []}),
 )

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb.gateway.events import found_in
+from langgraph.checkpoint.dynamodb.gateway.authentication import found_in
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
 # The account is always written out; a wildcard may stand in the name only. A role's name is unique in its account,

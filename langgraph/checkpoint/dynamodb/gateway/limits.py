@@ -31,8 +31,8 @@ class Limits(Options):
     stall_seconds_max: Seconds = Field(
         default=30,
         description=(
-            "The seconds for which a body that arrives, or an answer that is read, may stand"
-            " still; bytes that move earn time."
+            "How many seconds a client may pause, in all, while it sends a body or reads an"
+            " answer; bytes that move earn time."
         ),
     )
     bytes_per_second_min: Positive = Field(

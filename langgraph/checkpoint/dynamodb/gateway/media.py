@@ -48,25 +48,14 @@ class Media:
         try:
             return self.decode(body)
         except ValueError as error:
-            raise ProblemError(400, f"the body is not {self.name}: {_reason(error)}") from None
-
-
-def _reason(error: ValueError) -> str:
-    # Parsers quote at most one character of the body, which may hold anything.
-    return str(error)[:200]
-
-
-def _encoded_bytes(value: Any) -> str:
-    return b64encode(value).decode()
+            # Parsers quote at most one character of the body, which may hold anything.
+            raise ProblemError(400, f"the body is not {self.name}: {str(error)[:200]}") from None
 
 
 def _encode_json(document: Any) -> bytes:
     # In ASCII: an item may hold half a surrogate pair, which is not valid UTF-8.
-    return json.dumps(document, default=_encoded_bytes, separators=(",", ":")).encode()
-
-
-def _framed_msgpack(document: bytes) -> bytes:
-    return struct.pack(">I", len(document)) + document
+    text = json.dumps(document, default=lambda data: b64encode(data).decode(), separators=(",", ":"))
+    return text.encode()
 
 
 JSON = Media(
@@ -83,7 +72,7 @@ MSGPACK = Media(
     f"application/vnd.langgraph-dynamodb.v{VERSION}+msgpack-seq",
     ormsgpack.unpackb,
     ormsgpack.packb,
-    _framed_msgpack,
+    lambda document: struct.pack(">I", len(document)) + document,
     check_msgpack,
 )
 MEDIA = (JSON, MSGPACK)
@@ -102,7 +91,7 @@ def media_of_body(content_type: str) -> Media:
     if found is None or charset not in ("", "utf-8"):
         raise ProblemError(
             415,
-            f"Content-Type has to be {_WANTED}, in UTF-8",
+            f"Content-Type must be {_WANTED}, in UTF-8",
             headers={"Accept-Post": _WANTED.replace(" or ", ", ")},
         )
     return found
@@ -121,4 +110,4 @@ def media_of_answer(accept: str, body: Media) -> Media:
         for each in MEDIA:
             if name in (each.name, each.stream_name):
                 return each
-    raise ProblemError(406, f"Accept has to have {_WANTED}, or a stream of one of them")
+    raise ProblemError(406, f"Accept must name {_WANTED}, or a stream of one of them")

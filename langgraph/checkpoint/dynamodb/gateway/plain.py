@@ -12,15 +12,8 @@ from typing import Any, TypeAlias
 
 from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import content, items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, EncryptedError, Ids, UnreadableError
-from langgraph.checkpoint.dynamodb._format.content import (
-    Write,
-    delta_counters,
-    read_body,
-    read_metadata,
-    writes_of,
-)
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupts_in
@@ -32,7 +25,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
 
 Document: TypeAlias = dict[str, Any]
-_OrderedWrite: TypeAlias = tuple[tuple[str, str, int], Write, Item]
+_OrderedWrite: TypeAlias = tuple[tuple[str, str, int], content.Write, Item]
 # A value is counted when it is opened, joined, decoded and encoded, and its objects when they are copied out of each
 # other.
 _COPIES_MAX = 16
@@ -63,7 +56,8 @@ class Room:
         """Count bytes that are read."""
         self._reading -= len(data)
         if self._reading < self._reading_min or len(data) > self._bytes:
-            raise self._over()
+            self._is_over = True
+            raise ProblemError(_TOO_LARGE, "the value does not fit into one answer")
 
     def read_msgpack(self, data: bytes) -> None:
         """Count msgpack before it is decoded: a byte of it can become a list of 56 bytes in memory."""
@@ -114,10 +108,6 @@ class Room:
             self._is_over = error.status == _TOO_LARGE
             raise
 
-    def _over(self) -> ProblemError:
-        self._is_over = True
-        return ProblemError(_TOO_LARGE, "the value does not fit into one answer")
-
 
 class LeftOutError(Exception):
     """A value is not shown.
@@ -161,13 +151,13 @@ class _CountingSerializer(LookingSerializer):
 
     @override
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        kind, content = data
+        kind, raw = data
         if "+" in kind:
             # LangGraph's encrypting serializer names its output this way. Inside another serializer it has no envelope.
             msg = f"it is encrypted as {kind!r}"
             raise EncryptedError(msg)
         count = {"msgpack": self._room.read_msgpack, "json": self._room.read_json}
-        count.get(kind, self._room.read)(content)
+        count.get(kind, self._room.read)(raw)
         return super().loads_typed(data)
 
 
@@ -223,14 +213,14 @@ class PlainCheckpoint:
         own = items.own_ids([self._head])
         try:
             with self._room.showing(self._stored_bytes(self._head, items.SEALED_METADATA)):
-                metadata = read_metadata(self._codec, self._head, self._opened(own))
+                metadata = content.read_metadata(self._codec, self._head, self._opened(own))
                 document["metadata"] = self._room.json(metadata)
-                deltas = delta_counters(document["metadata"])
+                deltas = content.delta_counters(document["metadata"])
         except LeftOutError as error:
             document["metadata"] = error.document()
         try:
             with self._room.showing(self._stored_bytes(self._head, items.BODY)):
-                body = read_body(self._codec, self._head, self._opened(own))
+                body = content.read_body(self._codec, self._head, self._opened(own))
                 # Names take room, too.
                 document["ts"], *names = self._room.json([_text(body.checkpoint.get("ts")), *body.values])
         except LeftOutError as error:
@@ -281,11 +271,11 @@ class PlainCheckpoint:
         try:
             with self._room.showing(self._stored_bytes(item)):
                 contents = self._opened(items.own_ids([item]))
-                return [(*each, item) for each in writes_of(self._codec, item, contents)]
+                return [(*each, item) for each in content.writes_of(self._codec, item, contents)]
         except LeftOutError as error:
             return error
 
-    def _write(self, write: Write, item: Item) -> tuple[Document, Any]:
+    def _write(self, write: content.Write, item: Item) -> tuple[Document, Any]:
         """Return a write's document and its value, or the error that says why the value is not shown."""
         document: Document = {"task_id": items.task_id_of(item), "channel": write.channel}
         try:
@@ -296,8 +286,8 @@ class PlainCheckpoint:
             return document | error.document(), error
 
     def _interrupt(self, task_id: str, interrupt: Any) -> Document:
-        content = interrupt.content if isinstance(interrupt, Stored) else None
-        named = _text(content.get("id")) if isinstance(content, dict) else None
+        fields = interrupt.content if isinstance(interrupt, Stored) else None
+        named = _text(fields.get("id")) if isinstance(fields, dict) else None
         document: Document = {"task_id": task_id, "id": named}
         if isinstance(interrupt, LeftOutError):
             return document | interrupt.document()

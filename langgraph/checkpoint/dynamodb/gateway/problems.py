@@ -10,18 +10,8 @@ import asyncio
 from http import HTTPStatus
 from typing import Any
 
+from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointerError,
-    CheckpointerInputError,
-    CheckpointFormatError,
-    CheckpointNotFoundError,
-    CheckpointSerializationError,
-    ThreadBusyError,
-    ThreadLockLostError,
-)
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
@@ -30,26 +20,26 @@ RETRY_AFTER_SECONDS = 2
 # If the gateway cannot use its table, the message names the account's roles: that is for the log only.
 _UNUSABLE = "the gateway cannot use its table; its log says why, under this request_id"
 
-_TITLES: dict[type[CheckpointerError], str] = {
-    CheckpointerError: "The gateway cannot serve this request now",
-    CheckpointerInputError: "The request cannot be used",
-    CheckpointerConfigurationError: "The credentials, rights or configuration do not fit",
-    CheckpointSerializationError: "A value cannot be written",
-    CheckpointNotFoundError: "A checkpoint that another one needs is missing",
-    CheckpointCorruptionError: "Stored data is damaged or incomplete",
-    CheckpointFormatError: "Stored data is of a newer release",
-    ThreadBusyError: "Somebody else has the thread",
-    ThreadLockLostError: "The thread's lock was lost",
+_TITLES: dict[type[errors.CheckpointerError], str] = {
+    errors.CheckpointerError: "The gateway cannot serve this request now",
+    errors.CheckpointerInputError: "The request cannot be used",
+    errors.CheckpointerConfigurationError: "The credentials, rights or configuration do not fit",
+    errors.CheckpointSerializationError: "A value cannot be written",
+    errors.CheckpointNotFoundError: "A checkpoint that another one needs is missing",
+    errors.CheckpointCorruptionError: "Stored data is damaged or incomplete",
+    errors.CheckpointFormatError: "Stored data is of a newer release",
+    errors.ThreadBusyError: "Somebody else has the thread",
+    errors.ThreadLockLostError: "The thread's lock was lost",
 }
 # A problem with one thread is no failure of the service, which serves all others. So none of these is a 5xx.
-_STATUSES: dict[type[CheckpointerError], HTTPStatus] = {
-    CheckpointerInputError: HTTPStatus.BAD_REQUEST,
-    CheckpointSerializationError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    CheckpointNotFoundError: HTTPStatus.NOT_FOUND,
-    CheckpointCorruptionError: HTTPStatus.CONFLICT,
-    CheckpointFormatError: HTTPStatus.CONFLICT,
-    ThreadBusyError: HTTPStatus.CONFLICT,
-    ThreadLockLostError: HTTPStatus.CONFLICT,
+_STATUSES: dict[type[errors.CheckpointerError], HTTPStatus] = {
+    errors.CheckpointerInputError: HTTPStatus.BAD_REQUEST,
+    errors.CheckpointSerializationError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.CheckpointNotFoundError: HTTPStatus.NOT_FOUND,
+    errors.CheckpointCorruptionError: HTTPStatus.CONFLICT,
+    errors.CheckpointFormatError: HTTPStatus.CONFLICT,
+    errors.ThreadBusyError: HTTPStatus.CONFLICT,
+    errors.ThreadLockLostError: HTTPStatus.CONFLICT,
 }
 
 
@@ -68,7 +58,7 @@ class ProblemError(Exception):
         self,
         status: int,
         detail: str | None,
-        kind: type[CheckpointerError] = CheckpointerInputError,
+        kind: type[errors.CheckpointerError] = errors.CheckpointerInputError,
         *,
         retry_seconds: float | None = None,
         headers: dict[str, str] | None = None,
@@ -100,22 +90,22 @@ def problem_of(error: Exception) -> ProblemError:
     """Return the problem that answers an error."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, CheckpointerConfigurationError):
-        return ProblemError(500, _UNUSABLE, CheckpointerConfigurationError)
+    if isinstance(error, errors.CheckpointerConfigurationError):
+        return ProblemError(500, _UNUSABLE, errors.CheckpointerConfigurationError)
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):
             return ProblemError(status, str(error), kind)
-    if isinstance(error, CheckpointerError):
+    if isinstance(error, errors.CheckpointerError):
         return _unavailable(str(error))
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
-        return ProblemError(504, "the request took too long; you may send it again", CheckpointerError)
+        return ProblemError(504, "the request took too long; you may send it again", errors.CheckpointerError)
     if is_transient(error):
         return _unavailable("the table throttles or does not answer; send the request again")
-    return ProblemError(500, None, CheckpointerError)
+    return ProblemError(500, None, errors.CheckpointerError)
 
 
 def _unavailable(detail: str) -> ProblemError:
-    return ProblemError(503, detail, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+    return ProblemError(503, detail, errors.CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
 
 
 def overloaded() -> ProblemError:
@@ -128,11 +118,11 @@ def unauthenticated() -> ProblemError:
     return ProblemError(
         401,
         "credentials are missing, expired or not accepted",
-        CheckpointerConfigurationError,
+        errors.CheckpointerConfigurationError,
         headers={"WWW-Authenticate": "Bearer"},
     )
 
 
 def forbidden(detail: str) -> ProblemError:
     """Return the problem for a request that its principal may not make."""
-    return ProblemError(403, detail, CheckpointerConfigurationError)
+    return ProblemError(403, detail, errors.CheckpointerConfigurationError)

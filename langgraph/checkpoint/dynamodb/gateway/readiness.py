@@ -50,10 +50,9 @@ class Readiness:
             raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
 
     async def _refresh(self) -> None:
-        if self._clock() - self._asked_at < _KEPT_SECONDS:
-            return
-        self._is_ready = await self._ask()
-        self._asked_at = self._clock()
+        if self._clock() - self._asked_at >= _KEPT_SECONDS:
+            self._is_ready = await self._ask()
+            self._asked_at = self._clock()
 
     async def _ask(self) -> bool:
         """Read a checkpoint that cannot exist: one query that finds nothing."""

@@ -10,8 +10,8 @@ import os
 from typing import Annotated, Any
 
 import yaml
-from fastapi import FastAPI
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
 from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
@@ -143,7 +143,7 @@ class GatewayOptions(Options):
         " them.",
     )
 
-    def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> FastAPI:
+    def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> Starlette:
         """Make the service.
 
         Raises:
@@ -182,7 +182,7 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
         raise configuration_error(faults_of(error, GatewayOptions), section.location) from None
 
 
-def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> FastAPI:
+def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> Starlette:
     """Return the service of a configuration: its checkpointer, of type `dynamodb`, and its settings.
 
     Args:

@@ -97,36 +97,11 @@ def _msgpack_extent(kind: int, body: bytes, offset: int) -> tuple[int | None, in
 
 # From msgpack's specification. Arrays and maps: bytes of the count, and values for each.
 _COUNTED = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
-# Bytes, extensions and texts: bytes of the length, and extra bytes.
-_MEASURED = {
-    0xC4: (1, 0),
-    0xC5: (2, 0),
-    0xC6: (4, 0),
-    0xC7: (1, 1),
-    0xC8: (2, 1),
-    0xC9: (4, 1),
-    0xD9: (1, 0),
-    0xDA: (2, 0),
-    0xDB: (4, 0),
-}
-# Numbers, and extensions of a fixed length.
-_FIXED = {
-    0xCA: 4,
-    0xCB: 8,
-    0xCC: 1,
-    0xCD: 2,
-    0xCE: 4,
-    0xCF: 8,
-    0xD0: 1,
-    0xD1: 2,
-    0xD2: 4,
-    0xD3: 8,
-    0xD4: 2,
-    0xD5: 3,
-    0xD6: 5,
-    0xD7: 9,
-    0xD8: 17,
-}
+# Bytes and extensions from 0xC4, texts from 0xD9: bytes of the length, and extra bytes.
+_MEASURED = dict(enumerate(((1, 0), (2, 0), (4, 0), (1, 1), (2, 1), (4, 1)), start=0xC4))
+_MEASURED |= dict(enumerate(((1, 0), (2, 0), (4, 0)), start=0xD9))
+# Numbers, and extensions of a fixed length: the kinds from 0xCA to 0xD8.
+_FIXED = dict(enumerate((4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17), start=0xCA))
 
 
 def check_items(document: Any, limits: Limits) -> None:

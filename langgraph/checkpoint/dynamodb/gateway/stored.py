@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from typing_extensions import override
+
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import check_sealed, parse_metadata, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import Codec, Ids, check_sealed, parse_metadata, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, is_index, reach
@@ -22,6 +24,17 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.gateway import wire
 
 # What was read
+
+
+class OpaqueCodec(Codec):
+    """A codec that leaves everything sealed, since the service has no key."""
+
+    opens = False
+
+    @override
+    def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
+        """Return the sealed bytes themselves."""
+        return sealed
 
 
 def checkpoint_document(
@@ -166,8 +179,8 @@ def _as_sent() -> Iterator[None]:
     try:
         yield
     except CheckpointCorruptionError as error:
-        msg = "the data is not what its client sealed for this item; send it again, and find what changes it on its way"
+        msg = "the data has changed since its client sealed it for this item; send it again, and check any proxy"
         raise CheckpointerInputError(msg) from error
     except CheckpointFormatError as error:
-        msg = "the client seals in a later format than this service knows; update langgraph-dynamodb in the service"
+        msg = "the client seals in a newer format than this service knows; update langgraph-dynamodb in the service"
         raise CheckpointerInputError(msg) from error

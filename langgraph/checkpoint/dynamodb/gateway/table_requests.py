@@ -10,17 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from langgraph.checkpoint.dynamodb._format import schema
 from langgraph.checkpoint.dynamodb._format.items import Item, partition_key
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MARK, label_path
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ACTIVE_DAY,
-    LAST_ACTIVE,
-    OWNER,
-    PARTITION_KEY,
-    RUN_ID,
-    SORT_KEY,
-)
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
@@ -32,7 +25,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 # Escaped labels, and a mark that no key of a thread has.
 _PARTITION = re.compile(r"(?:(?:[^\0-%/]|%(?:[01][0-9A-F]|2[0-5F]))*/)*%[MNK]#")
 # Who could set these could show an item in another one's list.
-_INDEXED = frozenset((OWNER, LAST_ACTIVE, ACTIVE_DAY))
+_INDEXED = frozenset((schema.OWNER, schema.LAST_ACTIVE, schema.ACTIVE_DAY))
 # Words of expressions. Names of attributes are only reached by placeholders, whose names are checked.
 _WORDS = {"SET", "REMOVE", "AND", "OR", "attribute_exists", "attribute_not_exists", "if_not_exists"}
 _WORD = re.compile(r"(?<![\w#:])[A-Za-z_]\w*")
@@ -106,7 +99,7 @@ def carried_out(table: Table, method: str, request: wire.TableRequest, bytes_max
     """
     if not all(_is_partition(each.PK.S) for each in wire.keys_in(request)):
         raise CheckpointerInputError(
-            "PK is not the key of memories or of cached nodes; threads have other endpoints"
+            "PK is not a key of memories or cached nodes; use the endpoints for threads"
         )
     _check_attributes(request)
     params = request.model_dump(exclude_none=True)
@@ -162,7 +155,10 @@ def _fitting(items: list[Item], bytes_max: int) -> tuple[list[Item], list[Item]]
     for position, each in enumerate(items):
         size += item_bytes(each)
         if position and size > bytes_max:
-            rest = [{name: item[name] for name in (PARTITION_KEY, SORT_KEY)} for item in items[position:]]
+            rest = [
+                {name: item[name] for name in (schema.PARTITION_KEY, schema.SORT_KEY)}
+                for item in items[position:]
+            ]
             return items[:position], rest
     return items, []
 
@@ -171,29 +167,34 @@ def _check_query(request: wire.Query) -> None:
     """Refuse a query of anything but a partition of memories or cached nodes, or of what an index lists of them."""
     names, pk = request.ExpressionAttributeNames, _queried(request)
     if request.IndexName is not None:
-        is_right = names.get("#pk") == RUN_ID and pk.startswith((REGISTER_MARK, CACHE_MARK))
+        is_right = names.get("#pk") == schema.RUN_ID and pk.startswith((REGISTER_MARK, CACHE_MARK))
         is_right = is_right and request.ExclusiveStartKey is None and not request.ConsistentRead
     else:
-        is_right = names.get("#pk") == PARTITION_KEY and _is_partition(pk)
+        is_right = names.get("#pk") == schema.PARTITION_KEY and _is_partition(pk)
         is_right = is_right and (request.ExclusiveStartKey is None or pk == request.ExclusiveStartKey.PK.S)
-    if not is_right or names.get("#sk", SORT_KEY) != SORT_KEY:
-        raise CheckpointerInputError("the query is not one of memories or of cached nodes")
+    if not is_right or names.get("#sk", schema.SORT_KEY) != schema.SORT_KEY:
+        raise CheckpointerInputError(
+            "the query does not read memories or cached nodes; compare it with those that HttpStore sends"
+        )
 
 
 def _check_attributes(request: wire.TableRequest) -> None:
     """Refuse a request that would set an attribute of an index, but for the lists of partitions."""
     for item in _items_in(request):
-        run_id = item.get(RUN_ID)
+        run_id = item.get(schema.RUN_ID)
         is_listed = run_id is None or str(run_id.get("S")).startswith((REGISTER_MARK, CACHE_MARK))
         if _INDEXED & item.keys() or not is_listed:
-            raise CheckpointerInputError("the item has an attribute of an index")
+            names = ", ".join(sorted({*_INDEXED, schema.RUN_ID}))
+            raise CheckpointerInputError(
+                f"only items of threads have any of {names}; remove it from the item"
+            )
     if isinstance(request, wire.DeleteItem):
         expressions = [request.ConditionExpression]
         if isinstance(request, wire.UpdateItem):
             expressions.append(request.UpdateExpression)
         words = {word for each in expressions for word in _WORD.findall(each)}
         named = set(request.ExpressionAttributeNames.values())
-        if words - _WORDS or named & {*_INDEXED, RUN_ID}:
+        if words - _WORDS or named & {*_INDEXED, schema.RUN_ID}:
             raise CheckpointerInputError(
                 "an expression names an attribute of an index, or one without a placeholder"
             )

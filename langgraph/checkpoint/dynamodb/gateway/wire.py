@@ -70,7 +70,6 @@ Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
 # DynamoDB's limit is 400 KB for an item; what a saver stores in one stays far below it.
 Group: TypeAlias = Annotated[Bytes, Field(max_length=80_001), _in_json(0, 80_001)]
 Body: TypeAlias = Annotated[Bytes, Field(max_length=128 * 1024 + 1), _in_json(0, 128 * 1024 + 1)]
-SegmentData: TypeAlias = Body
 SegmentId: TypeAlias = Annotated[
     Bytes, Field(min_length=8, max_length=8), _in_json(8, 8, r"^[A-Za-z0-9+/]{11}=$")
 ]
@@ -133,7 +132,7 @@ class NewSegment(Message):
     """A segment that is to be stored."""
 
     id: SegmentId
-    data: SegmentData = Field(description="The sealed bytes.")
+    data: Body = Field(description="The sealed bytes.")
 
 
 class ReusedSegment(Message):

@@ -24,7 +24,7 @@ def authorization(auth: Auth) -> httpx.Auth | None:
     """Return the httpx authorization for the constructor's `auth`, which has been checked."""
     if auth is None or isinstance(auth, httpx.Auth):
         return auth
-    return _Flowing(_Signature(auth).flow if isinstance(auth, SigV4) else _Bearer(auth).flow)
+    return _Flowing(partial(_signed, auth) if isinstance(auth, SigV4) else _Bearer(auth).flow)
 
 
 class _Flowing(httpx.Auth):
@@ -75,13 +75,6 @@ class _Bearer:
         return self._token
 
 
-class _Signature:
-    """An AWS signature."""
-
-    def __init__(self, signer: SigV4) -> None:
-        self._signer = signer
-
-    def flow(self, request: httpx.Request) -> Flow:
-        signed = yield partial(self._signer.headers, request.method, str(request.url), request.content)
-        request.headers.update(signed)
-        yield request
+def _signed(signer: SigV4, request: httpx.Request) -> Flow:
+    request.headers.update((yield partial(signer.headers, request.method, str(request.url), request.content)))
+    yield request

@@ -7,9 +7,10 @@ describes the documents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -35,7 +36,9 @@ from langgraph.checkpoint.dynamodb._runtime.cache import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._runtime.thread_hints import hint_of, remember_hint, thread_of
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.http.documents import grouped
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -86,9 +89,9 @@ class RemoteBackend:
         for _ in range(ATTEMPTS_MAX):
             held = self._held(partition, checkpoint_id) if segments == "fitting" else None
             wanted = {"checkpoint_id": checkpoint_id, "segments": segments, "held": held}
-            hint = self._hint(partition, self.storage.cache.thread(partition.root))
+            hint = hint_of(self.storage.cache, partition, self.storage.cache.thread(partition.root))
             answer = yield from ask("get-tuple", {**place_of(partition), "thread": hint, **wanted})
-            self._learn(partition, answer["thread"])
+            remember_hint(self.storage.cache, partition, answer["thread"])
             document = answer["checkpoint"]
             if document is None:
                 return None
@@ -97,7 +100,7 @@ class RemoteBackend:
             loaded.is_committed = document["committed"]
             if segments == "none":
                 return checkpoint, loaded
-            yield from self.decode_segments(partition, loaded, document)
+            yield from self.open(partition, loaded, document["segments"])
             if not (yield from self.fill(partition, loaded, checkpoint.ids())):
                 return checkpoint, loaded
             # Some segments are missing. Let the service find out whether the checkpoint was ever acknowledged.
@@ -116,10 +119,6 @@ class RemoteBackend:
                 return {"checkpoint_id": each, "epoch": entry.epoch}
         return None
 
-    def decode_segments(self, partition: Partition, loaded: LoadedSegments, document: Document) -> Op[None]:
-        """Open the segments that came with a checkpoint."""
-        yield from self._open(partition, loaded, document["segments"], {})
-
     def fill(self, partition: Partition, loaded: LoadedSegments, ids: Iterable[bytes]) -> Op[set[bytes]]:
         """Read segments that are not loaded yet, and those that index segments name; return the ids of missing ones."""
         gone: set[bytes] = set()
@@ -127,22 +126,22 @@ class RemoteBackend:
             remembered: Mapping[bytes, CachedSegment] = {}
             if loaded.is_committed and loaded.epoch is not None:
                 remembered = self.storage.cache.segments(partition.pk, loaded.epoch, wanted)
-            yield from self._open(partition, loaded, (), remembered)
+            yield from self.open(partition, loaded, (), remembered)
             left = sorted(wanted - remembered.keys())
             while left:
                 some, rest = left[: self.about.items_max], left[self.about.items_max :]
                 answer = yield from ask("get-segments", {**place_of(partition), "ids": some})
-                yield from self._open(partition, loaded, answer["segments"], {})
+                yield from self.open(partition, loaded, answer["segments"])
                 left = [*answer["left"], *rest]
                 gone |= set(some) - set(answer["left"]) - loaded.contents.keys()
         return gone
 
-    def _open(
+    def open(
         self,
         partition: Partition,
         loaded: LoadedSegments,
         documents: Sequence[Document],
-        remembered: Mapping[bytes, CachedSegment],
+        remembered: Mapping[bytes, CachedSegment] = MappingProxyType({}),
     ) -> Op[None]:
         """Open received and cached segments, and cache the received ones."""
         if not documents and not remembered:
@@ -217,9 +216,10 @@ class RemoteBackend:
                 "history_expires_at": head.parent.history_expires_at,
             }
         answer = yield from self._store("put", partition, document, head.refs, 1.5)
+        under = answer["under"]
         committed = Committed(
-            _thread_in(answer["under"]),
-            None if answer["thread"] is None else _thread_in(answer["thread"]),
+            CachedThread(under["epoch"], under["ttl_seconds"]),
+            thread_of(answer["thread"]),
             Lifetime(answer["ends_at"], answer["history_expires_at"]),
         )
         if committed.is_confirmed:
@@ -239,7 +239,7 @@ class RemoteBackend:
             "replaces": writes.replaces,
         }
         answer = yield from self._store("put-writes", partition, document, writes.refs, 2.5)
-        known = None if answer["thread"] is None else _thread_in(answer["thread"])
+        known = thread_of(answer["thread"])
         if answer["stored"] and known is not None and writes.refs.segments:
             self.storage.cache.remember_segments(partition.pk, known.epoch, writes.refs.stored())
         found = answer["found"]
@@ -266,23 +266,23 @@ class RemoteBackend:
         request that takes effect twice, with a deletion in between, would name segments under the new epoch that the
         deletion is about to remove.
         """
-        place = {**place_of(partition), "entry": self.entry_of(partition)}
+        cache, place = self.storage.cache, {**place_of(partition), "entry": self.entry_of(partition)}
         if thread is None and refs.segments:
             answer = yield from ask("put-segments", {**place, "thread": None, "segments": []})
-            self._learn(partition, answer["thread"])
-            thread = _thread_in(answer["thread"])
+            remember_hint(cache, partition, answer["thread"])
+            thread = thread_of(answer["thread"])
         new = [{"id": each, "data": items.binary(item, items.DATA)} for each, item in refs.segments.items()]
         room = int(self.about.body_bytes_max * _ROOM) - _REST_BYTES
-        groups = list(_grouped(new, room, self.about.items_max))
+        groups = list(grouped(new, lambda each: len(each["data"]), room, self.about.items_max))
         if len(groups) == 1:
-            return {**place, "segments": new, "thread": self._hint(partition, thread)}
+            return {**place, "segments": new, "thread": hint_of(cache, partition, thread)}
         for group in groups:
-            document = {**place, "thread": self._hint(partition, thread), "segments": group}
+            document = {**place, "thread": hint_of(cache, partition, thread), "segments": group}
             answer = yield from ask("put-segments", document)
-            self._learn(partition, answer["thread"])
+            remember_hint(cache, partition, answer["thread"])
             _take_expiries(refs, answer["segments"])
         uploading_seconds = max(0.0, self.storage.clock() - started_at)
-        return {**place, "uploading_seconds": uploading_seconds, "thread": self._hint(partition, thread)}
+        return {**place, "uploading_seconds": uploading_seconds, "thread": hint_of(cache, partition, thread)}
 
     def _store(
         self, endpoint: str, partition: Partition, document: Document, refs: SegmentRefs, lifetimes: float
@@ -304,7 +304,7 @@ class RemoteBackend:
         if "wants_reused" in answer:
             # The service has another clock or ttl than assumed here, so list all of them.
             answer = yield from ask(endpoint, {**document, **_reused(refs, document, float("inf"))})
-        self._learn(partition, answer["thread"])
+        remember_hint(self.storage.cache, partition, answer["thread"])
         _take_expiries(refs, answer["segments"])
         return answer
 
@@ -365,33 +365,6 @@ class RemoteBackend:
             # They are encrypted with another key.
             return Newest(document["status"])
         return Newest(document["status"], metadata.get("step"))
-
-    # Thread hints
-
-    def _hint(self, partition: Partition, thread: CachedThread | None) -> Document | None:
-        """Return the hint about a thread for a request; `None` if the thread is not known."""
-        if thread is None:
-            return None
-        hint: dict[str, Any] = {"epoch": thread.epoch, "ttl_seconds": thread.ttl_seconds}
-        known = self.storage.cache.namespaces(partition.root, thread.epoch)
-        if partition.namespace in known:
-            hint |= {"registered": True, "registered_until": known[partition.namespace]}
-        return hint
-
-    def _learn(self, partition: Partition, hint: Document | None) -> None:
-        """Cache what a response says about a thread."""
-        if hint is None:
-            return
-        thread = self.storage.cache.remember_thread(partition.root, hint["epoch"], hint["ttl_seconds"])
-        if hint.get("registered"):
-            self.storage.cache.remember_namespace(
-                partition.root, thread, partition.namespace, hint["registered_until"]
-            )
-
-
-def _thread_in(hint: Document) -> CachedThread:
-    """Return the thread that a response describes."""
-    return CachedThread(hint["epoch"], hint["ttl_seconds"])
 
 
 def checkpoint_of(partition: Partition, document: Document) -> StoredCheckpoint:
@@ -454,18 +427,3 @@ def _reused(refs: SegmentRefs, document: Document, soon: float) -> Document:
 def _take_expiries(refs: SegmentRefs, documents: Iterable[Document]) -> None:
     for each in documents:
         refs.chunks[each["id"]].expires_at = each["expires_at"]
-
-
-def _grouped(
-    segments: Collection[dict[str, Any]], bytes_max: int, count_max: int
-) -> Iterator[list[dict[str, Any]]]:
-    """Divide segments into groups that fit into one request each; there is one group if all fit."""
-    group: list[dict[str, Any]] = []
-    size = 0
-    for each in segments:
-        if group and (size + len(each["data"]) > bytes_max or len(group) >= count_max):
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += len(each["data"])
-    yield group

@@ -7,29 +7,16 @@ from __future__ import annotations
 
 import ssl
 import uuid
+from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.http import documents
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
-from langgraph.checkpoint.dynamodb.http.documents import (
-    MEDIA_TYPE,
-    STREAM_MEDIA_TYPE,
-    BadDocumentError,
-    CutOffError,
-    packed,
-    parsed,
-    unpacked,
-    unpacked_stream,
-)
-from langgraph.checkpoint.dynamodb.http.problems import (
-    REQUEST_ID,
-    TurnedAwayError,
-    failure_in,
-    failure_of,
-)
+from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_in, failure_of
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +25,11 @@ _ABOUT = "about"
 _LIST = "list"
 _JSON = "application/json"
 _UNITS = "X-Units"
-_DECODERS = {_JSON: parsed, MEDIA_TYPE: unpacked, STREAM_MEDIA_TYPE: unpacked_stream}
+_DECODERS = {
+    _JSON: documents.parsed,
+    documents.MEDIA_TYPE: documents.unpacked,
+    documents.STREAM_MEDIA_TYPE: documents.unpacked_stream,
+}
 # Responses need no compression: stored data is compressed or encrypted already.
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
 
@@ -53,9 +44,10 @@ class Exchange:
         self._url = url
         self._clock = clock
         self._retry_seconds = retry_seconds
-        self._attempts: Attempts | None = None
         is_about = call.method == _ABOUT
-        self._media_type = {_ABOUT: _JSON, _LIST: STREAM_MEDIA_TYPE}.get(call.method, MEDIA_TYPE)
+        self._media_type = {_ABOUT: _JSON, _LIST: documents.STREAM_MEDIA_TYPE}.get(
+            call.method, documents.MEDIA_TYPE
+        )
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
         if asks_units:
@@ -65,26 +57,27 @@ class Exchange:
             self._request = {
                 "method": "POST",
                 "url": f"{url}/checkpoints/{call.method}",
-                "headers": {**headers, "Content-Type": MEDIA_TYPE},
-                "content": packed(call.params),
+                "headers": {**headers, "Content-Type": documents.MEDIA_TYPE},
+                "content": documents.packed(call.params),
             }
 
     def request(self) -> dict[str, Any]:
         """Return the keyword arguments of httpx's `build_request`, for an attempt that starts now."""
         # Attempts start here, not in the constructor: a request that waited long for its turn gets as many retries.
-        self._attempts = self._attempts or self._first_attempt()
+        _ = self._attempts
         return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
 
-    def _first_attempt(self) -> Attempts:
+    @cached_property
+    def _attempts(self) -> Attempts:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
     def document(self, response: httpx.Response) -> Any:
         """Return the document of a response, or those of a list; raise the exception for an error response."""
         self._check(response)
-        documents = _DECODERS[self._media_type](response.content)
-        if self._media_type == STREAM_MEDIA_TYPE and "problem" in documents[-1]:
-            raise failure_in(documents[-1]["problem"], self._url)
-        return documents
+        document = _DECODERS[self._media_type](response.content)
+        if self._media_type == documents.STREAM_MEDIA_TYPE and "problem" in document[-1]:
+            raise failure_in(document[-1]["problem"], self._url)
+        return document
 
     def _check(self, response: httpx.Response) -> None:
         """Raise the exception for a response without documents."""
@@ -102,8 +95,7 @@ class Exchange:
     def seconds_to_next(self, error: Exception) -> float:
         """Return how many seconds to wait after a failed attempt, or raise the caller's exception."""
         after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
-        attempts = self._attempts or self._first_attempt()
-        wait = attempts.seconds_to_next(error, after_seconds)
+        wait = self._attempts.seconds_to_next(error, after_seconds)
         if wait is None:
             told = self._told(error)
             raise told from (None if told is error else error)
@@ -115,11 +107,11 @@ class Exchange:
 
         if isinstance(error, TurnedAwayError):
             return error.failure
-        if isinstance(error, CutOffError):
+        if isinstance(error, documents.CutOffError):
             return CheckpointerError(
                 f"the answer of the gateway at {self._url} broke off: {error}; retry the call"
             )
-        if isinstance(error, BadDocumentError):
+        if isinstance(error, documents.BadDocumentError):
             return CheckpointerError(f"the answer of the gateway at {self._url} cannot be read: {error}")
         if isinstance(error, httpx.RequestError):
             return CheckpointerError(
@@ -134,7 +126,7 @@ def _is_transient(error: Exception) -> bool:
     """Tell whether the same request may succeed later."""
     import httpx  # noqa: PLC0415 - it is loaded by now.
 
-    if isinstance(error, (TurnedAwayError, CutOffError)):
+    if isinstance(error, (TurnedAwayError, documents.CutOffError)):
         return True
     ours = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
     return (

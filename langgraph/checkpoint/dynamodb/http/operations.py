@@ -18,20 +18,12 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._operations import put, put_with_writes, put_writes
-from langgraph.checkpoint.dynamodb._operations.arguments import (
-    checked_before,
-    checked_filter,
-    checked_ids,
-    checked_limit,
-    checkpoint_id_in,
-    config_of,
-    target,
-)
+from langgraph.checkpoint.dynamodb._operations import arguments, put, put_with_writes, put_writes
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
 from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
@@ -45,18 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-)
-from langgraph.checkpoint.dynamodb.http.backend import (
-    About,
-    RemoteBackend,
-    ask,
-    checkpoint_of,
-    place_of,
-)
+from langgraph.checkpoint.dynamodb.http.backend import About, RemoteBackend, ask, checkpoint_of, place_of
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 
@@ -105,7 +86,7 @@ class Gateway:
                     f"the gateway speaks version {answer['wire_version']} of the wire format, and this client"
                     f" {WIRE_VERSION}; use the same release of langgraph-dynamodb in both"
                 )
-                raise CheckpointerConfigurationError(msg)
+                raise errors.CheckpointerConfigurationError(msg)
             limits = answer["limits"]
             self.about = About(
                 answer["table_name"].rpartition("/")[2],
@@ -123,9 +104,14 @@ class RemoteOperations:
     gateway: Gateway
     serde: SerializerProtocol
 
+    def _target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
+        """Return the namespace and the checkpoint that a config names, as the table has them."""
+        inside = self.gateway.prefix.inside(config)
+        return arguments.target(inside), arguments.checkpoint_id_in(config)
+
     def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
         """Read the checkpoint that a config names, or the newest of its namespace."""
-        partition, checkpoint_id = target(self.gateway.prefix.inside(config)), checkpoint_id_in(config)
+        partition, checkpoint_id = self._target(config)
         backend = yield from self.gateway.backend(self.serde)
         read = yield from backend.read(partition, checkpoint_id)
         if read is None:
@@ -144,13 +130,13 @@ class RemoteOperations:
         limit: int | None,
     ) -> Stream[CheckpointTuple]:
         """List the checkpoints that match, newest first. Invalid arguments raise here, before the first step."""
-        matching = checked_filter(metadata_filter)
+        matching = arguments.checked_filter(metadata_filter)
         # Values that cannot be sent, such as a set, are compared only here. All others are compared here, too.
         asked = {name: value for name, value in matching.items() if can_be_packed({name: value})}
-        wanted: dict[str, Any] = {"filter": asked, "before": checked_before(before)}
-        checked_limit(limit)
+        wanted: dict[str, Any] = {"filter": asked, "before": arguments.checked_before(before)}
+        arguments.checked_limit(limit)
         if config is not None:
-            partition, checkpoint_id = target(self.gateway.prefix.inside(config)), checkpoint_id_in(config)
+            partition, checkpoint_id = self._target(config)
             namespace = None if config["configurable"].get("checkpoint_ns") is None else partition.namespace
             wanted |= {
                 "thread_id": partition.thread_id,
@@ -178,7 +164,7 @@ class RemoteOperations:
                     segments.clear()
                 loaded = segments.setdefault(partition.pk, LoadedSegments(partition.pk))
                 checkpoint = checkpoint_of(partition, document)
-                yield from backend.decode_segments(partition, loaded, document)
+                yield from backend.open(partition, loaded, document["segments"])
                 if (yield from backend.fill(partition, loaded, checkpoint.ids())):
                     read = yield from backend.read(partition, checkpoint.checkpoint_id, "checked")
                     if read is None:
@@ -186,14 +172,8 @@ class RemoteOperations:
                         continue
                     checkpoint, loaded = read
                 sealed_bytes = sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids())
-                yield Emit(
-                    (
-                        yield from work(
-                            partial(decode, partition, backend.storage.codec, checkpoint, loaded),
-                            sealed_bytes,
-                        )
-                    )
-                )
+                decoding = partial(decode, partition, backend.storage.codec, checkpoint, loaded)
+                yield Emit((yield from work(decoding, sealed_bytes)))
                 if sum(map(len, loaded.contents.values())) > _SEGMENT_BYTES_KEPT:
                     segments.clear()
 
@@ -201,7 +181,7 @@ class RemoteOperations:
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> Op[Mapping[str, DeltaChannelHistory]]:
         """Collect each channel's nearest stored value and the writes since."""
-        partition, checkpoint_id = target(self.gateway.prefix.inside(config)), checkpoint_id_in(config)
+        partition, checkpoint_id = self._target(config)
         backend = yield from self.gateway.backend(self.serde)
         source = _GatewaySource(backend, partition)
         return (yield from collect_history(source, backend.storage.codec, partition, checkpoint_id, channels))
@@ -281,12 +261,17 @@ class RemoteOperations:
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> Op[None]:
         """Delete the checkpoints of runs."""
-        yield from self._deleting(ask("delete-for-runs", {"run_ids": checked_ids(run_ids, "run_ids")}))
+        yield from self._deleting(
+            ask("delete-for-runs", {"run_ids": arguments.checked_ids(run_ids, "run_ids")})
+        )
 
     def prune(self, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
         """Remove old checkpoints."""
         checked_count(strategy, keep_last)
-        checked = [self.gateway.prefix.added(each, "an id") for each in checked_ids(thread_ids, "thread_ids")]
+        checked = [
+            self.gateway.prefix.added(each, "an id")
+            for each in arguments.checked_ids(thread_ids, "thread_ids")
+        ]
         yield from self._deleting(_prune(checked, {"strategy": strategy, "keep_last": keep_last}), checked)
 
     def _deleting(self, deletion: Op[Any], thread_ids: Sequence[str] | None = None) -> Op[None]:
@@ -294,9 +279,8 @@ class RemoteOperations:
         try:
             yield from deletion
         finally:
-            for root in (
-                [""] if thread_ids is None else [items.partition_of(each).root for each in thread_ids]
-            ):
+            roots = [""] if thread_ids is None else [items.partition_of(each).root for each in thread_ids]
+            for root in roots:
                 self.gateway.cache.forget_all(root)
 
     def set_thread(
@@ -347,7 +331,7 @@ class RemoteOperations:
         to = self.gateway.prefix.added(target_thread_id, "target_thread_id")
         if source == to:
             msg = f"source and target are both thread {source!r}; give another id for the copy"
-            raise CheckpointerInputError(msg)
+            raise errors.CheckpointerInputError(msg)
         if not self.gateway.storage(self.serde).codec.encrypts:
             backend = yield from self.gateway.backend(self.serde)
             entry = backend.entry_of(items.partition_of(to))
@@ -357,7 +341,7 @@ class RemoteOperations:
         found = yield from collected(listing)
         if not found:
             msg = f"thread {source!r} has no checkpoint to copy; check its id"
-            raise CheckpointNotFoundError(msg)
+            raise errors.CheckpointNotFoundError(msg)
         # The newest comes first, and the root's come last: a reader of an incomplete copy must not take an older state
         # for the latest.
         for partition, checkpoint, writes in sorted(found, key=lambda each: not each[0].namespace):
@@ -376,7 +360,7 @@ class RemoteOperations:
         old = {} if there is None else {items.task_id_of(item): item for item in there[0].writes}
         for task_id, serialized in writes.items():
             yield from put_writes.store(backend, to, checkpoint["id"], task_id, serialized, old.get(task_id))
-        config = config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
+        config = arguments.config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
         yield from self._put(config, checkpoint, found.metadata, checkpoint["channel_versions"])
 
 
@@ -437,7 +421,7 @@ class _Pages:
         """
         try:
             documents = yield from self._page()
-        except CheckpointerInputError:
+        except errors.CheckpointerInputError:
             # The first page was not refused, so the service refuses the cursor.
             if self._cursor is None or self._refused_at == self._last:
                 raise
@@ -512,7 +496,7 @@ class _GatewaySource:
                 f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
                 " was read; retry the call"
             )
-            raise CheckpointNotFoundError(msg)
+            raise errors.CheckpointNotFoundError(msg)
         return checkpoint
 
     def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
@@ -523,7 +507,7 @@ class _GatewaySource:
         for document in answer["checkpoints"]:
             self._last = document["checkpoint_id"]
             self.read.setdefault(document["checkpoint_id"], checkpoint_of(self._partition, document))
-            yield from self._backend.decode_segments(self._partition, self.known, document)
+            yield from self._backend.open(self._partition, self.known, document["segments"])
 
 
 # Deleting and copying

@@ -56,8 +56,11 @@ def failure_in(problem: Mapping[str, Any], url: str) -> Exception:
 
 
 def _failure(response: httpx.Response, url: str) -> CheckpointerError:
+    import httpx  # noqa: PLC0415 - it is loaded by now.
+
     problem, status = _problem(response), response.status_code
-    says = f"{status} {_words(problem) or _phrase(status)}"
+    phrase = httpx.codes.get_reason_phrase(status) or "(an unknown status)"
+    says = f"{status} {_words(problem) or phrase}"
     if status == HTTPStatus.UNAUTHORIZED:
         msg = f"the gateway at {url} refused the credentials ({says}); pass auth=, or a token that has not expired"
         return CheckpointerConfigurationError(msg)
@@ -110,13 +113,6 @@ def _named(problem: Mapping[str, Any]) -> CheckpointerError | None:
 
 def _words(problem: Mapping[str, Any]) -> str:
     return str(problem.get("detail") or problem.get("title") or "")[:_WORDS_MAX]
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "(an unknown status)"
 
 
 def _after_seconds(response: httpx.Response) -> float:

@@ -6,15 +6,18 @@ gateway carries it out if its keys are those of memories and cached nodes that t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.http.backend import ask
+from langgraph.checkpoint.dynamodb.http.documents import grouped
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 
 # What a request may hold behind a load balancer that passes 1 MB to a function. A single item always fits.
@@ -36,29 +39,15 @@ class TableTransport(Transport):
 
     def send(self, call: Call) -> Any:
         """Make a request to the table and wait for its response."""
-        requests = gateway_requests(call)
-        answer = None
-        while True:
-            try:
-                asked = requests.send(answer)
-            except StopIteration as stop:
-                return stop.value
-            answer = super().send(asked)
+        return BlockingDriver(super().send, self.pool).run(ask_table(call))
 
     async def asend(self, call: Call) -> Any:
         """Make a request to the table on the running event loop and wait for its response."""
-        requests = gateway_requests(call)
-        answer = None
-        while True:
-            try:
-                asked = requests.send(answer)
-            except StopIteration as stop:
-                return stop.value
-            answer = await super().asend(asked)
+        return await AsyncDriver(super().asend).run(ask_table(call))
 
 
-def gateway_requests(call: Call) -> Generator[Call, Any, Any]:
-    """Yield the gateway's requests for one to the table; return the table's response.
+def ask_table(call: Call) -> Op[Any]:
+    """Make a request to the table by requests to the gateway; return the table's response.
 
     Raises:
         ConditionFailedError: The request's condition did not hold.
@@ -66,14 +55,14 @@ def gateway_requests(call: Call) -> Generator[Call, Any, Any]:
     params = {name: value for name, value in call.params.items() if name not in ("TableName", _REQUEST_ITEMS)}
     endpoint = call.method.replace("_", "-")
     if _REQUEST_ITEMS not in call.params:
-        answer = yield Call(endpoint, params)
+        answer = yield from ask(endpoint, params)
         if answer["conflict"] is not None:
             raise ConditionFailedError(answer["conflict"])
         response = {name: value for name, value in answer["response"].items() if value is not None}
         return _with_units(response, [answer])
     [(table_name, wanted)] = call.params[_REQUEST_ITEMS].items()
     if call.method == "batch_get_item":
-        answer = yield Call(endpoint, wanted)
+        answer = yield from ask(endpoint, wanted)
         left = answer["left"]
         response = {
             "Responses": {table_name: answer["items"]},
@@ -81,8 +70,8 @@ def gateway_requests(call: Call) -> Generator[Call, Any, Any]:
         }
         return _with_units(response, [answer])
     answers: list[Any] = []
-    for group in _grouped(wanted):
-        answers += [(yield Call(endpoint, {"requests": group}))]
+    for group in grouped(wanted, _size_of, _REQUEST_BYTES_MAX):
+        answers += [(yield from ask(endpoint, {"requests": group}))]
     unprocessed = [left for answer in answers for left in answer["left"]]
     return _with_units({"UnprocessedItems": {table_name: unprocessed} if unprocessed else {}}, answers)
 
@@ -96,18 +85,8 @@ def _with_units(response: dict[str, Any], answers: Sequence[Mapping[str, Any]]) 
     return response
 
 
-def _grouped(requests: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Divide the writes of a batch into groups that fit into one request each."""
-    group: list[Mapping[str, Any]] = []
-    size = 0
-    for each in requests:
-        added = item_bytes(each["PutRequest"]["Item"]) if "PutRequest" in each else 0
-        if group and size + added > _REQUEST_BYTES_MAX:
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += added
-    yield group
+def _size_of(request: Mapping[str, Any]) -> int:
+    return item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
 
 
 def check_binding(serde: object, bound_to: str | None) -> None:

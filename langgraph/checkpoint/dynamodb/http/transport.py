@@ -15,15 +15,10 @@ from typing import TYPE_CHECKING, Any
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http import options
 from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange
-from langgraph.checkpoint.dynamodb.http.options import (
-    Auth,
-    check_auth,
-    checked_client_options,
-    checked_url,
-)
 
 if TYPE_CHECKING:
     import httpx
@@ -54,7 +49,7 @@ class Transport:
         self,
         url: str,
         *,
-        auth: Auth = None,
+        auth: options.Auth = None,
         timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         allow_http: bool = False,
@@ -63,15 +58,17 @@ class Transport:
     ) -> None:
         """Check the options. Nothing is opened before the first request."""
         check_flag("allow_http", allow_http)
-        check_auth(auth)
-        self._url = checked_url(url, has_auth=auth is not None, allow_http=allow_http)
+        options.check_auth(auth)
+        self._url = options.checked_url(url, has_auth=auth is not None, allow_http=allow_http)
         check_seconds("timeout", timeout, at_least=0.001)
         check_seconds("retry_seconds", retry_seconds, at_least=0)
         self._retry_seconds = retry_seconds
         self._auth = auth
         self._asks_units = asks_units
         self._clock = ServiceClock(timeout)
-        self._connections = Connections(timeout, checked_client_options(client_options), self._authorization)
+        self._connections = Connections(
+            timeout, options.checked_client_options(client_options), self._authorization
+        )
 
     def _authorization(self) -> httpx.Auth | None:
         # The module loads httpx.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opentelemetry import metrics, trace
@@ -25,6 +27,9 @@ _SYSTEM, _OPERATION, _COLLECTION = "db.system.name", "db.operation.name", "db.co
 _ERROR = "error.type"
 _OURS = "langgraph_dynamodb"
 _TENANT = f"{_OURS}.tenant"
+# The fields of an event that are no attributes of its span: the conventions name them, the span has its own times, and
+# throttled attempts are only counted.
+_NOT_OF_SPAN = {"table_name", "operation", "error", "started_at", "duration_seconds", "throttled"}
 # In seconds; the conventions say these.
 _BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
 
@@ -49,18 +54,10 @@ class OpenTelemetry:
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider)
         self._tenants = BoundedTenants(tenants_max)
         meter = metrics.get_meter(_SCOPE, meter_provider=meter_provider)
-        self._duration = meter.create_histogram(
-            "db.client.operation.duration",
-            "s",
-            "Duration of the saver's operations.",
-            explicit_bucket_boundaries_advisory=_BUCKETS,
-        )
-        self._lock_wait = meter.create_histogram(
-            f"{_OURS}.lock.wait",
-            "s",
-            "Wait for a thread's lock.",
-            explicit_bucket_boundaries_advisory=_BUCKETS,
-        )
+        seconds = partial(meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_BUCKETS)
+        described = "Duration of the saver's operations."
+        self._duration = seconds("db.client.operation.duration", description=described)
+        self._lock_wait = seconds(f"{_OURS}.lock.wait", description="Wait for a thread's lock.")
         counters = {
             "units": ("{unit}", "Capacity units that DynamoDB reported."),
             "requests": ("{request}", "Requests, each once."),
@@ -113,42 +110,26 @@ class OpenTelemetry:
                 self._counters[name].add(count, labels, context)
 
 
+@dataclass(frozen=True)
 class OperationSpan:
-    """The span of one operation."""
+    """The span of one operation, and where its metrics go."""
 
-    def __init__(self, span: trace.Span, to: OpenTelemetry) -> None:
-        """Take the span, and where its metrics go."""
-        self._span = span
-        self._to = to
+    span: trace.Span
+    to: OpenTelemetry
 
     def current(self) -> AbstractContextManager[object]:
         """Make the span current."""
-        return trace.use_span(self._span, record_exception=False, set_status_on_exception=False)
+        return trace.use_span(self.span, record_exception=False, set_status_on_exception=False)
 
     def end(self, event: Event) -> None:
         """Set what is known now, record the metrics and end the span."""
-        known = {
-            **_conventional(event),
-            _TENANT: event.tenant,
-            f"{_OURS}.outcome": event.outcome,
-            f"{_OURS}.thread_id": event.thread_id,
-            f"{_OURS}.requests": event.requests,
-            f"{_OURS}.attempts": event.attempts,
-            f"{_OURS}.waited_seconds": event.waited_seconds,
-            f"{_OURS}.read_units": event.read_units,
-            f"{_OURS}.write_units": event.write_units,
-            f"{_OURS}.bytes_read": event.bytes_read,
-            f"{_OURS}.bytes_written": event.bytes_written,
-            f"{_OURS}.segments_written": event.segments_written,
-            f"{_OURS}.segments_reused": event.segments_reused,
-            f"{_OURS}.cache_hits": event.cache_hits,
-            f"{_OURS}.cache_misses": event.cache_misses,
-        }
-        self._span.set_attributes({name: value for name, value in known.items() if value is not None})
+        ours = {name: value for name, value in asdict(event).items() if name not in _NOT_OF_SPAN}
+        told = {f"{_OURS}.{name}": value for name, value in ours.items() if value is not None}
+        self.span.set_attributes({**_conventional(event), **told})
         if event.outcome == "error":
-            self._span.set_status(StatusCode.ERROR)
-        self._to.record(event, self._span)
-        self._span.end()
+            self.span.set_status(StatusCode.ERROR)
+        self.to.record(event, self.span)
+        self.span.end()
 
 
 def _conventional(event: Event) -> dict[str, str]:

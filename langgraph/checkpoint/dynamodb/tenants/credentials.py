@@ -23,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botocore.credentials import ReadOnlyCredentials
+from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb._runtime.connection import tenant_sessions
@@ -118,7 +119,7 @@ class TenantCredentials:
             import botocore.session  # noqa: PLC0415
 
             session: Any = botocore.session.get_session()
-        session.register_component("credential_provider", _Provider(_Credentials(self)))
+        session.register_component("credential_provider", _Credentials(self))
         made = boto3.Session(botocore_session=session)
         tenant_sessions.add(made)
         return made
@@ -129,7 +130,7 @@ class TenantCredentials:
             from aiobotocore.session import get_session  # noqa: PLC0415 - optional.
 
             session = get_session()
-        session.register_component("credential_provider", _AsyncProvider(_AsyncCredentials(self)))
+        session.register_component("credential_provider", _AsyncCredentials(self))
         tenant_sessions.add(session)
         return session
 
@@ -248,7 +249,7 @@ def _fault(answer: Any) -> str | None:
     if inspect.iscoroutine(answer):
         # Otherwise Python warns that nobody awaits it.
         answer.close()
-        return "a coroutine: it must be no `async def`"
+        return "a coroutine, since it is an `async def`"
     if not isinstance(answer, Mapping):
         return f"a value of type {type(answer).__name__}"
     missing = [name for name in _KINDS if name not in answer]
@@ -261,12 +262,15 @@ def _fault(answer: Any) -> str | None:
 
 
 class _Credentials:
-    """The credentials of a session of botocore: the tenant's of each request."""
+    """The credential chain of a session of botocore, and what it finds: the credentials of each request's tenant."""
 
     method = "tenant"
 
     def __init__(self, tenants: TenantCredentials) -> None:
         self._tenants = tenants
+
+    def load_credentials(self) -> Self:
+        return self
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
         return self._tenants.current()
@@ -281,12 +285,15 @@ class _Credentials:
 
 
 class _AsyncCredentials:
-    """The credentials of a session of aiobotocore: the tenant's of each request."""
+    """The same for a session of aiobotocore."""
 
     method = "tenant"
 
     def __init__(self, tenants: TenantCredentials) -> None:
         self._tenants = tenants
+
+    async def load_credentials(self) -> Self:
+        return self
 
     async def get_frozen_credentials(self) -> ReadOnlyCredentials:
         return await self._tenants.acurrent()
@@ -298,23 +305,3 @@ class _AsyncCredentials:
         """Return a function that returns a property of the tenant later. It is called for the account's id only."""
         del property_name
         return self.get_account_id
-
-
-class _Provider:
-    """The credential chain of a session of botocore."""
-
-    def __init__(self, credentials: _Credentials) -> None:
-        self._credentials = credentials
-
-    def load_credentials(self) -> _Credentials:
-        return self._credentials
-
-
-class _AsyncProvider:
-    """The credential chain of a session of aiobotocore."""
-
-    def __init__(self, credentials: _AsyncCredentials) -> None:
-        self._credentials = credentials
-
-    async def load_credentials(self) -> _AsyncCredentials:
-        return self._credentials

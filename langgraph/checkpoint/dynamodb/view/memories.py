@@ -23,7 +23,6 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.view.documents import ListedMemory, Memories, Namespaces
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
-from langgraph.store.dynamodb.items import parse_memory
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
     PARTITION_LABELS,
@@ -33,6 +32,7 @@ from langgraph.store.dynamodb.keys import (
     partition_of,
     path_prefix,
 )
+from langgraph.store.dynamodb.memory_items import parse_memory
 from langgraph.store.dynamodb.reads import get, moment, read_value
 from langgraph.store.dynamodb.register import partitions_under
 from langgraph.store.dynamodb.storage import StoreStorage

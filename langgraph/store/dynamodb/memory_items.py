@@ -17,28 +17,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
-from langgraph.checkpoint.dynamodb._format.items import (
-    HIDDEN,
-    READABLE_UNTIL,
-    TTL_SECONDS,
-    Item,
-    Part,
-    check_version,
-    damaged,
-    is_expired,
-    number,
-    parse_part,
-    text,
-)
+from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb.protocol import Change
 
 VERSION = 1
 VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
-LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, READABLE_UNTIL)
+LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.READABLE_UNTIL)
 REGISTERED = "registered_at"
 
 _NAMES = {
@@ -47,9 +36,9 @@ _NAMES = {
     "#revision": "revision",
     "#created": "created_us",
     "#updated": "updated_us",
-    "#ttl": TTL_SECONDS,
+    "#ttl": items.TTL_SECONDS,
     "#expiry": TTL_ATTRIBUTE,
-    "#ends": READABLE_UNTIL,
+    "#ends": items.READABLE_UNTIL,
     "#parts": "parts_until",
     "#vectors": "vectors",
     "#registered": REGISTERED,
@@ -78,20 +67,20 @@ class StoredMemory:
 
 def parse_memory(item: Item, now: float) -> StoredMemory | None:
     """Return the memory in an item; `None` if it has been deleted or has expired."""
-    if is_expired(item, now):
+    if items.is_expired(item, now):
         return None
-    check_version(item, _required(item, "v"), VERSION)
-    part = parse_part(item, VALUE)
+    items.check_version(item, _required(item, "v"), VERSION)
+    part = items.parse_part(item, VALUE)
     if part is None:
-        raise damaged(item, "it has no value")
+        raise items.damaged(item, "it has no value")
     return StoredMemory(
         item,
         revision_of(item),
         _required(item, "created_us"),
         updated_us(item),
-        number(item, TTL_SECONDS),
-        number(item, TTL_ATTRIBUTE),
-        number(item, "parts_until"),
+        items.number(item, items.TTL_SECONDS),
+        items.number(item, TTL_ATTRIBUTE),
+        items.number(item, "parts_until"),
         vectors_of(item),
         part,
     )
@@ -99,9 +88,9 @@ def parse_memory(item: Item, now: float) -> StoredMemory | None:
 
 def revision_of(item: Item) -> str:
     """Return the revision of a memory or of a tombstone."""
-    revision = text(item, "revision")
+    revision = items.text(item, "revision")
     if revision is None:
-        raise damaged(item, "it has no revision")
+        raise items.damaged(item, "it has no revision")
     return revision
 
 
@@ -112,7 +101,7 @@ def updated_us(item: Item) -> int:
 
 def vectors_of(item: Item) -> int:
     """Return how many vectors the value in an item has."""
-    return number(item, "vectors") or 0
+    return items.number(item, "vectors") or 0
 
 
 def expiry(ttl_seconds: int, now: float) -> int:
@@ -131,9 +120,9 @@ def unpack_value(codec: Codec, item: Item, raw: bytes) -> dict[str, Any]:
 
 
 def _required(item: Item, name: str) -> int:
-    value = number(item, name)
+    value = items.number(item, name)
     if value is None:
-        raise damaged(item, f"it has no attribute {name}")
+        raise items.damaged(item, f"it has no attribute {name}")
     return value
 
 
@@ -211,7 +200,7 @@ def bury(
         ":revision": {"S": revision},
         ":now": _number(now_us),
         ":expiry": _number(kept_until),
-        ":never": HIDDEN,
+        ":never": items.HIDDEN,
     }
     sets = "#revision = :revision, #updated = :now, #expiry = :expiry, #ends = :never"
     condition, _ = _replaceable(now, values, expired, expected)
