@@ -7,6 +7,8 @@ VENV_AIOBOTOCORE := .venv-aiobotocore
 VENV_BOTO3 := .venv-boto3
 VENV_SERVER := .venv-server
 NODE_PACKAGES := .venv-node
+# What `make test-all` needs beside what `make setup` makes.
+ENVIRONMENTS := $(addsuffix /.installed,$(VENV_BOTO3) $(VENV_SERVER) $(NODE_PACKAGES))
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
@@ -21,17 +23,21 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 # How many tests run at a time, each worker on engines of its own; 0 runs them one after the other in one process.
 # One more than there are cores, since many tests wait for a process or a time-out.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+WORKERS ?= $(shell expr $(CORES) + 1)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
-# They run by themselves, since measuring takes time, and without their searches.
+# They run by themselves, since measuring takes time, and without their searches. pyproject.toml names what is measured.
 PACKAGES := $(foreach package,config cli gateway http migrate observe tenants view,$(patsubst %/,%,$(wildcard tests/$(package)/)))
 MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-covered
-OTHERS := $(addprefix --ignore=,$(PACKAGES))
+# All others, by the markers of pyproject.toml: a share of a search is part of what the search beside it tries.
+OTHERS := -m "search or not (measured or share)"
 
-.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check constraints clean
-# The targets share two virtual environments and the engines' ports.
+.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check check-static constraints clean
+# The targets share two virtual environments and the engines' ports, but for those that `check-static` runs.
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 
 help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
@@ -115,18 +121,17 @@ test: engine
 	$(PYTEST) -m "not search"
 
 # The other environments come first, so that the last line printed is that of the whole suite.
-test-all: setup engine test-aiobotocore test-boto3 test-ends $(VENV_SERVER)/.installed $(NODE_PACKAGES)/.installed
+test-all: setup engine $(ENVIRONMENTS) test-aiobotocore test-boto3 test-ends
 	$(PYTEST) $(MEASURED)
-	$(PYTEST) $(PACKAGES) -m search
 	$(PYTEST) $(OTHERS)
 
-# Encryption and expiry do not depend on the client library, so they are left out here.
+# Encryption and expiry do not depend on the client library, so they are left out here, and so is the second opinion.
 test-aiobotocore: setup engine
-	$(VENV_AIOBOTOCORE)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 -k "environment or plain or event_loops" \
+	$(VENV_AIOBOTOCORE)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 -k "(environment or plain or event_loops) and not moto" \
 		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_event_loops.py
 
 test-boto3: $(VENV_BOTO3)/.installed engine
-	$(VENV_BOTO3)/bin/python -m pytest -k "environment or plain or attempts" \
+	$(VENV_BOTO3)/bin/python -m pytest -k "(environment or plain or attempts) and not moto" \
 		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_attempts.py
 
 # The oldest Python with the oldest dependencies, and the newest Python.
@@ -141,7 +146,7 @@ soak: setup engine
 	while LANGGRAPH_DYNAMODB_SEED=$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))') \
 		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_CHAOS_OPERATIONS=3000 \
 		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
-		$(BIN)/python -m pytest -k "not fixed" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py \
+		$(BIN)/python -m pytest -k "not fixed" -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py \
 		tests/gateway/through/test_simulation.py tests/gateway/through/test_memories.py; do :; done
 
 fuzz: setup
@@ -192,7 +197,12 @@ docs: $(VENV)/.installed
 docs-serve: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --strict --dev-addr 127.0.0.1:8001
 
-check: lint types docs $(if $(wildcard infra/infra.mk),infra-check) test-all
+check: check-static test-all
+
+# Each of these takes one core, or waits for what it downloads, so they run side by side. The longest comes first.
+STATIC := types docs lint $(if $(wildcard infra/infra.mk),infra-lint infra-types)
+check-static: setup
+	$(MAKE) --no-print-directory --jobs $(CORES) SIDE_BY_SIDE=1 $(STATIC) $(ENVIRONMENTS)
 
 constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group agents --group tracing --group docs --group lint --output-file constraints/aioboto3.txt

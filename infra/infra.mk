@@ -48,15 +48,21 @@ endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-constraints deploy deploy-local deploy-regulated smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+.PHONY: infra-check infra-lint infra-types infra-constraints deploy deploy-local deploy-regulated smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
-infra-check: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(VENV_CDK)/.installed \
+# The tests of the last line are among those of `make test-all`.
+infra-check: infra-lint infra-types
+	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py
+
+infra-lint: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(VENV_CDK)/.installed \
 		$(NODE_PACKAGES)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
+
+# After the types of everything else, since the two share a cache.
+infra-types: types
 	MYPYPATH=$(EXAMPLE_FOLDERS) $(BIN)/mypy $(wildcard infra/*.py) $(wildcard infra/examples/*.py infra/examples/*/*.py)
-	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py
 
 # checkov has an environment of its own: it takes boto3 and others back to versions that the saver does not run with. The
 # AWS CLI is in it for the tests.

@@ -16,10 +16,12 @@ import gc
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -47,6 +49,7 @@ from tools.server import ServerUnavailableError
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_TESTS = Path(__file__).parent
 REQUIRE_LOCAL_VARIABLE = "LANGGRAPH_DYNAMODB_REQUIRE_LOCAL"
 
 # A deadline would fail a test for the machine's being busy. `ci` tries the same examples everywhere and always, and
@@ -81,6 +84,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     opinions = kinds[kinds.index(best) + 1 :] if best else []
     engines = [pytest.param(kind, marks=[pytest.mark.search] if kind in opinions else []) for kind in kinds]
     metafunc.parametrize("engine", engines, indirect=True, scope="session")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of the packages that are measured, which `make test-all` runs before all others."""
+    if item.path.relative_to(_TESTS).parts[0] in measured_packages():
+        item.add_marker("measured")
+
+
+@functools.cache
+def measured_packages() -> frozenset[str]:
+    """Return the names of the packages whose branches are counted."""
+    settings = (_TESTS.parent / "pyproject.toml").read_text(encoding="utf-8")
+    listed = settings.split("source_pkgs = [")[1].split("]")[0]
+    return frozenset(re.findall(r'"langgraph\.checkpoint\.dynamodb\.(\w+)"', listed))
 
 
 def pytest_collection_finish() -> None:

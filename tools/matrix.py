@@ -25,8 +25,10 @@ CURRENT = f"{sys.version_info[0]}.{sys.version_info[1]}"
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
 # The command line, the configuration and the saver need most of the dependencies.
-SHARE = ("tests/cli", "tests/config", "tests/format", "tests/saver/test_conformance.py")
-PLAIN_SHARE = ("tests/format", "tests/saver/test_conformance.py")
+SHARE = ("tests/cli", "tests/config", "tests/saver/test_conformance.py")
+# The stored format needs none of the extras, and is tried without them.
+FORMAT = "tests/format"
+PLAIN_SHARE = (FORMAT, "tests/saver/test_conformance.py")
 # They are about the versions in one environment, or start programs of another one.
 ALL = ("--ignore=tests/dependencies", "--ignore=tests/agent_server", "--ignore=tests/infra")
 
@@ -89,7 +91,7 @@ def environments(*, ends: bool) -> Iterator[Environment]:
         # The environment of all other tests has the pinned dependencies already.
         pythons = [each for each in pythons[-1:] if each[0] != CURRENT]
     for version, python in pythons:
-        yield Environment(version, python, WHOLE, lowest=False, tests=SHARE if ends else ALL)
+        yield Environment(version, python, WHOLE, lowest=False, tests=(*SHARE, FORMAT) if ends else ALL)
 
 
 def install(environment: Environment) -> None:
@@ -139,7 +141,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "--numprocesses",
             "auto",
         )
-        ended = subprocess.run([*pytest, *warnings, *environment.tests], check=False, cwd=ROOT)  # noqa: S603 - pytest.
+        # Examples of properties are no matter of versions, so a share of the tests tries a share of them.
+        profile = {} if environment.tests is ALL else {"HYPOTHESIS_PROFILE": "quick"}
+        ended = subprocess.run(  # noqa: S603 - pytest.
+            [*pytest, *warnings, *environment.tests], check=False, cwd=ROOT, env={**os.environ, **profile}
+        )
         if ended.returncode:
             failed.append(environment.title)
     if failed:

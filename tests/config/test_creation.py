@@ -30,6 +30,9 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb.config.postgres import without_values
 from tools.engine import Engine
 
+# What is configured is the same for every engine: an address.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 THREAD: Any = {"configurable": {"thread_id": "thread-1"}}
 Section = Mapping[str, Any]
 

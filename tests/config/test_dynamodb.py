@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
+# What is configured is the same for every engine: an address.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 KEY = "0123456789abcdef"
 
 

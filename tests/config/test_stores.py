@@ -38,6 +38,9 @@ from langgraph.checkpoint.dynamodb.config.sources import STORE, read
 from langgraph.store.dynamodb import DynamoDBStore
 from tools.engine import Engine
 
+# What is configured is the same for every engine: an address.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 ADA = ("memories", "ada")
 Section = Mapping[str, Any]
 STORES: dict[str, Any] = {"memory": InMemoryStore, "sqlite": SqliteStore, "postgres": PostgresStore}

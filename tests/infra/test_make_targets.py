@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ import boto3
 import pytest
 
 from infra.deploy_local import PARAMETERS
+from tests.conftest import measured_packages
 from tests.infra.rendering import INFRA, load
 from tools.engine import Engine
 from tools.server import INTERRUPTED
@@ -544,6 +546,14 @@ def test_deploy_local_prints_what_to_type_and_ends_with_ctrl_c() -> None:
         # As a terminal sends it: to everybody.
         os.killpg(process.pid, signal.SIGINT)
         assert process.stdout.read() == ""
+
+
+def test_each_package_that_is_measured_is_one_that_the_makefile_runs_measured() -> None:
+    command = shlex.split("make --dry-run test-all")
+    printed = subprocess.run(command, cwd=INFRA.parent, capture_output=True, text=True, check=True).stdout  # noqa: S603  # Our own Makefile.
+    (line,) = (line for line in printed.splitlines() if "--cov" in line)
+    folders = {word for word in line.split() if word.startswith("tests/")}
+    assert folders == {f"tests/{package}" for package in measured_packages()}
 
 
 def test_deploy_local_that_is_interrupted_at_work_leaves_no_traceback() -> None:

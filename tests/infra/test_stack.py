@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import boto3
 import pytest
 
 from infra.deploy_local import PARAMETERS
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import (
     DAY_INDEX,
     OWNER_INDEX,
@@ -34,10 +36,9 @@ def table_name(stack_outputs: dict[str, str]) -> str:
 
 
 @pytest.mark.search
-class TestConformanceOnTheStacksTable:
-    """That `setup()` makes the same table is tested below, and the suite runs on that one anyway."""
-
-    test_conformance_is_full = staticmethod(test_conformance.test_conformance_is_full)
+async def test_conformance_is_full_on_the_stacks_table(make_saver: Callable[..., DynamoDBSaver]) -> None:
+    """That `setup()` makes the same table is tested below, and there the suite runs with each option and side."""
+    await test_conformance.test_conformance_is_full(make_saver, side=lambda saver: saver, options=dict)
 
 
 def test_template_and_setup_make_the_same_table() -> None:

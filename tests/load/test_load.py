@@ -62,7 +62,9 @@ def _judge(
     assert open_sockets() == sockets
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(2000, marks=pytest.mark.search)])
+@pytest.mark.parametrize(
+    "count", [pytest.param(50, marks=pytest.mark.share), pytest.param(2000, marks=pytest.mark.search)]
+)
 async def test_many_conversations_on_one_event_loop(
     saver: DynamoDBSaver, tell: Callable[[str], None], count: int
 ) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
+# A client is made and closed in the same way for every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 PROJECT_FOLDER = Path(__file__).parents[2]
 
 

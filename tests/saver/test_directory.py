@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from tests.support.traffic import Traffic
 
 
+# How many requests the saver makes is not the engine's to decide, and moto takes its time over so many items.
+@pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize(
-    ("threads", "owners"), [(400, 20), pytest.param(10_000, 500, marks=pytest.mark.search)]
+    ("threads", "owners"),
+    [pytest.param(400, 20, marks=pytest.mark.share), pytest.param(10_000, 500, marks=pytest.mark.search)],
 )
 def test_a_page_is_one_query_however_many_threads_there_are(
     saver: DynamoDBSaver, traffic: Traffic, threads: int, owners: int

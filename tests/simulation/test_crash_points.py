@@ -27,18 +27,12 @@ def test_the_small_sizes_make_large_states() -> None:
     assert any(is_index(segment_id_of(item)) for item in items if item["SK"]["S"].startswith(SEGMENTS))
 
 
-every_change = pytest.mark.parametrize("name", [name for name in CALLS if name != "read"])
+CHANGES = [name for name in CALLS if name != "read"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # A copy has so many rounds that it takes as long as all other calls together.
-        pytest.param(name, marks=[pytest.mark.search] if name == "copy_thread" else [])
-        for name in CALLS
-        if name != "read"
-    ],
-)
+@pytest.mark.share
+# A copy has so many rounds that it takes as long as all other calls together.
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "copy_thread"])
 def test_a_call_may_die_in_each_round(name: str) -> None:
     """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
     rng = random.Random(name)
@@ -50,7 +44,7 @@ def test_a_call_may_die_in_each_round(name: str) -> None:
 
 
 @pytest.mark.search
-@every_change
+@pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
     """Run with new worlds: the call dies, a new process finds all that was acknowledged, and makes the call again."""

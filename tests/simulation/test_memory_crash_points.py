@@ -199,6 +199,7 @@ def test_the_small_sizes_make_large_values() -> None:
     assert sum(each.startswith(MEMORIES) for each in items) == 3
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_may_die_in_each_round(name: str) -> None:
     """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""

@@ -5,7 +5,6 @@ This module knows nothing of how expressions are written (`dynamodb_grammar`), o
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -18,6 +17,7 @@ from tests.support.dynamodb_values import (
     Refusal,
     add_numbers,
     canonical,
+    copied,
     kind_of,
     sort_key,
 )
@@ -160,7 +160,7 @@ def project(paths: list[Path], item: Item) -> Item:
 
 def apply_update(update: Update, item: Item) -> Item:
     """Return the item that an update makes of another; every operand is read from the item as it was."""
-    changed = copy.deepcopy(item)
+    changed: Item = copied(item)
     assigned = [(path, _computed(source, item)) for path, source in update.assignments]
     for path in update.removals:
         _parent_of(path, changed).pop(path.names[-1], None)

@@ -7,6 +7,7 @@ expression that uses one fails loudly.
 from __future__ import annotations
 
 import functools
+import marshal
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
@@ -27,6 +28,7 @@ from tests.support.dynamodb_expressions import (
     ordered,
 )
 from tests.support.dynamodb_values import (
+    MARSHAL_WITHOUT_REFERENCES,
     SET_KINDS,
     SORTABLE_KINDS,
     AttributeValue,
@@ -38,6 +40,7 @@ from tests.support.dynamodb_values import (
 EXPRESSION_BYTES_MAX = 4096
 
 _Element = TypeVar("_Element")
+_Parsed = TypeVar("_Parsed")
 
 _TOKEN = re.compile(r"\s*(?:([#:]?\w+)|(<>|<=|>=|[=<>()\[\].,+-]))")
 _COMPARATORS = frozenset({"=", "<>", *ORDERINGS})
@@ -294,25 +297,36 @@ class Parser:
 
 def parse_condition(params: Mapping[str, Any], name: str, placeholders: Placeholders) -> Condition | None:
     """Parse a request's expression of the given name, if it has one."""
-    return Parser(params[name], placeholders).condition() if name in params else None
+    return _parsed(Parser.condition, params[name], placeholders) if name in params else None
 
 
 def parse_projection(params: Mapping[str, Any], placeholders: Placeholders) -> list[Path] | None:
     """Parse a request's ProjectionExpression, if it has one."""
-    text = params.get("ProjectionExpression")
-    if text is None:
+    if "ProjectionExpression" not in params:
         return None
-    return _projection(
-        text, tuple((each, placeholders.name(each)) for each in _tokens(text) if each[0] == "#")
-    )
+    return _parsed(Parser.projection, params["ProjectionExpression"], placeholders)
 
 
-@functools.lru_cache(maxsize=256)
-def _projection(text: str, names: tuple[tuple[str, str], ...]) -> list[Path]:
-    return Parser(text, Placeholders(dict(names), {})).projection()
+def parse_update(text: str, placeholders: Placeholders) -> Update:
+    """Parse an UpdateExpression."""
+    return _parsed(Parser.update, text, placeholders)
 
 
-# The same few expressions come over and over.
+def _parsed(parse: Callable[[Parser], _Parsed], text: str, placeholders: Placeholders) -> _Parsed:
+    tokens = _tokens(text)
+    names = {each: placeholders.name(each) for each in tokens if each[0] == "#"}
+    values = {each: placeholders.value(each) for each in tokens if each[0] == ":"}
+    # Written as bytes, since values cannot be hashed.
+    parsed: _Parsed = _parse(parse, text, marshal.dumps((names, values), MARSHAL_WITHOUT_REFERENCES))
+    return parsed
+
+
+# The same few expressions come over and over, and most of them with the same names and values.
+@functools.lru_cache(maxsize=1024)
+def _parse(parse: Callable[[Parser], Any], text: str, placeholders: bytes) -> Any:
+    return parse(Parser(text, Placeholders(*marshal.loads(placeholders))))  # noqa: S302 - written just now.
+
+
 @functools.lru_cache(maxsize=1024)
 def _tokens(text: str) -> Sequence[str]:
     tokens, position, end = [], 0, len(text.rstrip())

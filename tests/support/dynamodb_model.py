@@ -21,7 +21,7 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
 from tests.support.dynamodb_expressions import Path, apply_update, matches, project
-from tests.support.dynamodb_grammar import Parser, Placeholders, parse_condition, parse_projection
+from tests.support.dynamodb_grammar import Placeholders, parse_condition, parse_projection, parse_update
 from tests.support.dynamodb_pages import Params, Response, query_page, scan_page
 from tests.support.dynamodb_table import Faults, Key, Reads, Schema, Table, read_units
 from tests.support.dynamodb_values import Item, Refusal, canonical, copied, item_bytes
@@ -151,7 +151,7 @@ class DynamoDBModel:
         def prepare(placeholders: Placeholders) -> Callable[[Item | None], Item | None]:
             if "UpdateExpression" not in params:
                 return lambda old: params["Key"] if old is None else old
-            update = Parser(params["UpdateExpression"], placeholders).update()
+            update = parse_update(params["UpdateExpression"], placeholders)
             self._check_updatable(update.paths(), params.get("ReturnValues", "NONE"))
 
             def apply(old: Item | None) -> Item | None:

@@ -16,7 +16,7 @@ from tests.support.dynamodb_expressions import (
     project,
     top_level_names,
 )
-from tests.support.dynamodb_grammar import Parser, Placeholders, parse_condition, parse_projection
+from tests.support.dynamodb_grammar import Placeholders, parse_condition, parse_projection
 from tests.support.dynamodb_table import Reads, Table, Version, View, read_units, scan_order
 from tests.support.dynamodb_values import AttributeValue, Content, Item, Refusal, sort_key
 
@@ -84,12 +84,12 @@ def query_page(table: Table, params: Params, reads: Reads) -> Page:
     consistent = params.get("ConsistentRead", False)
     if view.index_name and consistent:
         raise Refusal("Consistent reads are not supported on global secondary indexes")
-    if "KeyConditionExpression" not in params:
-        raise Refusal("KeyConditionExpression must be specified in the request")
     placeholders = Placeholders.of(
         params, "KeyConditionExpression", "FilterExpression", "ProjectionExpression"
     )
-    condition = Parser(params["KeyConditionExpression"], placeholders).condition()
+    condition = parse_condition(params, "KeyConditionExpression", placeholders)
+    if condition is None:
+        raise Refusal("KeyConditionExpression must be specified in the request")
     hash_value, range_test = _key_condition(table, condition, view)
     shape = _PageShape.of(params, placeholders)
     shape.check_view(view, params.get("Select"))

@@ -20,6 +20,7 @@ from tests.support.dynamodb_values import (
     item_bytes,
     kind_of,
     sort_key,
+    value_bytes,
 )
 
 ITEM_BYTES_MAX = 400 * 1024
@@ -286,7 +287,7 @@ class Table:
             raise Refusal(
                 f"The AttributeValue for a key attribute cannot contain an empty string value. Key: {name}"
             )
-        size = item_bytes({"": value})
+        size = value_bytes(value)
         if size > (HASH_KEY_BYTES_MAX if is_hash else RANGE_KEY_BYTES_MAX):
             raise Refusal(
                 f"One or more parameter values were invalid: Size of key {name} has exceeded the size limit"

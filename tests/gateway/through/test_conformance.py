@@ -21,9 +21,16 @@ SERIALIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("serializer", ["plain", pytest.param("encrypted", marks=pytest.mark.search)])
-@pytest.mark.parametrize("prefix", ["", pytest.param("acme/", marks=pytest.mark.search)])
-@pytest.mark.parametrize("side", ["async", pytest.param("sync", marks=pytest.mark.search)])
+@pytest.mark.parametrize(
+    ("side", "serializer", "prefix"),
+    [
+        ("async", "plain", ""),
+        # Each two of these are together once: a third has nothing to do with how they go together.
+        pytest.param("async", "encrypted", "acme/", marks=pytest.mark.search),
+        pytest.param("sync", "plain", "acme/", marks=pytest.mark.search),
+        pytest.param("sync", "encrypted", "", marks=pytest.mark.search),
+    ],
+)
 async def test_conformance_is_full(
     make_remote: Callable[..., HttpCheckpointSaver], side: str, serializer: str, prefix: str
 ) -> None:

@@ -15,7 +15,7 @@ from tests.simulation.world import World, use_small_limits
 from tests.support.seeds import VARIABLE, fresh_seed
 
 SCHEDULES = 40
-SEARCHED = 500
+SEARCHED = 300
 FIXED_SEED = 11
 
 
