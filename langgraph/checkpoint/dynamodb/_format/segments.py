@@ -65,6 +65,8 @@ class Chunk:
 
     def piece_at(self, data: bytes, start: int) -> Piece | None:
         """Return the segment's content if the data has it at `start`, or `None`."""
+        if not data.startswith(self.start, start):
+            return None
         content = data[start : start + self.length]
         return Piece(content, self.digest) if digest(content) == self.digest else None
 
@@ -144,12 +146,8 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
     pieces, position = list[Piece](), 0
     while (found := _next_kept(data, start, before, position)) is not None:
         offset, position, kept = found
-        ends = [*cut(data, start, offset), offset]
-        if len(ends) > 1 and ends[-1] - ends[-2] < SEGMENT_BYTES_MIN:
-            del ends[-2]
-        pieces += [
-            piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False) if each < end
-        ]
+        if start < offset:
+            pieces += _pieces_between(data, start, offset)
         pieces.append(kept)
         start = offset + len(kept.content)
         position += 1
@@ -157,6 +155,14 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
         pieces.append(piece(data[start:end]))
         start = end
     return pieces, data[start:]
+
+
+def _pieces_between(data: bytes, start: int, stop: int) -> list[Piece]:
+    """Cut the new bytes before a piece that is kept. The last of them joins the one before it if it is small."""
+    ends = [*cut(data, start, stop), stop]
+    if len(ends) > 1 and ends[-1] - ends[-2] < SEGMENT_BYTES_MIN:
+        del ends[-2]
+    return [piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False)]
 
 
 def _next_kept(
@@ -172,7 +178,7 @@ def _next_kept(
     """
     for step in _steps(len(before) - position):
         chunk = before[position + step]
-        offset = start if step == 0 and data.startswith(chunk.start, start) else data.find(chunk.start, start)
+        offset = data.find(chunk.start, start)
         kept = None if offset < 0 else chunk.piece_at(data, offset)
         if kept is None:
             continue

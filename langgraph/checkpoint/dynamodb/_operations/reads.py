@@ -240,8 +240,9 @@ class LoadedSegments:
         missing: set[bytes] = set()
         while wanted:
             cached = self._cached(storage, wanted, from_cache=from_cache)
-            read = [page[each] for each in sorted(wanted & page.keys() - cached.keys())]
-            read += yield from segment_items(storage.table, self._pk, wanted - cached.keys() - page.keys())
+            read = {each: page[each] for each in sorted(wanted & page.keys() - cached.keys())}
+            rest = wanted - cached.keys() - page.keys()
+            read |= _by_id((yield from segment_items(storage.table, self._pk, rest)))
             contents = yield from work(partial(self._open, storage.codec, read, cached), 8192 * len(wanted))
             self.contents |= contents
             if self.epoch is not None:
@@ -306,7 +307,7 @@ class LoadedSegments:
             return {}
         first_page = len(wanted) + count * 5 // 4
         query = Query(self._pk, prefix=items.SEGMENTS, consistent=False, first_page=first_page)
-        return {items.segment_id_of(item): item for item in (yield from storage.table.query_page(query))}
+        return _by_id((yield from storage.table.query_page(query)))
 
     def _cached(
         self, storage: LocalStorage, wanted: Collection[bytes], *, from_cache: bool
@@ -316,16 +317,16 @@ class LoadedSegments:
         return storage.cache.segments(self._pk, self.epoch, wanted)
 
     def _open(
-        self, codec: Codec, read: Iterable[Item], cached: Mapping[bytes, CachedSegment]
+        self, codec: Codec, read: Mapping[bytes, Item], cached: Mapping[bytes, CachedSegment]
     ) -> dict[bytes, bytes]:
-        from_cache = [
-            {**items.key(self._pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
+        from_cache = {
+            each: {**items.key(self._pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
             for each, segment in cached.items()
-        ]
+        }
         contents: dict[bytes, bytes] = {}
         size = 0
-        for item in (*from_cache, *read):
-            content = contents[items.segment_id_of(item)] = open_segment(codec, item)
+        for segment_id, item in {**from_cache, **read}.items():
+            content = contents[segment_id] = _opened(codec, segment_id, item)
             size += len(content)
             # The limit holds for the values, the body that describes them and the writes, each by itself.
             codec.check_size(size // 3, item)
@@ -348,17 +349,22 @@ def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]
 
 def open_segments(codec: Codec | None, read: Iterable[Item]) -> dict[bytes, bytes]:
     """Return the plaintexts of segments by their ids. Index segments alone need no codec."""
-    return {items.segment_id_of(item): open_segment(codec, item) for item in read}
+    return {each: _opened(codec, each, item) for each, item in _by_id(read).items()}
+
+
+def _by_id(segments: Iterable[Item]) -> dict[bytes, Item]:
+    return {items.segment_id_of(item): item for item in segments}
 
 
 def _named_by_indexes(contents: Mapping[bytes, bytes]) -> set[bytes]:
     return {named for each, data in contents.items() if is_index(each) for named in items.unpack_ids(data)}
 
 
-def _cached_segments(read: Sequence[Item], contents: Mapping[bytes, bytes]) -> dict[bytes, CachedSegment]:
+def _cached_segments(
+    read: Mapping[bytes, Item], contents: Mapping[bytes, bytes]
+) -> dict[bytes, CachedSegment]:
     cached = {}
-    for item in read:
-        segment_id = items.segment_id_of(item)
+    for segment_id, item in read.items():
         chunk = Chunk.of(piece(contents[segment_id]), items.number(item, TTL_ATTRIBUTE))
         cached[segment_id] = CachedSegment(items.binary(item, items.DATA), chunk)
     return cached
@@ -366,8 +372,12 @@ def _cached_segments(read: Sequence[Item], contents: Mapping[bytes, bytes]) -> d
 
 def open_segment(codec: Codec | None, segment: Item) -> bytes:
     """Open a segment; index segments need no codec."""
+    return _opened(codec, items.segment_id_of(segment), segment)
+
+
+def _opened(codec: Codec | None, segment_id: bytes, segment: Item) -> bytes:
     data = items.binary(segment, items.DATA)
-    if codec is None or is_index(items.segment_id_of(segment)):
+    if codec is None or is_index(segment_id):
         return open_plain(data, segment)
     return codec.open(data, segment, items.DATA)
 
