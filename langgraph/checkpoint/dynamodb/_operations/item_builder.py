@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -180,10 +181,8 @@ class ItemBuilder(SegmentRefs):
 
     def copy(self) -> ItemBuilder:
         """Return a copy of the builder, to compose the next part in another way and compare the costs."""
-        builder = ItemBuilder(self._storage, self._partition, self._key, self._base)
-        builder.segments |= self.segments
-        builder.chunks |= self.chunks
-        builder._ids |= self._ids
+        builder: ItemBuilder = copy(self)
+        builder.segments, builder.chunks, builder._ids = {**self.segments}, {**self.chunks}, {**self._ids}
         return builder
 
     def part(
