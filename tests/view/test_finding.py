@@ -101,8 +101,8 @@ def test_a_value_that_is_stored_in_another_way_did_not_change(
 ) -> None:
     """A small state lies in one item. When the state has grown, the same value has segments."""
     talk = Conversation(saver, thread)
-    talk.put(text=noise(15_000))
-    talk.put(text=noise(15_000), other=noise(60_000, 1))
+    talk.put(text=noise(7_000))
+    talk.put(text=noise(7_000), other=noise(60_000, 1))
     found = asked.get("changes", **asked.newest(thread))
     assert found["unchanged"] == ["text"]
     assert [each["channel"] for each in found["channels"]] == ["other"]
