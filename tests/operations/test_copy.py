@@ -439,8 +439,8 @@ def test_a_checkpoint_that_never_counted_and_lacks_many_segments_is_left_out(
 def test_a_thread_of_several_pages_is_copied_whole() -> None:
     harness = Harness()
     process = harness.process()
-    for number in range(100):
-        harness.run(process.put(f"{number:03}", {"noise": noise(12_000, number)}))
+    for number in range(150):
+        harness.run(process.put(f"{number:03}", {"noise": noise(7_500, number)}))
     harness.run(process.copy_thread("copy"))
     assert harness.items("C#", "copy").keys() == harness.items("C#").keys()
 
