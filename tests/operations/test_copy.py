@@ -220,7 +220,8 @@ def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps() -> None
     assert harness.process().values(thread="copy") == {"x": "1"}
 
 
-def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew() -> None:
+@pytest.mark.parametrize("before", ["batch_write_item", "update_item"])
+def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before: str) -> None:
     """The other one has read the source before it went on."""
     harness = Harness()
     process = harness.process()
@@ -234,7 +235,10 @@ def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew() -> N
     )
     harness.run(process.put("3", {"x": "3"}, "2"))
     copy = harness.begin(harness.process().copy_thread("copy"))
-    copy.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
+    # Before it stores the other heads, or when it has just read the hidden one, and is about to show it.
+    copy.until(
+        lambda call: call.method == before and "C#" in str(call.params) and "#W#" not in str(call.params)
+    )
     slow.finish()
     copy.finish()
     assert _contents(harness, "copy") == _contents(harness, THREAD)
@@ -311,7 +315,7 @@ def _contents(harness: Harness, thread: str) -> list[Any]:
     found = [
         reader.get(str(number), thread=thread, namespace=each)
         for each in ("", "inner")
-        for number in range(3)
+        for number in range(4)
     ]
     return [each and (each.checkpoint, each.pending_writes) for each in found]
 

@@ -290,7 +290,10 @@ class _Copy:
         # A head that is kept for its descendants has a later expiry, so it needs the time until which it is readable.
         is_kept = items.expires_at(found) != self._expiry.head
         change = protocol.show_head(self._expiry.head if is_kept else None)
-        yield from self._storage.table.try_update(items.key_of(found), change)
+        instead = yield from self._storage.table.try_update(items.key_of(found), change)
+        # A head that is there has been shown by a request that seemed lost, or is another copy's.
+        if instead is not None and not instead:
+            raise ChangedMeanwhileError
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
         """Copy the segments of checkpoints that are not copied yet; return the checkpoints as far as acknowledged."""
