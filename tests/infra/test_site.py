@@ -100,7 +100,10 @@ def test_a_link_to_a_file_that_is_not_there_ends_the_build() -> None:
 
 
 def test_make_check_builds_the_site() -> None:
-    assert re.search(r"^check:.*\bdocs\b", read("Makefile"), re.MULTILINE)
+    makefile = read("Makefile")
+    assert re.search(r"^check: check-static\b", makefile, re.MULTILINE)
+    assert re.search(r"^check-static:.*\n\t.*\$\(STATIC\)", makefile, re.MULTILINE)
+    assert re.search(r"^STATIC := .*\bdocs\b", makefile, re.MULTILINE)
 
 
 def test_every_question_has_a_short_answer_with_a_link() -> None:

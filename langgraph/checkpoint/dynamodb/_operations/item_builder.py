@@ -79,11 +79,9 @@ class ItemBuilder(SegmentRefs):
 
     @cached_property
     def _unit_data_bytes(self) -> int:
-        """What the last write unit of a segment holds beside the keys, the times and the attribute's name."""
-        empty, now = (
-            items.segment_item(self._partition, bytes(items.SEGMENT_ID_BYTES), b""),
-            self._storage.clock(),
-        )
+        """Count the bytes that the last write unit of a segment has left beside keys, times and names."""
+        now = self._storage.clock()
+        empty = items.segment_item(self._partition, bytes(items.SEGMENT_ID_BYTES), b"")
         return -item_bytes(items.with_expiry(items.created(empty, now), int(now))) % WRITE_UNIT_BYTES
 
     def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
