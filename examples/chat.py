@@ -1,8 +1,8 @@
 """A chat with a sidebar of the user's conversations: `uvicorn --factory examples.chat:app`, and open `/?user=ada`.
 
-The newest conversation comes first, and a page of the sidebar is one query of the table. On a local engine: put
-`python -m tools.engine run` before it. Who asks is told by a header here; in a service of yours, by what you
-authenticate with.
+The newest conversation comes first, and a page of the sidebar is one query of the table. It needs FastAPI and uvicorn.
+To run it on a local engine, put `python -m tools.engine run` before the command. Here a header names the user. In your
+service, your authentication does.
 """
 
 from __future__ import annotations
