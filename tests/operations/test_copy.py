@@ -26,7 +26,8 @@ from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.reads import find
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from tests.simulation.simulator import keys_of
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
 from tests.support.harness import ENCRYPTED, THREAD, Harness, Process, confirms, deletes, single_effects
@@ -242,6 +243,49 @@ def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before
     slow.finish()
     copy.finish()
     assert _contents(harness, "copy") == _contents(harness, THREAD)
+
+
+@pytest.mark.parametrize("checkpoints", [1, 2])
+def test_a_copy_is_not_left_hidden_by_another_one_that_died(checkpoints: int) -> None:
+    """The other one has read a newer source, and dies when it has hidden the target."""
+    harness = Harness()
+    process = harness.process()
+    for number in range(checkpoints):
+        harness.run(process.put(str(number), {"x": number}))
+    copy = harness.begin(harness.process().copy_thread("copy"))
+    copy.until(_stores_a_head)
+    harness.run(process.put("new", {"x": "new"}, str(checkpoints - 1)))
+    dies = harness.begin(harness.process().copy_thread("copy"))
+    dies.until(lambda call: call.method == "batch_write_item" and _stores_a_head(call))
+    copy.finish()
+    assert harness.process().values(thread="copy") == {"x": "new"}
+    assert _contents(harness, "copy") == _contents(harness, THREAD)
+
+
+def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile() -> None:
+    harness = Harness()
+    process = harness.process()
+    for number in ("1", "2"):
+        harness.run(process.put(number, {"x": number}))
+    copy = harness.begin(harness.process().copy_thread("copy"))
+    copy.until(_stores_a_head)
+    harness.run(process.put("3", {"x": "3"}, "2"))
+    # It has found nothing that it would hide.
+    slow = harness.begin(harness.process().copy_thread("copy"))
+    slow.until(_stores_a_head)
+    copy.finish()
+    slow.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
+    assert harness.process().values(thread="copy") == {"x": "3"}
+    slow.finish()
+    assert _contents(harness, "copy") == _contents(harness, THREAD)
+
+
+def _stores_a_head(call: Call) -> bool:
+    """Tell whether a request stores a head, by itself or in a batch."""
+    return call.method in {"put_item", "batch_write_item"} and any(
+        items.sort_key(item).startswith(items.CHECKPOINTS) and items.is_head(item)
+        for item in keys_of(call.params)
+    )
 
 
 @pytest.mark.parametrize("what", ["target deleted", "source deleted"])

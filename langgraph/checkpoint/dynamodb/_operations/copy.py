@@ -236,6 +236,8 @@ class _Copy:
                     return self._progress
         if self._progress.hidden:
             yield from self._show(self._progress.hidden)
+        if self._progress.hidden is not None:
+            yield from self._check_shown()
         return None
 
     def _store(self, checkpoints: Sequence[StoredCheckpoint], *, is_all: bool) -> Op[None]:
@@ -264,16 +266,34 @@ class _Copy:
             return False
         hidden = {**newest, items.READABLE_UNTIL: items.HIDDEN}
         change = protocol.put_hidden_head(self._storage.clock())
-        return (yield from self._storage.table.try_put(hidden, change)) is None
+        if (yield from self._storage.table.try_put(hidden, change)) is not None:
+            return False
+        # Another copy may have shown its head since the first look. It looks for hidden heads after that, so at least
+        # one of the two sees the other.
+        below = items.checkpoint_id_of(newest)
+        return (yield from find_newest(self._storage, self._target, below=below, consistent=True)) is None
 
     def _remove_stale(self, newest: Item) -> Op[None]:
         """Delete hidden heads of earlier attempts, since one of them could become the newest head again."""
+        for head in (yield from self._hidden_heads()):
+            if items.sort_key(head) != items.sort_key(newest):
+                yield from self._storage.table.try_delete(items.key_of(head), protocol.delete_hidden_head())
+
+    def _hidden_heads(self) -> Op[list[Item]]:
         attributes = (PARTITION_KEY, SORT_KEY, items.READABLE_UNTIL)
         query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=attributes)
-        for item in (yield from self._storage.table.query_all(query)):
-            is_own = items.sort_key(item) == items.sort_key(newest)
-            if item.get(items.READABLE_UNTIL) == items.HIDDEN and not is_own:
-                yield from self._storage.table.try_delete(items.key_of(item), protocol.delete_hidden_head())
+        found = yield from self._storage.table.query_all(query)
+        return [each for each in found if each.get(items.READABLE_UNTIL) == items.HIDDEN]
+
+    def _check_shown(self) -> Op[None]:
+        """Look whether the hidden head of another copy, which may have died, hides what this one has stored.
+
+        Raises:
+            ChangedMeanwhileError: It does. The next attempt deletes it.
+        """
+        newest = yield from find_newest(self._storage, self._target, below=None, consistent=True)
+        if newest is None and (yield from self._hidden_heads()):
+            raise ChangedMeanwhileError
 
     def _show(self, checkpoint_id: str) -> Op[None]:
         """Show the newest head, and with it the namespace.
