@@ -9,7 +9,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._operations.threads import activity_seconds
-from tests.simulation.history import History, Put, Violation
+from tests.simulation.history import History, Put, Record, Violation
 
 OWNERS = ("ada", "bob")
 OWNER_FROM = "user_id"
@@ -74,7 +74,7 @@ class DirectoryHistory:
         for put in readable:
             if not put.acknowledged or put.began is None:
                 continue
-            if put.thread not in shown and now >= self._may_leave_at(put):
+            if put.thread not in shown and now >= self._may_leave_at(put.thread, put):
                 continue
             if put.thread not in shown:
                 raise Violation(f"{put.thread} has checkpoint {put.checkpoint_id} and is in no list")
@@ -85,18 +85,24 @@ class DirectoryHistory:
             if titled and shown[put.thread].title is None:
                 raise Violation(f"{put.thread} has lost its title")
 
-    def check_copies(self, everything: Sequence[ThreadSummary], copies: Sequence[str]) -> None:
-        """Compare a list that does not lag with the copies that have a checkpoint."""
-        missing = set(copies) - {each.thread_id for each in everything}
+    def check_copies(self, everything: Sequence[ThreadSummary], copies: Sequence[str], now: float) -> None:
+        """Compare a list that does not lag with the copies that have a checkpoint.
+
+        An old one may be of another copy, which came later and has died before it entered the thread again.
+        """
+        young = {each for each in copies if now < self._may_leave_at(each, self._history.copies[each])}
+        missing = young - {each.thread_id for each in everything}
         if missing and not any(each.began for each in self._history.deletions):
             raise Violation(f"{missing} are copies with checkpoints, and are in no list")
 
-    def _may_leave_at(self, put: Put) -> float:
+    def _may_leave_at(self, thread_id: str, record: Record) -> float:
         """Tell when a thread may leave the lists at the soonest for having expired: not much before a checkpoint."""
-        ttls = [each for each in self._history.ttls.get(put.thread, ()) if each is not None]
-        if put.began is None or not ttls:
+        ttls = [each for each in self._history.ttls.get(thread_id, ()) if each is not None]
+        if record.began is None or not ttls:
             return math.inf
-        return int(put.began.seconds) + min(each - activity_seconds(ACTIVITY_SECONDS, each) for each in ttls)
+        return int(record.began.seconds) + min(
+            each - activity_seconds(ACTIVITY_SECONDS, each) for each in ttls
+        )
 
     def _check_owner(self, summary: ThreadSummary) -> None:
         puts = (

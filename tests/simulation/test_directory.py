@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations import directory, entries, threads
 from langgraph.checkpoint.dynamodb._operations.entries import About
 from langgraph.checkpoint.dynamodb.protocol import Change
@@ -63,11 +64,21 @@ def a_description_drops_the_rest(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(directory, "described", lambda _about, *asked: described(About(), *asked))
 
 
+def copies_enter_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A copy does not enter its target."""
+
+    def nothing(*_: Any) -> Any:
+        yield from ()
+
+    patch.setattr(copying, "carry_entry", nothing)
+
+
 MUTANTS: list[Mutation] = [
     puts_enter_nothing,
     nothing_is_touched,
     the_last_put_owns,
     a_description_drops_the_rest,
+    copies_enter_nothing,
 ]
 
 

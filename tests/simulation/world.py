@@ -573,7 +573,7 @@ class World:
         ]
         everything = self.alone(self._listed(process, None))
         self.directory.check_all(everything, owned, readable, self.simulator.now)
-        self.directory.check_copies(everything, copies)
+        self.directory.check_copies(everything, copies, self.simulator.now)
 
     def _rebuild(self, process: Process, record: Put) -> Flow:
         """Read what a checkpoint's delta channel is rebuilt from."""
