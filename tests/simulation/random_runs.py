@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
@@ -42,9 +43,33 @@ TTLS_SECONDS: Sequence[Sequence[int | None]] = ((None,), (3000,), (None, 3000, 9
 # Enough for all that a process reads, mostly; too little for a checkpoint; none.
 MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
+ActorFlow: TypeAlias = Callable[[Process], Flow]
+
 
 def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     """Let a few actors do something to one or two threads, and check everything."""
+
+    def flows(world: World, namespace: str) -> list[ActorFlow]:
+        return [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(ACTORS_MAX - 1))]
+
+    return _run(choices, saver, flows)
+
+
+def copying_run(choices: Choices) -> World:
+    """Let two or three actors copy a thread to the same id, beside others, and check everything.
+
+    Copies to one id are rare in `random_run`, which took 31,000 schedules to show that one can hide the other.
+    """
+
+    def flows(world: World, namespace: str) -> list[ActorFlow]:
+        copies: list[ActorFlow] = [_copy_of(world)] * (2 + choices.pick(2))
+        others = [_random_flow(world, choices, namespace) for _ in range(1 + choices.pick(3))]
+        return others + copies if choices.pick(2) else copies + others
+
+    return _run(choices, TableSaver, flows)
+
+
+def _run(choices: Choices, saver: MakeSaver, flows_of: Callable[[World, str], list[ActorFlow]]) -> World:
     faults = replace(FAULTS[choices.pick(len(FAULTS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
     ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
     world = World(
@@ -60,20 +85,23 @@ def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     namespace = ("", "inner")[choices.pick(2)]
     run_id = ("run", OWN_RUN)[choices.pick(2)]
     world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace, run_id=run_id))
-    flows = [_random_flow(world, choices, namespace) for _ in range(2 + choices.pick(ACTORS_MAX - 1))]
-    world.together(flows, warm if choices.pick(2) else None)
+    world.together(flows_of(world, namespace), warm if choices.pick(2) else None)
     world.simulator.faults = replace(faults, crash=0.0)
     world.check_end(go_on=choices.pick(2) == 1)
     return world
 
 
-def _random_flow(world: World, choices: Choices, usual: str) -> Callable[[Process], Flow]:
+def _copy_of(world: World) -> ActorFlow:
+    return lambda process: world.copy_thread(process, "one", "two")
+
+
+def _random_flow(world: World, choices: Choices, usual: str) -> ActorFlow:
     namespace = usual if choices.pick(3) else ("", "inner")[choices.pick(2)]
     back = choices.pick(3)
     kept = 1 + choices.pick(2)
     run_id = ("run", "other", OWN_RUN)[choices.pick(3)]
-    flows: Sequence[Callable[[Process], Flow]] = (
-        lambda process: world.copy_thread(process, "one", "two"),
+    flows: Sequence[ActorFlow] = (
+        _copy_of(world),
         lambda process: world.flush(process, ("one", namespace), run_id=run_id, tries=TRIES),
         lambda process: world.conversation(
             process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES

@@ -6,16 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulation.random_runs import random_run
-from tests.simulation.schedule import search
+from tests.simulation.random_runs import copying_run, random_run
+from tests.simulation.schedule import Choices, search
 from tests.support.seeds import VARIABLE, fresh_seed
 
 FIXED_SEED = 4
 
 
+@pytest.mark.parametrize("run", [random_run, copying_run])
 @pytest.mark.parametrize("source", ["fixed", "fresh"])
-def test_random_schedules(source: str, schedules: int, tell: Callable[[str], None]) -> None:
+def test_random_schedules(
+    run: Callable[[Choices], object], source: str, schedules: int, tell: Callable[[str], None]
+) -> None:
     """Run schedules from consecutive seeds; the first that fails is shrunk and told."""
     first = FIXED_SEED if source == "fixed" else fresh_seed()
     tell(f"{schedules} random schedules from {VARIABLE}={first}")
-    search(random_run, range(first, first + schedules), VARIABLE)
+    search(run, range(first, first + schedules), VARIABLE)
