@@ -88,10 +88,13 @@ class DirectoryHistory:
     def check_copies(self, everything: Sequence[ThreadSummary], copies: Sequence[str], now: float) -> None:
         """Compare a list that does not lag with the copies that have a checkpoint.
 
-        An old one may be of another copy, which came later and has died before it entered the thread again.
+        An old one may be of another copy, which came later and has died before it entered the thread again. And a
+        source that expires before its copy ends has no entry to give.
         """
-        young = {each for each in copies if now < self._may_leave_at(each, self._history.copies[each])}
-        missing = young - {each.thread_id for each in everything}
+        shown = {each.thread_id for each in everything}
+        records = {each: self._history.copies[each] for each in copies}
+        young = {each for each in copies if now < self._may_leave_at(each, records[each])}
+        missing = {each for each in young if records[each].source in shown} - shown
         if missing and not any(each.began for each in self._history.deletions):
             raise Violation(f"{missing} are copies with checkpoints, and are in no list")
 
