@@ -55,7 +55,7 @@ def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     return _run(choices, saver, flows)
 
 
-def copying_run(choices: Choices) -> World:
+def copying_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     """Let two or three actors copy a thread to the same id, beside others, and check everything.
 
     Copies to one id are rare in `random_run`, which took 31,000 schedules to show that one can hide the other.
@@ -66,7 +66,7 @@ def copying_run(choices: Choices) -> World:
         others = [_random_flow(world, choices, namespace) for _ in range(1 + choices.pick(3))]
         return others + copies if choices.pick(2) else copies + others
 
-    return _run(choices, TableSaver, flows)
+    return _run(choices, saver, flows)
 
 
 def _run(choices: Choices, saver: MakeSaver, flows_of: Callable[[World, str], list[ActorFlow]]) -> World:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import pytest
 
 from tests.gateway.through.remote import RemoteSaver
-from tests.simulation.random_runs import random_run
+from tests.simulation.random_runs import copying_run, random_run
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices, search
 from tests.simulation.simulator import Faults
 from tests.simulation.world import World, use_small_limits
 from tests.support.seeds import VARIABLE, fresh_seed
 
-SCHEDULES = 40
-SEARCHED = 300
+Run: TypeAlias = Callable[..., World]
+
+SCHEDULES = 20
+SEARCHED = 150
 FIXED_SEED = 11
 
 
@@ -42,16 +46,17 @@ def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(n
     world.check_end()
 
 
-def test_random_schedules() -> None:
-    search(_run, range(FIXED_SEED, FIXED_SEED + SCHEDULES), VARIABLE)
+every_kind_of_run = pytest.mark.parametrize("run", [random_run, copying_run])
+
+
+@every_kind_of_run
+def test_random_schedules(run: Run) -> None:
+    search(partial(run, saver=RemoteSaver), range(FIXED_SEED, FIXED_SEED + SCHEDULES), VARIABLE)
 
 
 @pytest.mark.search
-def test_many_random_schedules(tell: Callable[[str], None]) -> None:
+@every_kind_of_run
+def test_many_random_schedules(run: Run, tell: Callable[[str], None]) -> None:
     first = fresh_seed()
     tell(f"{SEARCHED} random schedules through the gateway from {VARIABLE}={first}")
-    search(_run, range(first, first + SEARCHED), VARIABLE)
-
-
-def _run(choices: Choices) -> None:
-    random_run(choices, RemoteSaver)
+    search(partial(run, saver=RemoteSaver), range(first, first + SEARCHED), VARIABLE)
