@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb._operations.overview import Extent
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
@@ -56,6 +57,16 @@ def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
     monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
     assert context.announce_scan() is None
     assert "dynamodb:DescribeTable" in capsys.readouterr().err
+
+
+def test_a_table_with_one_item_is_announced_in_the_singular(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
+    monkeypatch.setattr(CommandContext, "run", lambda *_: Extent(items=1, bytes=8192))
+    monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
+    context.announce_scan()
+    assert "up to 1 item, 8.2 KB, 1 read unit, about" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_error_names_the_table_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,13 +283,13 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
                     "ContinuousBackupsDescription": {
                         "PointInTimeRecoveryDescription": {
                             "PointInTimeRecoveryStatus": "ENABLED",
-                            "RecoveryPeriodInDays": 7,
+                            "RecoveryPeriodInDays": 1,
                         }
                     }
                 }
             },
             "ok",
-            "7 days",
+            "recovery, 1 day",
         ),
         ("protection", {}, "warning", "can be deleted"),
         (

@@ -84,7 +84,7 @@ def test_namespaces_are_listed_so_that_they_can_be_given_again(memories: Run) ->
     assert memories("list", AS_TEXT, "--json").json == [[*ADA], [*ADA, "trips"]]
     ended = memories("list", "users", "--limit", "1")
     assert ended.out.splitlines() == [AS_TEXT]
-    assert "These are 1 namespace, and there are more" in ended.err
+    assert "Listed: 1 namespace, and there are more" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_memories_are_searched(memories: Run) -> None:
     assert "japan" in found
     assert "pizza" not in found
     ended = memories("search", AS_TEXT, "--limit", "1")
-    assert "These are 1 memory, and there are more" in ended.err
+    assert "Listed: 1 memory, and there are more" in ended.err
     assert memories("search", "--filter", "[1]").code == Exit.USAGE
     for text in ("{", "[" * 100_000):
         ended = memories("search", "--filter", text)

@@ -107,6 +107,13 @@ def test_everything_of_a_person_is_erased(
     assert (again.code, again.json["memories"]) == (0, 0)
 
 
+def test_one_memory_is_singular(run_on: Run, tmp_path: Path) -> None:
+    bob = ("--owner", "bob", "--memories", "users/{owner}")
+    assert "exported: 1 thread, 1 memory\n" in run_on("export", *bob, "--to", str(tmp_path)).out
+    assert ", 1 memory\n" in run_on("delete", *bob, "--dry-run").out
+    assert "deleted: 1 thread, 1 memory\n" in run_on("delete", *bob, "--yes").out
+
+
 def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: DynamoDBStore) -> None:
     ended = run_on("delete", "--owner", "ada%1", "--yes")
     assert ended.out.startswith("deleted: 4 threads, 0 memories\n")

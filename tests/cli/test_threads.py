@@ -77,11 +77,11 @@ def test_a_limit_shows_the_newest_threads_of_the_whole_table(
     Conversation(saver, "only a subgraph", "child").put(small=1)
     ended = run("threads", "--table", shared, "--limit", "3", "--json")
     assert [each["thread_id"] for each in ended.json] == [names[0], names[59], names[58]]
-    assert "These are the newest 3 of 61 threads; --limit 0 lists all." in ended.err
+    assert "Listed: the newest 3 of 61 threads; --limit 0 lists all." in ended.err
     ended = run("threads", "--table", shared, "--limit", "0", "--json")
     assert len(ended.json) == 61
-    assert "These are" not in ended.err
-    assert "These are" not in run("threads", "--table", shared, "--limit", "61").err
+    assert "Listed:" not in ended.err
+    assert "Listed:" not in run("threads", "--table", shared, "--limit", "61").err
 
 
 def test_what_a_limited_scan_did_not_read_is_told(
@@ -103,7 +103,7 @@ def test_one_thread_is_no_plural(
     table = make_table()
     Conversation(open_saver(table), "only").put(small=1)
     ended = run("threads", "--table", table, "--limit", "1")
-    assert "These are the newest 1 of the 1 thread in the part" in " ".join(ended.err.split())
+    assert "Listed: the newest 1 of the 1 thread in the part" in " ".join(ended.err.split())
 
 
 def test_threads_of_a_run_need_no_scan(run: Run, table: str) -> None:
@@ -112,7 +112,7 @@ def test_threads_of_a_run_need_no_scan(run: Run, table: str) -> None:
     assert ended.err == ""
     ended = run("threads", "--table", table, "--run-id", RUN_ID, "--limit", "1", "--json")
     assert len(ended.json) == 1
-    assert "These are 1 of the run's 2 threads, in no order" in ended.err
+    assert "Listed: 1 of the run's 2 threads, in no order" in ended.err
 
 
 def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(
@@ -200,7 +200,7 @@ def test_an_owners_threads_need_no_scan(
     ended = run("threads", "--table", shared, "--owner", "ada", "--limit", "3")
     assert len(ended.out.splitlines()) == 4
     assert "Talk" in ended.out
-    assert "These are the newest 3; --limit 0 lists all." in ended.err
+    assert "Listed: the newest 3; --limit 0 lists all." in ended.err
     assert len(run("threads", "--table", shared, "--owner", "ada", "--limit", "0", "--json").json) == 5
 
 
@@ -233,4 +233,4 @@ def test_a_run_and_an_owner_are_too_much(run: Run, shared: str) -> None:
 def test_those_that_wait_are_found_by_a_scan_too(run: Run, table: str) -> None:
     ended = run("threads", "--table", table, "--waiting", "--json")
     assert {each["thread_id"] for each in ended.json} == {"waiting", "nested"}
-    assert "Of 4 threads that were looked at, 2 wait." in ended.err
+    assert "Looked at 4 threads and found 2 waiting." in ended.err

@@ -157,6 +157,13 @@ def test_for_scripts_it_prints_one_document(watched: Canned, run: Run) -> None:
 
 
 @pytest.mark.engines("dynamodb-local")
+def test_one_minute_is_singular(watched: Canned, run: Run) -> None:
+    watched.metrics()
+    watched.insights("DISABLED", [])
+    assert "the last minute\n" in run("top", "--table", "threads", "--minutes", "1", "--once").out
+
+
+@pytest.mark.engines("dynamodb-local")
 def test_it_goes_on_until_it_is_interrupted(
     watched: Canned, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

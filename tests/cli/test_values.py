@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb.cli.values import (
     cut,
     readable,
     sized,
+    total,
 )
 
 
@@ -82,10 +83,25 @@ def test_an_encrypted_serializer_is_looked_through_and_ones_own_is_used_as_it_is
 
 
 def test_sizes_and_cuts() -> None:
-    assert [sized(each) for each in (12, 1200, 25_000_000)] == ["12 bytes", "1.2 KB", "25.0 MB"]
+    assert [sized(each) for each in (1, 12, 1200, 25_000_000)] == ["1 byte", "12 bytes", "1.2 KB", "25.0 MB"]
     assert cut("abc", 3) == "abc"
     assert cut("abcd", 3) == "abc… (4 bytes in all)"
     assert brief("x" * 9, None) == "x" * 9
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "several"),
+    [
+        ("bytes", "1 byte", "1,000 bytes"),
+        ("checkpoints", "1 checkpoint", "1,000 checkpoints"),
+        ("items", "1 item", "1,000 items"),
+        ("memories", "1 memory", "1,000 memories"),
+        ("unchanged", "1 unchanged", "1,000 unchanged"),
+        ("write_units", "1 write unit", "1,000 write units"),
+    ],
+)
+def test_one_of_a_total_is_singular(name: str, one: str, several: str) -> None:
+    assert (total(name, 1), total(name, 1000)) == (one, several)
 
 
 def test_what_a_terminal_would_obey_is_spelled() -> None:

@@ -7,15 +7,21 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, cast
 
 import boto3
 import pytest
 
+from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.events import Event, Events
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.checkpoint.dynamodb._runtime.options import check_on_event
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
+from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.support.observed import Collected
 from tests.support.operations import OPERATIONS, Side, ask, ask_all, both_sides
@@ -352,8 +358,83 @@ def test_a_span_is_current_while_its_operation_runs(
     assert seen[-3:] == ["left", "event get_tuple", "end get_tuple"]
 
 
-@pytest.mark.parametrize("make", [DynamoDBSaver, lambda _, **given: HttpCheckpointSaver("http://h", **given)])
-@pytest.mark.parametrize("on_event", [1, "print", [print]])
-def test_what_cannot_be_called_is_refused(make: Callable[..., Any], on_event: object) -> None:
+class Waits:
+    """A receiver whose call is a coroutine."""
+
+    async def __call__(self, event: Event) -> None:
+        """Do nothing."""
+
+    async def receive(self, event: Event) -> None:
+        """Do nothing."""
+
+
+async def _receive(event: Event) -> None:
+    """Do nothing."""
+
+
+async def _receive_one_by_one(event: Event) -> AsyncGenerator[Event]:
+    yield event
+
+
+def _yields(event: Event) -> Iterator[Event]:
+    yield event
+
+
+every_kind = pytest.mark.parametrize(
+    ("make", "where"),
+    [(each, "threads") for each in (DynamoDBSaver, DynamoDBStore, DynamoDBCache)]
+    + [(each, "http://h") for each in (HttpCheckpointSaver, HttpStore, HttpCache)],
+)
+
+
+@every_kind
+@pytest.mark.parametrize("on_event", [1, "print", [print], Events(cast("Any", 1))])
+def test_what_cannot_be_called_is_refused(make: Callable[..., Any], where: str, on_event: object) -> None:
     with pytest.raises(CheckpointerInputError, match=r"^on_event is .*; give a function"):
-        make("threads", on_event=on_event)
+        make(where, on_event=on_event)
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "on_event",
+    [
+        _receive,
+        _receive_one_by_one,
+        _yields,
+        partial(_receive),
+        Waits(),
+        Waits().receive,
+        partial(Waits()),
+        asyncio.Queue[Event]().put,
+        Events(_receive),
+        Events(print, tenant_of=cast("Any", _receive)),
+    ],
+)
+def test_a_function_whose_result_nobody_awaits_is_refused(
+    make: Callable[..., Any], where: str, on_event: object
+) -> None:
+    with pytest.raises(CheckpointerInputError, match=r"^(on_event|tenant_of) is .*; give a plain function"):
+        make(where, on_event=on_event)
+
+
+@every_kind
+@pytest.mark.parametrize("on_event", [Collected, partial(Collected), Events(cast("Any", Collected))])
+def test_a_class_is_refused(make: Callable[..., Any], where: str, on_event: object) -> None:
+    with pytest.raises(CheckpointerInputError, match=r"^on_event is the class .*; .* Collected\(\)"):
+        make(where, on_event=on_event)
+
+
+@pytest.mark.parametrize(
+    "on_event",
+    [
+        print,
+        Collected(),
+        [].append,
+        partial(print),
+        SimpleQueue[Event]().put,
+        EmbeddedMetrics(),
+        Events(Collected(), tenant_of=str),
+    ],
+)
+def test_a_function_or_an_object_that_can_be_called_is_taken(on_event: Any) -> None:
+    check_on_event(on_event)

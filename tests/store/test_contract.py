@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -32,6 +33,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
+from langgraph.store.dynamodb.values import NESTING_MAX
 from tests.support.traffic import Traffic
 
 NAMESPACE = ("users", "u1", "notes")
@@ -226,6 +228,61 @@ def test_the_message_names_what_is_no_json(store: DynamoDBStore) -> None:
     assert store.get(("a",), "k") is None
     with pytest.raises(CheckpointSerializationError, match="has the key 1"):
         store.put(("a",), "k", {"at": {1: 2}})
+
+
+def nested(levels: int, *, in_lists: bool) -> Any:
+    """Return a dict that is so deep, with lists or dicts in it."""
+    value: Any = 1
+    for _ in range(levels - 1):
+        value = [value] if in_lists else {"a": value}
+    return {"a": value}
+
+
+@pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "dicts"])
+@pytest.mark.parametrize(
+    "serde", [JsonPlusSerializer(), JsonPlusSerializer(pickle_fallback=True)], ids=["msgpack", "pickle"]
+)
+def test_a_value_is_as_deep_as_it_can_be_read_again_or_refused(
+    make_store: Callable[..., DynamoDBStore], serde: JsonPlusSerializer, in_lists: bool
+) -> None:
+    store, deepest = make_store(serde=serde), nested(NESTING_MAX, in_lists=in_lists)
+    store.put(("a",), "deep", deepest)
+    for levels in (NESTING_MAX + 1, 500, 100_000):
+        with pytest.raises(
+            CheckpointSerializationError,
+            match="value of memory 'deep' is nested deeper than 255 lists and dicts",
+        ):
+            store.put(("a",), "deep", nested(levels, in_lists=in_lists))
+    found = store.get(("a",), "deep")
+    assert found is not None
+    assert found.value == deepest
+    assert keys(store.search(("a",), filter={"a": {"$ne": 1}})) == ["deep"]
+
+
+def test_a_value_that_contains_itself_is_refused(store: DynamoDBStore) -> None:
+    value: dict[str, Any] = {}
+    value["self"] = [value, value]
+    with pytest.raises(CheckpointSerializationError, match="value of memory 'k' is nested deeper than"):
+        store.put(("a",), "k", value)
+
+
+def test_a_value_that_needs_pickle_is_refused_since_no_store_reads_pickle(
+    make_store: Callable[..., DynamoDBStore],
+) -> None:
+    store = make_store(serde=JsonPlusSerializer(pickle_fallback=True))
+    with pytest.raises(CheckpointSerializationError, match=r"value of memory 'k' .*64 bits"):
+        store.put(("a",), "k", {"n": 2**70})
+    assert store.get(("a",), "k") is None
+
+
+@pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "dicts"])
+def test_a_filter_that_is_nested_too_deeply_is_refused(
+    watched: DynamoDBStore, traffic: Traffic, in_lists: bool
+) -> None:
+    for wanted in (nested(100_000, in_lists=in_lists), {"a": {"$eq": nested(100_000, in_lists=in_lists)}}):
+        with pytest.raises(CheckpointerInputError, match="filter is nested deeper than"):
+            watched.search(("a",), filter=wanted)
+    assert traffic.requests == []
 
 
 FILTERED: dict[str, dict[str, Any]] = {

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
 VERSION = 1
@@ -110,8 +111,23 @@ def expiry(ttl_seconds: int, now: float) -> int:
 
 
 def pack_value(codec: Codec, value: Mapping[str, Any], name: str) -> bytes:
-    """Serialize the value of a memory, given as plain data."""
-    return pack_typed(*codec.dumps(dict(value), name))
+    """Serialize the value of a memory, given as plain data.
+
+    Raises:
+        CheckpointSerializationError: The serializer cannot write it, or only as what `unpack_value` does not read.
+    """
+    kind, data = codec.dumps(dict(value), name)
+    if kind == "pickle":
+        # LangGraph's serializer resorts to it with pickle_fallback. Another one may read what it calls pickle.
+        try:
+            codec.loads(kind, data, items.key("", ""), plain=True)
+        except UnreadableError as error:
+            msg = (
+                f"{name} has a number of more than 64 bits, which only pickle can hold, and the store reads no pickle;"
+                " nothing of the call was stored. Give the number as text"
+            )
+            raise CheckpointSerializationError(msg) from error
+    return pack_typed(kind, data)
 
 
 def unpack_value(codec: Codec, item: Item, raw: bytes) -> dict[str, Any]:

@@ -11,13 +11,28 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointSerializationError
 
+NESTING_MAX = 255
+"""How many lists and dicts of a value may be within each other: as many as LangGraph's serializer writes."""
+# A match needs up to three frames of Python's stack for each level, and a thousand is all that there are.
+_FILTER_NESTING_MAX = 64
 
-def plain(value: Any, path: str) -> Any:
+
+def plain(value: Any, name: str) -> Any:
     """Return a copy of a value as JSON has it: mappings as dicts, tuples as lists.
 
     Raises:
-        CheckpointSerializationError: A part of it is not JSON data; the message names the part.
+        CheckpointSerializationError: A part of it is not JSON data, when the message names the part, or it is nested
+            too deeply.
     """
+    try:
+        return _copy(value, name, NESTING_MAX)
+    except RecursionError:
+        msg = f"{name} is nested deeper than {NESTING_MAX} lists and dicts; nothing of the call was stored"
+        raise CheckpointSerializationError(msg) from None
+
+
+def _copy(value: Any, path: str, levels: int) -> Any:
+    """Copy a part of a value, which may have so many levels of lists and dicts."""
     if isinstance(value, str):
         # Also a member of an enumeration of texts, which is stored as the text.
         return _text(str.__str__(value), path)
@@ -25,16 +40,18 @@ def plain(value: Any, path: str) -> Any:
         return value
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
+    if not isinstance(value, (Mapping, list, tuple)):
+        raise _no_json(path, value)
+    if levels == 0:
+        raise RecursionError
     if isinstance(value, Mapping):
         copied = {}
         for name, each in value.items():
             if not isinstance(name, str):
                 raise _no_json(f"{path} has the key {name!r}, which", name)
-            copied[_text(name, path)] = plain(each, f"{path}.{name}")
+            copied[_text(name, path)] = _copy(each, f"{path}.{name}", levels - 1)
         return copied
-    if isinstance(value, (list, tuple)):
-        return [plain(each, f"{path}[{position}]") for position, each in enumerate(value)]
-    raise _no_json(path, value)
+    return [_copy(each, f"{path}[{position}]", levels - 1) for position, each in enumerate(value)]
 
 
 def _text(text: str, path: str) -> str:
@@ -64,7 +81,7 @@ _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 
 def check_filter(wanted: Any) -> None:
-    """Raise if a filter is no mapping of keys, or has an unknown operator.
+    """Raise if a filter is no mapping of keys, has an unknown operator, or is nested too deeply.
 
     Raises:
         CheckpointerInputError: Which is a `ValueError`, as LangGraph's stores raise.
@@ -74,8 +91,18 @@ def check_filter(wanted: Any) -> None:
     if not isinstance(wanted, Mapping) or not all(isinstance(name, str) for name in wanted):
         msg = f"filter is a {type(wanted).__name__}; give a dict of keys and the values that they must have"
         raise CheckpointerInputError(msg)
+    if _is_deeper(wanted, _FILTER_NESTING_MAX):
+        msg = f"filter is nested deeper than {_FILTER_NESTING_MAX} lists and dicts; ask for less of the value"
+        raise CheckpointerInputError(msg)
     for condition in wanted.values():
         _check_condition(condition)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, (Mapping, list, tuple)):
+        return False
+    parts = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in parts)
 
 
 def _check_condition(condition: Any) -> None:

@@ -7,6 +7,8 @@ the library is loaded already.
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -112,9 +114,32 @@ def check_storage_options(
 
 
 def check_on_event(value: Any) -> None:
-    """Raise if events cannot be passed to a value."""
-    if value is not None and not (isinstance(value, Events) or callable(value)):
-        _refuse("on_event", value, "give a function that takes an event, or Events(function)")
+    """Raise if events cannot be passed to a value, or would be lost: nobody awaits a result, or keeps an object."""
+    if value is None:
+        return
+    events = value if isinstance(value, Events) else Events(value)
+    function = _unbound(events.on_event)
+    if isinstance(function, type):
+        wanted = f"give an object of the class, such as {function.__qualname__}()"
+        _refuse("on_event", function, wanted)
+    if not callable(function):
+        _refuse("on_event", function, "give a function that takes an event, or Events(function)")
+    for name, each in (("on_event", function), ("tenant_of", _unbound(events.tenant_of))):
+        if _is_suspended(each):
+            _refuse(name, each, "give a plain function; an async one, or one with yield, would never run")
+
+
+def _unbound(function: Any) -> Any:
+    """Return the function to which `functools.partial` binds arguments; any other value as it is."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _is_suspended(function: Any) -> bool:
+    """Tell whether a call only makes a coroutine or a generator, which somebody else has to run."""
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    return any(kind(each) for kind in kinds for each in (function, type(function).__call__))
 
 
 def check_codec_options(*, serde: Any, allow_unencrypted: Any, bound_to: Any) -> None:

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, in_options
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
-from langgraph.checkpoint.dynamodb.cli.values import sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, TableOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
 from langgraph.checkpoint.dynamodb.migrate import Budget
@@ -210,8 +210,8 @@ class CommandContext:
             return None
         units = read_units(found.bytes)
         self.output.note(
-            f"Scanning table {self.options.table_name}: up to {found.items:,} items, {sized(found.bytes)},"
-            f" {units:,.0f} read units, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
+            f"Scanning table {self.options.table_name}: up to {counted(found.items, 'item')}, {sized(found.bytes)},"
+            f" {counted(round(units), 'read unit')}, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
             " (as DynamoDB last counted, which it does every six hours)."
         )
         if self.max_read_units is not None:

@@ -31,6 +31,7 @@ from langgraph.checkpoint.dynamodb.cli.findings import (
     unknown,
     warning,
 )
+from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ class Examination:
                 " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
             )
             return warning("recovery", "point-in-time recovery is off", remedy)
-        return ok("recovery", f"point-in-time recovery, {found.get('RecoveryPeriodInDays', 35)} days")
+        days = counted(found.get("RecoveryPeriodInDays", 35), "day")
+        return ok("recovery", f"point-in-time recovery, {days}")
 
     def _unasked(self, check: str, error: Exception) -> Finding:
         """Return the finding for a failed request for one of the table's settings."""

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
-from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.cli.values import counted, total
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerInputError,
@@ -255,7 +255,7 @@ def conclude(
         context.output.json({**outcome, **sums, **(report or {})})
     else:
         earlier = f", {served.skipped:,} earlier" if served.skipped else ""
-        measured = "".join(f", {value:,} {name.replace('_', ' ')}" for name, value in sums.items())
+        measured = "".join(f", {total(name, value)}" for name, value in sums.items())
         context.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
         for thread_id, error in served.left.items():
             context.output.field(thread_id, error)

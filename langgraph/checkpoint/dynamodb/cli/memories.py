@@ -352,7 +352,7 @@ def _say_if_more(
 ) -> None:
     if found > limit:
         context.output.note(
-            f"These are {counted(limit, noun, plural)}, and there are more; --limit lists more."
+            f"Listed: {counted(limit, noun, plural)}, and there are more; --limit lists more."
         )
 
 

@@ -89,7 +89,7 @@ def threads(
     if waiting:
         overviews = [each for each in overviews if each.waiting]
         context.output.note(
-            f"Of {counted(len(found), 'thread')} that were looked at, {len(overviews):,} wait."
+            f"Looked at {counted(len(found), 'thread')} and found {len(overviews):,} waiting."
         )
     overviews.sort(key=lambda each: each.checkpoint_id or "", reverse=True)
     if context.output.as_json:
@@ -111,7 +111,7 @@ def _list_directory(
     else:
         context.output.table(_DIRECTORY_HEADER, map(_summary_row, shown))
     if len(found) > len(shown):
-        context.output.note(f"These are the newest {limit}; --limit 0 lists all.")
+        context.output.note(f"Listed: the newest {limit}; --limit 0 lists all.")
     context.output.note("Threads that are not in the directory are not listed.")
 
 
@@ -171,7 +171,7 @@ def _of_run(context: CommandContext, run_id: str, limit: int) -> tuple[Sequence[
         return found, None
     return found[
         :limit
-    ], f"These are {limit} of the run's {len(found):,} threads, in no order; --limit 0 lists all."
+    ], f"Listed: {limit} of the run's {len(found):,} threads, in no order; --limit 0 lists all."
 
 
 def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
@@ -191,9 +191,9 @@ def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | N
         return ordered, None
     count = counted(len(ordered), "thread")
     if is_whole:
-        return ordered[:limit], f"These are the newest {limit} of {count}; --limit 0 lists all."
+        return ordered[:limit], f"Listed: the newest {limit} of {count}; --limit 0 lists all."
     return ordered[:limit], (
-        f"These are the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
+        f"Listed: the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
         " --limit 0 reads the whole table."
     )
 

@@ -180,7 +180,8 @@ def top(
 
 def _print(context: CommandContext, moment: Moment) -> None:
     output = context.output
-    output.text(f"{time.strftime('%H:%M:%S')}, the last {moment.minutes} minutes", "bold")
+    period = "minute" if moment.minutes == 1 else f"{moment.minutes} minutes"
+    output.text(f"{time.strftime('%H:%M:%S')}, the last {period}", "bold")
     output.table(
         ("units read", "units written", "reads throttled", "writes throttled"),
         [[round(moment.table.get(name, 0)) for name in _OF_TABLE]],

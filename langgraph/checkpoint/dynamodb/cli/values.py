@@ -22,13 +22,29 @@ def readable(text: str) -> str:
 def sized(size_bytes: float) -> str:
     """Format a number of bytes for people."""
     if size_bytes < 1e3:
-        return f"{size_bytes:,.0f} bytes"
+        return counted(round(size_bytes), "byte")
     return f"{size_bytes / 1e3:,.1f} KB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number of things."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+# The names of totals are plurals, in JSON documents too.
+_SINGULARS = {
+    "bytes": "byte",
+    "checkpoints": "checkpoint",
+    "items": "item",
+    "memories": "memory",
+    "write_units": "write unit",
+}
+
+
+def total(name: str, number: int) -> str:
+    """Format a total by its name in a JSON document."""
+    plural = name.replace("_", " ")
+    return counted(number, _SINGULARS.get(name, plural), plural)
 
 
 def cut(text: str, limit: int | None) -> str:
