@@ -24,11 +24,34 @@ CURRENT = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # The extras of the environment that most tests run in.
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
+# What commands do when they are interrupted, or find what changed meanwhile, is no matter of versions. So of these
+# files it is one test for each command.
+ONE_FOR_EACH = {
+    "tests/cli/test_many.py": (
+        "test_what_runs_stored_is_deleted",
+        "test_threads_are_copied",
+        "test_the_newest_are_kept",
+    ),
+    "tests/cli/test_person.py": (
+        "test_everything_of_a_person_is_erased",
+        "test_everything_of_a_person_is_exported",
+    ),
+}
 # The command line, the configuration and the saver need most of the dependencies.
-SHARE = ("tests/cli", "tests/config", "tests/saver/test_conformance.py")
-# The stored format needs none of the extras, and is tried without them.
-FORMAT = "tests/format"
-PLAIN_SHARE = (FORMAT, "tests/saver/test_conformance.py")
+SHARE = (
+    *(
+        path
+        for path in sorted(each.relative_to(ROOT).as_posix() for each in ROOT.glob("tests/cli/test_*.py"))
+        if path not in ONE_FOR_EACH
+    ),
+    *(f"{path}::{name}" for path, names in ONE_FOR_EACH.items() for name in names),
+    "tests/config",
+    "tests/saver/test_conformance.py",
+)
+# The stored format needs none of the extras, and is tried without them. Values of many segments take long, and differ
+# from those of a few in nothing that a version decides.
+FORMAT = ("tests/format", "--ignore=tests/format/test_sizes.py")
+PLAIN_SHARE = (*FORMAT, "tests/saver/test_conformance.py")
 # They are about the versions in one environment, or start programs of another one.
 ALL = ("--ignore=tests/dependencies", "--ignore=tests/agent_server", "--ignore=tests/infra")
 
@@ -91,7 +114,7 @@ def environments(*, ends: bool) -> Iterator[Environment]:
         # The environment of all other tests has the pinned dependencies already.
         pythons = [each for each in pythons[-1:] if each[0] != CURRENT]
     for version, python in pythons:
-        yield Environment(version, python, WHOLE, lowest=False, tests=(*SHARE, FORMAT) if ends else ALL)
+        yield Environment(version, python, WHOLE, lowest=False, tests=(*SHARE, *FORMAT) if ends else ALL)
 
 
 def install(environment: Environment) -> None:

@@ -132,7 +132,11 @@ class History:
 
 def on_the_table(_simulator: Simulator, _process: Process) -> Run:
     """Return what runs the operations of a store that reaches the table itself."""
-    return lambda operation: operation
+    return _as_it_is
+
+
+def _as_it_is(operation: Op[Any]) -> Op[Any]:
+    return operation
 
 
 class MemoryWorld:
@@ -321,8 +325,12 @@ class MemoryWorld:
         self.simulator.settle()
         self.simulator.faults = FAIR
         process = self.simulator.process()
-        storage = self.storage(process)
         self.simulator.run_alone(self.look(process))
+        self.check_swept(process)
+
+    def check_swept(self, process: Process) -> None:
+        """Look a day later, sweep, and look again."""
+        storage = self.storage(process)
         self.simulator.now += 2 * LEFTOVER_SECONDS
         self.simulator.moves += 1
         self.simulator.run_alone(self.look(process))

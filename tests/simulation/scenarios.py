@@ -8,9 +8,12 @@ from typing import TypeAlias
 
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, Faults, Process
+from tests.simulation.snapshot import Snapshot
 from tests.simulation.world import Flow, World
 
 Call: TypeAlias = Callable[[World, Process], Flow]
+Start: TypeAlias = Snapshot[tuple[World, Process]]
+"""What `prepare` leaves, for any number of runs of the same code."""
 
 
 def prepare(world: World) -> Process:
@@ -20,6 +23,14 @@ def prepare(world: World) -> Process:
     world.alone(world.conversation(process, "one", 2, namespace="inner", run_id="old"))
     world.alone(world.conversation(process, "one", 1, run_id="run"))
     return process
+
+
+def prepared(faults: Faults = FAIR, *, switches_max: int | None = None) -> Start:
+    """Prepare a world for many runs, which takes no decision."""
+    world = World(Choices(), faults, switches_max=switches_max)
+    start = Snapshot((world, prepare(world)))
+    assert not world.simulator.choices.taken
+    return start
 
 
 def put_on(world: World, process: Process) -> Flow:
@@ -57,15 +68,18 @@ CALLS: Mapping[str, Call] = {
 }
 
 
-def race(
-    choices: Choices, names: Sequence[str], faults: Faults = FAIR, *, switches_max: int | None = None
-) -> None:
-    """Let calls run at the same time, the first in the process that remembers the thread, and check everything."""
-    world = World(choices, faults, switches_max=switches_max)
-    warm = prepare(world)
+def race(choices: Choices, names: Sequence[str], start: Start, *, both_ends: bool = False) -> None:
+    """Let calls run at the same time, the first in the process that remembers the thread, and check everything.
+
+    What decides also decides whether a conversation goes on in the end, unless both ends are looked at.
+    """
+    world, warm = start.copy(choices)
     try:
         world.together([partial(CALLS[name], world) for name in names], warm)
-        world.check_end(go_on=choices.pick(2) == 1)
+        if both_ends:
+            world.check_both_ends()
+        else:
+            world.check_end(go_on=choices.pick(2) == 1)
     except AssertionError as violation:
         message = f"schedule {choices.taken}: {violation}\n" + "\n".join(world.simulator.log)
         raise AssertionError(message) from violation

@@ -189,7 +189,7 @@ class Simulator:
         self.in_flight: list[tuple[float, Call]] = []
         self.owner_from: str | None = None
         """The savers' option: which key of a config names its thread's owner."""
-        self.nobody_waits: Callable[[Call], None] = lambda _call: None
+        self.nobody_waits: Callable[[Call], None] = _ignore
         """Is told of each effect that comes when its sender waits no more, and of all of one that dies or fails."""
 
     def clock(self) -> float:
@@ -222,6 +222,11 @@ class Simulator:
         actor = Actor(name, process, steps)
         self.actors.append(actor)
         return actor
+
+    def forget_actors(self) -> None:
+        """Let new ones take the place of those that have ended."""
+        self.actors.clear()
+        self._last = None
 
     def run(self) -> None:
         """Move until every actor has finished or died."""
@@ -468,6 +473,10 @@ class Simulator:
         if method == "batch_get_item" and self.choices.chance(self.faults.unprocessed):
             return self.choices.subset(count)
         return ()
+
+
+def _ignore(_call: Call) -> None:
+    pass
 
 
 def _effects(call: Call) -> list[Call]:

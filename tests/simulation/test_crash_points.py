@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import CHECKPOINTS, SEGMENTS, is_head, segment_id_of
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from tests.simulation.scenarios import CALLS, prepare
+from tests.simulation.scenarios import CALLS, Call, Start, prepare, prepared
 from tests.simulation.schedule import Choices, subsets
 from tests.simulation.world import World
 
@@ -36,9 +37,9 @@ CHANGES = [name for name in CALLS if name != "read"]
 def test_a_call_may_die_in_each_round(name: str) -> None:
     """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
     rng = random.Random(name)
-    warm, rounds = rng.choice([True, False]), 0
-    while (size := cut_short(name, warm, rounds, ())) is not None:
-        cut_short(name, warm, rounds, rng.choice(subsets(size)), again=rng.choice([True, False]))
+    start, warm, rounds = prepared(), rng.choice([True, False]), 0
+    while (size := cut_short(start, name, warm, rounds, ())) is not None:
+        cut_short(start, name, warm, rounds, rng.choice(subsets(size)), again=[rng.choice([True, False])])
         rounds += 1
     assert rounds > 2
 
@@ -48,12 +49,10 @@ def test_a_call_may_die_in_each_round(name: str) -> None:
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
     """Run with new worlds: the call dies, a new process finds all that was acknowledged, and makes the call again."""
-    points = 0
-    rounds = 0
-    while (size := cut_short(name, warm, rounds, ())) is not None:
+    start, points, rounds = prepared(), 0, 0
+    while (size := cut_short(start, name, warm, rounds, ())) is not None:
         for effects in subsets(size)[1:]:
-            cut_short(name, warm, rounds, effects)
-            cut_short(name, warm, rounds, effects, again=False)
+            cut_short(start, name, warm, rounds, effects, again=[False, True])
             points += 1
         rounds += 1
     assert points > 2
@@ -61,21 +60,36 @@ def test_a_call_may_die_anywhere(name: str, warm: bool) -> None:
 
 
 def cut_short(
-    name: str, warm: bool, rounds: int, effects: tuple[int, ...], *, again: bool = True
+    start: Start,
+    name: str,
+    warm: bool,
+    rounds: int,
+    effects: tuple[int, ...],
+    *,
+    again: Sequence[bool] = (True,),
 ) -> int | None:
-    """Let a call die at one point, look, make the call again or delete everything, and look again."""
-    world = World(Choices())
-    process = prepare(world)
+    """Let a call die at one point, look, make the call again or delete everything, and look again.
+
+    If both are to be seen, each goes on in a world of its own.
+    """
+    world, process = start.copy(Choices())
     call = CALLS[name]
     size = world.cut_short(call(world, process if warm else world.simulator.process()), rounds, effects)
     try:
-        if again:
-            world.look()
-            # By now the claim of a deletion that died has run out.
-            world.simulator.now += 130
-            world.alone(call(world, world.simulator.process()))
-        world.check_end(go_on=again)
+        world.look()
+        for left, is_made_again in enumerate(again, 1 - len(again)):
+            _go_on(world.copy() if left else world, call if is_made_again else None)
     except AssertionError as violation:
         message = f"{name}, {rounds} rounds and effects {effects} of the next of {size}: {violation}"
         raise AssertionError(message) from violation
     return size
+
+
+def _go_on(world: World, call: Call | None) -> None:
+    if call is None:
+        world.check_nothing_left()
+        return
+    # By now the claim of a deletion that died has run out.
+    world.simulator.now += 130
+    world.alone(call(world, world.simulator.process()))
+    world.check_end()

@@ -16,7 +16,7 @@ from tests.simulation.mutants import (
     reread_before_the_epoch_ends,
     writes_do_not_confirm,
 )
-from tests.simulation.scenarios import race
+from tests.simulation.scenarios import prepared, race
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import Faults
 from tests.simulation.test_crash_points import cut_short
@@ -30,21 +30,23 @@ RANDOM_RUNS_MAX = 1_500
 
 def _crash_points(name: str) -> Iterator[int]:
     """Let a call die before and after each of its rounds."""
-    rounds = 0
-    while cut_short(name, warm=True, rounds=rounds, effects=()) is not None:
+    start, rounds = prepared(), 0
+    while cut_short(start, name, warm=True, rounds=rounds, effects=()) is not None:
         rounds += 1
         yield rounds
 
 
 def _races(*names: str) -> Iterator[int]:
     """Let calls interrupt each other once, anywhere."""
-    yield every_schedule(lambda choices: race(choices, names, switches_max=1), 1_000)
+    start = prepared(switches_max=1)
+    yield every_schedule(lambda choices: race(choices, names, start, both_ends=True), 1_000)
 
 
 def _random_races(first_seed: int, *names: str) -> Iterator[int]:
     """Let calls interrupt each other as the seeds say, rarely."""
+    start = prepared(Faults(patience=0.9))
     for seed in range(first_seed, first_seed + RANDOM_RUNS_MAX):
-        race(Choices(seed=seed), names, Faults(patience=0.9))
+        race(Choices(seed=seed), names, start)
         yield seed
 
 

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from tests.simulation.scenarios import CALLS, race
+from tests.simulation.scenarios import CALLS, prepared, race
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import Faults
 
@@ -27,12 +27,14 @@ every_pair = pytest.mark.parametrize("pair", PAIRS, ids=" and ".join)
 @every_pair
 def test_two_calls_may_run_at_the_same_time(pair: tuple[str, str]) -> None:
     """Run a few schedules, drawn from fixed seeds, in which a call may be interrupted within a round and often."""
+    start = prepared(Faults(patience=PATIENCE))
     for seed in range(FEW_SCHEDULES):
-        race(Choices(seed=seed), pair, Faults(patience=PATIENCE))
+        race(Choices(seed=seed), pair, start)
 
 
 @pytest.mark.search
 @every_pair
 def test_two_calls_may_interrupt_each_other_anywhere(pair: tuple[str, str]) -> None:
     """Run every schedule of two processes, one of which remembers what it stored."""
-    assert every_schedule(partial(race, names=pair, switches_max=SWITCHES_MAX), SCHEDULES_MAX) > SWITCHES_MAX
+    run = partial(race, names=pair, start=prepared(switches_max=SWITCHES_MAX), both_ends=True)
+    assert every_schedule(run, SCHEDULES_MAX) > SWITCHES_MAX

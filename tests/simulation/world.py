@@ -54,6 +54,7 @@ from tests.simulation.simulator import (
     Simulator,
     keys_of,
 )
+from tests.simulation.snapshot import Snapshot
 
 # Everything that the real sizes make happen to states of megabytes, these make happen to states of a few hundred bytes.
 SMALL_LIMITS = {
@@ -695,6 +696,19 @@ class World:
             self.check_directory()
         self.check_nothing_left()
 
+    def check_both_ends(self) -> None:
+        """Do what `check_end` does when nothing goes on, and what it does when something does."""
+        self.look()
+        self.check_directory()
+        self.copy().check_nothing_left()
+        self.check_parts()
+        self.check_directory()
+        self.check_nothing_left()
+
+    def copy(self) -> World:
+        """Return a world that goes on from here by itself; nothing may be under way."""
+        return Snapshot(self).copy(self.simulator.choices)
+
     def check_nothing_left(self) -> None:
         """Delete every thread, and find the table empty."""
         self.simulator.settle()
@@ -729,7 +743,7 @@ class World:
     def look(self) -> None:
         """Look at everything with a new process, when nothing is under way any more."""
         self.simulator.settle()
-        self.simulator.actors.clear()
+        self.simulator.forget_actors()
         threads = [*dict.fromkeys(put_.thread for put_ in self.history.puts.values()), *self.history.copies]
         places = list(dict.fromkeys(put_.place for put_ in self.history.puts.values()))
         process = self.simulator.process()

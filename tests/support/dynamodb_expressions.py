@@ -148,13 +148,15 @@ def project(paths: list[Path], item: Item) -> Item:
     """Return the parts of an item that a projection names."""
     projected: Item = {}
     for path in paths:
-        value = path.find(item)
+        *outer, name = path.names
+        # Most paths are an attribute, which needs no search.
+        value = path.find(item) if outer else item.get(name)
         if value is None:
             continue
         target = projected
-        for name in path.names[:-1]:
-            target = target.setdefault(name, {"M": {}})["M"]
-        target[path.names[-1]] = value
+        for each in outer:
+            target = target.setdefault(each, {"M": {}})["M"]
+        target[name] = value
     return projected
 
 

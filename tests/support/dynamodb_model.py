@@ -192,17 +192,19 @@ class DynamoDBModel:
             raise Refusal("The conditional request failed", "ConditionalCheckFailedException", returned)
         new = transform(old)
         response = _returned(params.get("ReturnValues", "NONE"), old, new, touched)
-        units, index_units = self._table.store(key, new)
-        return response | self._consumed(params, units, index_units)
+        changes = [self._table.store(key, new)]
+        return response | self._consumed(params, lambda: self._table.write_units(changes))
 
     def _get_item(self, params: Params, reads: Reads) -> Response:
         self._check_table(params["TableName"])
         paths = _projection_alone(params)
         consistent = params.get("ConsistentRead", False)
         version = self._table.read(self._table.only_key_of(params["Key"]), reads, consistent=consistent)
-        item, units = version.item, read_units(version.size, consistent=consistent)
+        item = version.item
         response = {} if item is None else {"Item": item if paths is None else project(paths, item)}
-        return response | self._consumed(params, units, {})
+        return response | self._consumed(
+            params, lambda: (read_units(version.size, consistent=consistent), {})
+        )
 
     # Batches.
 
@@ -215,17 +217,11 @@ class DynamoDBModel:
         if sum(item_bytes(item) for _, item in writes if item is not None) > BATCH_BYTES_MAX:
             raise Refusal("The batch exceeds the maximum allowed size")
         left = set(self.faults.unprocessed("batch_write_item", len(requests)))
-        units, index_units = 0.0, dict.fromkeys(self._table.indexes, 0.0)
-        for position, (key, item) in enumerate(writes):
-            if position in left:
-                continue
-            table_part, index_part = self._table.store(key, item)
-            units += table_part
-            index_units = {name: index_units[name] + index_part.get(name, 0.0) for name in index_units}
+        changes = [self._table.store(*write) for position, write in enumerate(writes) if position not in left]
         unprocessed = [copied(requests[position]) for position in sorted(left)]
         return {
             "UnprocessedItems": {self._table.name: unprocessed} if unprocessed else {},
-            **self._consumed(params, units, index_units, batch=True),
+            **self._consumed(params, lambda: self._table.write_units(changes), batch=True),
         }
 
     def _batch_write(self, request: Params) -> tuple[Key, Item | None]:
@@ -260,7 +256,7 @@ class DynamoDBModel:
         return {
             "Responses": {self._table.name: items},
             "UnprocessedKeys": {self._table.name: unprocessed} if left else {},
-            **self._consumed(params, units, {}, batch=True),
+            **self._consumed(params, lambda: (units, {}), batch=True),
         }
 
     # Pages.
@@ -268,12 +264,12 @@ class DynamoDBModel:
     def _query(self, params: Params, reads: Reads) -> Response:
         self._check_table(params["TableName"])
         page = query_page(self._table, params, reads)
-        return page.response | self._consumed(params, page.units, page.index_units)
+        return page.response | self._consumed(params, lambda: (page.units, page.index_units))
 
     def _scan(self, params: Params, reads: Reads) -> Response:
         self._check_table(params["TableName"])
         page = scan_page(self._table, params, reads)
-        return page.response | self._consumed(params, page.units, page.index_units)
+        return page.response | self._consumed(params, lambda: (page.units, page.index_units))
 
     def _describe_table(self, params: Params, _reads: Reads) -> Response:
         self._check_table(params["TableName"])
@@ -282,11 +278,17 @@ class DynamoDBModel:
         return {"Table": table | {"TableStatus": "ACTIVE", "ItemCount": len(self.items())}}
 
     def _consumed(
-        self, params: Params, units: float, index_units: Mapping[str, float], *, batch: bool = False
+        self,
+        params: Params,
+        units_of: Callable[[], tuple[float, Mapping[str, float]]],
+        *,
+        batch: bool = False,
     ) -> Response:
+        """Say what a request cost the table and its indexes, if it asks for that."""
         detail = params.get("ReturnConsumedCapacity", "NONE")
         if detail == "NONE":
             return {}
+        units, index_units = units_of()
         consumed: Response = {
             "TableName": self._table.name,
             "CapacityUnits": units + sum(index_units.values()),

@@ -73,6 +73,8 @@ class Version:
 
 
 ABSENT = Version(None)
+Change: TypeAlias = tuple[Version, Version]
+"""An item before a write and after it."""
 
 
 @dataclass
@@ -195,15 +197,22 @@ class Table:
         record = self._partitions.get(key[0], {}).get(key[1])
         return reads.see(key, record, consistent=consistent) if record else ABSENT
 
-    def store(self, key: Key, new: Item | None) -> tuple[float, dict[str, float]]:
-        """Write a version of an item, and return the write units it costs the table and the indexes it touches."""
+    def store(self, key: Key, new: Item | None) -> Change:
+        """Write a version of an item, and return what changed."""
         record = self._partitions.setdefault(key[0], {}).setdefault(key[1], _Record())
         old = record.latest
         self.sequence += 1
         record.append(Version(new, self.sequence))
         self._index(key, record)
-        units = _write_units(max(old.size, record.latest.size))
-        index_units = {name: _index_write_units(view, old.item, new) for name, view in self.indexes.items()}
+        return old, record.latest
+
+    def write_units(self, changes: Iterable[Change]) -> tuple[float, dict[str, float]]:
+        """Return the write units that changes cost the table and the indexes they touch."""
+        units, index_units = 0.0, dict.fromkeys(self.indexes, 0.0)
+        for old, new in changes:
+            units += _write_units(max(old.size, new.size))
+            for name, view in self.indexes.items():
+                index_units[name] += _index_write_units(view, old.item, new.item)
         return units, {name: cost for name, cost in index_units.items() if cost}
 
     def _index(self, key: Key, record: _Record) -> None:

@@ -58,6 +58,9 @@ def canonical(value: AttributeValue, depth: int = 1) -> AttributeValue:
     if depth > NESTING_LEVELS_MAX:
         raise Refusal("Nesting Levels have exceeded supported limits")
     kind, content = next(iter(value.items()))
+    # The kind that comes most first.
+    if kind == "S":
+        return {"S": content}
     if kind == "M":
         return {"M": {name: canonical(element, depth + 1) for name, element in content.items()}}
     if kind == "L":
