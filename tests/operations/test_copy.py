@@ -283,7 +283,7 @@ def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile() -> None:
 def _stores_a_head(call: Call) -> bool:
     """Tell whether a request stores a head, by itself or in a batch."""
     return call.method in {"put_item", "batch_write_item"} and any(
-        items.sort_key(item).startswith(items.CHECKPOINTS) and items.is_head(item)
+        items.sort_key(dict(item)).startswith(items.CHECKPOINTS) and items.is_head(dict(item))
         for item in keys_of(call.params)
     )
 

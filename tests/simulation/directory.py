@@ -9,7 +9,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._operations.threads import activity_seconds
-from tests.simulation.history import History, Put, Record, Violation
+from tests.simulation.history import Copy, History, Put, Record, Violation
 
 OWNERS = ("ada", "bob")
 OWNER_FROM = "user_id"
@@ -89,14 +89,26 @@ class DirectoryHistory:
         """Compare a list that does not lag with the copies that have a checkpoint.
 
         An old one may be of another copy, which came later and has died before it entered the thread again. And a
-        source that expires before its copy ends has no entry to give.
+        source has no entry to give before its first put has returned, or once it has expired.
         """
         shown = {each.thread_id for each in everything}
-        records = {each: self._history.copies[each] for each in copies}
-        young = {each for each in copies if now < self._may_leave_at(each, records[each])}
-        missing = {each for each in young if records[each].source in shown} - shown
+        missing = {
+            each
+            for each in set(copies) - shown
+            if now < self._may_leave_at(each, self._history.copies[each])
+            and self._history.copies[each].source in shown
+            and self._source_was_put(self._history.copies[each])
+        }
         if missing and not any(each.began for each in self._history.deletions):
             raise Violation(f"{missing} are copies with checkpoints, and are in no list")
+
+    def _source_was_put(self, copy: Copy) -> bool:
+        """Tell whether a put of its source had returned before it began."""
+        return any(
+            put.acknowledged and copy.began is not None and put.over_before(copy.began)
+            for put in self._history.puts.values()
+            if put.thread == copy.source
+        )
 
     def _may_leave_at(self, thread_id: str, record: Record) -> float:
         """Tell when a thread may leave the lists at the soonest for having expired: not much before a checkpoint."""
