@@ -105,9 +105,9 @@ class DirectoryHistory:
     def _source_was_put(self, copy: Copy) -> bool:
         """Tell whether a put of its source had returned before it began."""
         return any(
-            put.acknowledged and copy.began is not None and put.over_before(copy.began)
+            put.ended <= copy.began
             for put in self._history.puts.values()
-            if put.thread == copy.source
+            if put.thread == copy.source and put.acknowledged and put.ended and copy.began
         )
 
     def _may_leave_at(self, thread_id: str, record: Record) -> float:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._operations.entries import About
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.simulation.history import Violation
 from tests.simulation.mutants import Mutation
-from tests.simulation.random_runs import random_run
+from tests.simulation.random_runs import copying_run, random_run
 from tests.simulation.schedule import Choices
 
 # Each mutant was caught within the first twenty seeds.
@@ -89,6 +89,7 @@ def test_random_runs_catch_a_broken_directory(monkeypatch: pytest.MonkeyPatch, m
     def run_all() -> None:
         for seed in SEEDS:
             random_run(Choices(seed=seed))
+            copying_run(Choices(seed=seed))
 
     with pytest.raises(Violation):
         run_all()
