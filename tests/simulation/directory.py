@@ -92,12 +92,13 @@ class DirectoryHistory:
         source has no entry to give before its first put has returned, or once it has expired.
         """
         shown = {each.thread_id for each in everything}
+        unlisted = [self._history.copies[each] for each in copies if each not in shown]
         missing = {
-            each
-            for each in set(copies) - shown
-            if now < self._may_leave_at(each, self._history.copies[each])
-            and self._history.copies[each].source in shown
-            and self._source_was_put(self._history.copies[each])
+            copy.target
+            for copy in unlisted
+            if now < self._may_leave_at(copy.target, copy)
+            and copy.source in shown
+            and self._source_was_put(copy)
         }
         if missing and not any(each.began for each in self._history.deletions):
             raise Violation(f"{missing} are copies with checkpoints, and are in no list")

@@ -31,20 +31,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-# The names of totals are plurals, in JSON documents too.
-_SINGULARS = {
-    "bytes": "byte",
-    "checkpoints": "checkpoint",
-    "items": "item",
-    "memories": "memory",
-    "write_units": "write unit",
-}
-
-
 def total(name: str, number: int) -> str:
-    """Format a total by its name in a JSON document."""
+    """Format a total by its name in a JSON document, which is a plural there, if it has one."""
     plural = name.replace("_", " ")
-    return counted(number, _SINGULARS.get(name, plural), plural)
+    singular = "memory" if plural == "memories" else plural.removesuffix("s")
+    return counted(number, singular, plural)
 
 
 def cut(text: str, limit: int | None) -> str:
