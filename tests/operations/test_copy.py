@@ -30,7 +30,16 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from tests.simulation.simulator import keys_of
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, THREAD, Harness, Process, confirms, deletes, single_effects
+from tests.support.harness import (
+    ENCRYPTED,
+    THREAD,
+    Harness,
+    Process,
+    commits,
+    confirms,
+    deletes,
+    single_effects,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -268,11 +277,11 @@ def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile() -> None:
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}))
     copy = harness.begin(harness.process().copy_thread("copy"))
-    copy.until(_stores_a_head)
+    copy.until(commits("2"))
     harness.run(process.put("3", {"x": "3"}, "2"))
     # It has found nothing that it would hide.
     slow = harness.begin(harness.process().copy_thread("copy"))
-    slow.until(_stores_a_head)
+    slow.until(commits("3"))
     copy.finish()
     slow.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
     assert harness.process().values(thread="copy") == {"x": "3"}
