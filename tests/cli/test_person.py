@@ -463,3 +463,32 @@ def test_a_thread_whose_ttl_is_damaged_is_erased_with_the_others(
     assert ended.code == 0, ended.err
     assert not saver.threads(owner="ada%1").threads
     assert "Item" not in client.get_item(TableName=own_table, Key=key)
+
+
+def test_a_thread_whose_entry_is_damaged_is_told(
+    run_on: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient, tmp_path: Path
+) -> None:
+    """Nobody can say whether it is Ada's, so it is neither erased nor passed over."""
+    key = items.thread_key(items.partition_of("only a title"))
+    about = client.get_item(TableName=own_table, Key=key)["Item"]["about"]["B"]
+    client.update_item(
+        TableName=own_table,
+        Key=key,
+        UpdateExpression="SET about = :about",
+        ExpressionAttributeValues={":about": {"B": about[:-1]}},
+    )
+    for arguments in (
+        ("export", "--owner", "ada%1", "--to", str(tmp_path)),
+        ("delete", "--owner", "ada%1", "--dry-run"),
+        ("delete", "--owner", "ada%1", "--yes"),
+    ):
+        ended = run_on(*arguments, "--json")
+        assert ended.code == Exit.PROBLEMS
+        [(name, reason)] = ended.json["failed"].items()
+        assert name == "only a title"
+        assert "cannot be read" in reason
+    assert "Item" in client.get_item(TableName=own_table, Key=key)
+    assert saver.get_tuple(thread_config("trip/1")) is None
+    assert not json.loads((tmp_path / "report.json").read_text())["is_whole"]
+    assert run_on("delete", "only a title", "--yes").code == 0
+    assert run_on("delete", "--owner", "ada%1", "--yes").code == 0

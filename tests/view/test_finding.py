@@ -293,6 +293,26 @@ def test_letters_of_any_alphabet_are_found_however_they_were_written(
     assert [each["path"] for each in searched(asked, thread, "übung")] == [["writes", 0]]
 
 
+@pytest.mark.parametrize("broken", [b"[" * 50_000 + b'"needle"' + b"]" * 50_000, b'["needle"'])
+def test_json_that_cannot_be_read_hides_nothing_else(
+    asked: Asked,
+    table: str,
+    open_saver: Callable[..., DynamoDBSaver],
+    saver: DynamoDBSaver,
+    thread: str,
+    broken: bytes,
+) -> None:
+    config = store(saver, thread_config(thread), "1", {"text": "a needle"})
+    as_it_is = Spelling()
+    as_it_is.dumps_typed = lambda _: ("json", broken)  # type: ignore[method-assign]
+    open_saver(table, serde=as_it_is).put_writes(config, [("said", "needle")], "task")
+    store(saver, config, "2", {"text": "a needle", "more": "needles"})
+    assert [each["path"] for each in searched(asked, thread, "needle")] == [
+        ["values", "text"],
+        ["values", "more"],
+    ]
+
+
 def test_a_long_search_takes_several_requests(
     asked: Asked, saver: DynamoDBSaver, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -223,6 +223,22 @@ def test_a_message_of_any_shape_is_shown(calls: Any) -> None:
     fields = {"tool_calls": calls, "content": [{"a": 1}], "usage_metadata": [1], "response_metadata": 2}
     node = shown(Stored("langchain_core.messages.ai.AIMessage", fields))
     assert (node["kind"], node["role"]) == ("message", "message")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: {"role": "user", "content": inner},
+        lambda inner: Stored("langchain_core.messages.ai.AIMessage", {"content": inner}),
+        lambda inner: {"role": "assistant", "content": "", "more": inner},
+    ],
+    ids=["of a model's service", "of LangChain", "in another field"],
+)
+def test_messages_in_each_other_are_cut_like_lists(around: Callable[[Any], Any]) -> None:
+    value: Any = "bottom"
+    for _ in range(3000):
+        value = around(value)
+    assert any(each.get("cut") for each in leaves(shown(value)))
 
 
 def test_messages_of_a_models_service_are_messages_too() -> None:

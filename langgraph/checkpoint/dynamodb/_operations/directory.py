@@ -150,7 +150,7 @@ class _Listing:
     limit: int
     looks_up: bool
     since: int
-    with_copies: bool
+    for_operators: bool
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
     has_read: bool = False
     """Whether any entry could be read."""
@@ -192,13 +192,15 @@ class _Listing:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
         root = items.parse_partition(items.partition_key(item))
         last_active = items.number(item, LAST_ACTIVE) or 0
-        is_hidden = items.COPY in item and not self.with_copies
+        is_hidden = items.COPY in item and not self.for_operators
         if is_hidden or _has_expired(item, last_active, self.backend.storage.clock()):
             return None
         try:
             about = read_about(self.backend.storage.codec, item)
         except CheckpointCorruptionError as error:
             # Its owner is not known: somebody may have forged the entry.
+            if self.for_operators:
+                return ThreadSummary(root.thread_id, None, None, {}, None, in_epoch_seconds(last_active))
             logger.warning("Thread %r is left out of a list: %s", root.thread_id, error)
             self.damage = self.damage or error
             return None
@@ -263,11 +265,12 @@ def list_threads(
     with_status: bool,
     since: datetime | None,
     *,
-    with_copies: bool = False,
+    for_operators: bool = False,
 ) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
 
-    Users do not see the copies that an interrupted set-ttl left. Operators who erase a person's data need them.
+    Users see neither the copies that an interrupted set-ttl left nor threads whose entry is damaged. Operators who
+    erase a person's data need both. A damaged entry has no owner.
     """
     name = backend.storage.owner if owner is None else checked_id(owner, "owner")
     if status is not None and status not in STATUSES:
@@ -284,7 +287,7 @@ def list_threads(
         limit,
         with_status or status is not None,
         _oldest(backend.storage, name, since),
-        with_copies,
+        for_operators,
     )
     return (yield from listing.page(None if before is None else _parse_cursor(before)))
 

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
 from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
@@ -125,11 +125,17 @@ def _threads_of(found: Iterable[Item]) -> list[str]:
 
 
 def is_stored(storage: LocalStorage, thread_id: str) -> Op[bool]:
-    """Tell whether the table has more of a thread than its epoch and its lock, which outlive a deletion."""
+    """Tell whether the table has more of a thread than its epoch and its lock, which outlive a deletion.
+
+    A thread that nobody stored a checkpoint for may be in the directory.
+    """
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     kinds = (items.CHECKPOINTS, items.NAMESPACES, items.SEGMENTS)
     found = yield from gather([storage.table.query_page(_first(root, each)) for each in kinds])
-    return any(found)
+    if any(found):
+        return True
+    item = yield from storage.table.get(root.pk, items.THREAD)
+    return item is not None and LAST_ACTIVE in item
 
 
 def _first(partition: Partition, prefix: str) -> Query:

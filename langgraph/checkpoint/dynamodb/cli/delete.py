@@ -84,6 +84,7 @@ def _delete_person(
     found, memories = person.thread_ids, person.count_memories()
     if dry_run:
         measured, totals = _measured(context, found, parallel, must_exist=False)
+        person.note_unreadable(measured)
         conclude(context, "would delete", measured, {**totals, "memories": memories}, person.report())
         return
     what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
@@ -95,6 +96,7 @@ def _delete_person(
     erased = person.erase_memories()
     person.note_what_continued(served, parallel=parallel)
     person.note_what_is_new(served)
+    person.note_unreadable(served)
     conclude(context, "deleted", served, {"memories": erased}, person.report())
     person.check_no_memory_is_left()
 

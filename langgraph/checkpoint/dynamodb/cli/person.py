@@ -19,11 +19,8 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, serve
@@ -60,6 +57,8 @@ class Person:
     owner: str
     threads: Mapping[str, ThreadSummary]
     """The threads by their ids."""
+    unreadable: Sequence[str]
+    """The threads that the index has as the owner's, and whose entry in the directory cannot be read."""
     namespaces: Sequence[tuple[str, ...]]
 
     @property
@@ -85,6 +84,13 @@ class Person:
             ],
         }
 
+    def note_unreadable(self, served: Served[Any]) -> None:
+        """Count threads as failed whose owner cannot be read."""
+        reason = (
+            "its entry in the directory cannot be read; find out whose thread it is, and name it by its id"
+        )
+        served.failed |= dict.fromkeys(self.unreadable, reason)
+
     # Erasure
 
     def erase_memories(self) -> int:
@@ -95,7 +101,7 @@ class Person:
         """Count threads as failed that were deleted, and that the table has again."""
 
         def check(thread_id: str) -> None:
-            if self.context.run(_is_there(self.context.storage, thread_id)):
+            if self.context.run(is_stored(self.context.storage, thread_id)):
                 msg = "the thread continued after it was deleted; stop its agent, and delete it again"
                 raise ThreadBusyError(msg)
 
@@ -107,7 +113,7 @@ class Person:
         """Count threads as failed that were begun while the others were deleted."""
         for each in _threads_of(self.context, self.owner, self.threads.values()):
             # The directory may lag behind a deletion.
-            if each.thread_id not in self.threads:
+            if each.thread_id not in (*self.threads, *self.unreadable):
                 served.failed[each.thread_id] = "the thread was begun while the others were deleted"
 
     def check_no_memory_is_left(self) -> None:
@@ -147,6 +153,7 @@ class Person:
         # A thread may have a title, and no checkpoint.
         served.done |= dict.fromkeys(served.absent)
         served.absent = {}
+        self.note_unreadable(served)
         memories = self._export_memories(folder)
         outcome = {"is_whole": not served.failed, "memories": memories}
         written = {each: file.name for each, file in files.items() if file.exists()}
@@ -220,9 +227,12 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
     """
     namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
     threads = _threads_of(context, owner)
-    count = counted(len(threads), "thread")
+    # A thread whose entry can be read is listed only if the entry has this owner.
+    readable = {each.thread_id: each for each in threads if each.owner is not None}
+    unreadable = [each.thread_id for each in threads if each.owner is None]
+    count = counted(len(readable), "thread")
     context.output.note(f"The directory has {count} of {owner}. Threads that are not in it are not found.")
-    return Person(context, owner, {each.thread_id: each for each in threads}, namespaces)
+    return Person(context, owner, readable, unreadable, namespaces)
 
 
 def _threads_of(
@@ -233,7 +243,7 @@ def _threads_of(
     A whole copy is in the directory, and may be all that there is of the thread. A part of one is not.
     """
     listed = {
-        each.thread_id: each for each in of_directory(context, owner, with_status=False, with_copies=True)
+        each.thread_id: each for each in of_directory(context, owner, with_status=False, for_operators=True)
     }
     originals = {copy_id(each.thread_id): each for each in (*known, *listed.values())}
     keys = []
@@ -246,14 +256,6 @@ def _threads_of(
         items.parse_partition(items.partition_key(each)).thread_id for each in found if items.COPY in each
     ]
     return [*listed.values(), *(replace(originals[each], thread_id=each) for each in copies)]
-
-
-def _is_there(storage: LocalStorage, thread_id: str) -> Op[bool]:
-    """Tell whether the table has anything of a thread, or its entry in the directory."""
-    if (yield from is_stored(storage, thread_id)):
-        return True
-    item = yield from storage.table.get(items.partition_of(thread_id).pk, items.THREAD)
-    return item is not None and LAST_ACTIVE in item
 
 
 def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

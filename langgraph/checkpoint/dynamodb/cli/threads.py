@@ -122,15 +122,23 @@ def of_directory(
     status: str | None = None,
     *,
     with_status: bool = True,
-    with_copies: bool = False,
+    for_operators: bool = False,
 ) -> Iterator[ThreadSummary]:
-    """Yield threads of the directory, newest activity first; on demand with the copies that `set-ttl` left."""
+    """Yield threads of the directory, newest activity first; for operators with what users do not see."""
     backend = LocalBackend(context.read_only_saver.storage)
     oldest = None if since is None else _before_now(since)
     cursor: str | None = None
     while True:
         operation = list_threads(
-            backend, owner, status, None, _PAGE_THREADS, cursor, with_status, oldest, with_copies=with_copies
+            backend,
+            owner,
+            status,
+            None,
+            _PAGE_THREADS,
+            cursor,
+            with_status,
+            oldest,
+            for_operators=for_operators,
         )
         page = context.run(operation)
         yield from page.threads

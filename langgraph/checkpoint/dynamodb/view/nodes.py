@@ -69,7 +69,8 @@ class Shower:
             depth: How deep it is nested in what the document shows.
         """
         self._nodes_left -= 1
-        fields = message_fields(value)
+        # A message shows its content in any case, so one that is too deep is cut as the object that it is.
+        fields = message_fields(value) if depth < self._depth_max else None
         if fields is not None:
             return self._message(value, fields, keys, depth)
         if isinstance(value, Stored):

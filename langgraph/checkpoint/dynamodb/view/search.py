@@ -144,8 +144,7 @@ class _Matcher:
     def _places(self, kind: str, raw: bytes) -> Contexts:
         """Count the contexts of the text in a serialized value. Bytes that are not text may match too."""
         if kind == "json":
-            # JSON may escape characters.
-            raw = json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="surrogatepass")
+            raw = _unescaped(raw)
         if self.text.isascii():
             return _around(self.text.lower().encode(), raw.lower())
         return _around(self.text.casefold(), raw.decode(errors="replace").casefold())
@@ -180,6 +179,14 @@ class _Matcher:
                 at=len(before.encode("utf-16-le", "surrogatepass")) // 2,
             )
         )
+
+
+def _unescaped(raw: bytes) -> bytes:
+    """Return JSON with the characters that it may have escaped, or as it is if Python cannot read it."""
+    try:
+        return json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="surrogatepass")
+    except (ValueError, RecursionError):
+        return raw
 
 
 def _around(text: AnyStr, said: AnyStr) -> Contexts:
