@@ -303,9 +303,13 @@ def test_json_that_cannot_be_read_hides_nothing_else(
     broken: bytes,
 ) -> None:
     config = store(saver, thread_config(thread), "1", {"text": "a needle"})
-    as_it_is = Spelling()
-    as_it_is.dumps_typed = lambda _: ("json", broken)  # type: ignore[method-assign]
-    open_saver(table, serde=as_it_is).put_writes(config, [("said", "needle")], "task")
+
+    class Broken(Spelling):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            del obj
+            return "json", broken
+
+    open_saver(table, serde=Broken()).put_writes(config, [("said", "needle")], "task")
     store(saver, config, "2", {"text": "a needle", "more": "needles"})
     assert [each["path"] for each in searched(asked, thread, "needle")] == [
         ["values", "text"],
