@@ -521,6 +521,34 @@ def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: 
     assert harness.process().values(thread="copy") is None
 
 
+def test_who_has_read_a_copy_stores_under_its_ttl() -> None:
+    """A process that has read a head does not read the thread item for the ttl."""
+    harness = Harness()
+    creator = harness.process(TTL_SECONDS)
+    harness.run(creator.put("1", {"x": 1}))
+    harness.run(creator.copy_thread("copy"))
+    other = harness.process()
+    assert other.values(thread="copy") == {"x": 1}
+    arguments: Any = (checkpoint_of("2", {"x": 2}), {"source": "loop", "step": 2}, {"x": 2})
+    harness.run(put(other.storage, thread_config("copy", "", "1"), *arguments))
+    assert items.expires_at(harness.items("C#2", "copy")["C#2#"]) == harness.now + TTL_SECONDS
+
+
+def test_a_copy_reads_what_others_have_stored_in_its_target_strongly() -> None:
+    """Otherwise it could hide what another copy has just shown, or not see what hides it."""
+    harness = Harness()
+    process = harness.process()
+    for number in ("1", "2"):
+        harness.run(process.put(number, {"x": number}))
+    reads = [
+        call.params["ConsistentRead"]
+        for call in harness.begin(process.copy_thread("copy")).trace()
+        if call.method == "query" and call.params["ExpressionAttributeValues"][":pk"] == {"S": "copy#"}
+    ]
+    # For hidden heads before it, for what it would hide, again when it has hidden, and at its end.
+    assert reads[-4:] == [True] * 4
+
+
 def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:
     harness = Harness()
     process = harness.process(TTL_SECONDS)

@@ -16,7 +16,6 @@ from tests.support import graphs
 from tests.support.checkpoints import all_items, thread_config
 from tests.support.operations import Side, both_sides
 from tests.support.session import Session, assert_same, canonical
-from tools.engine import KINDS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -56,7 +55,6 @@ def _histories(saver: BaseCheckpointSaver[Any], session_stored: list[Any]) -> li
     ]
 
 
-@pytest.mark.engines(*KINDS)
 @every_durability
 async def test_delta_graph_equals_in_memory(
     make_saver: MakeSaver, side: Side, durability: Durability

@@ -182,6 +182,19 @@ def test_a_put_touches_in_place_of_its_confirmation_once_that_is_due() -> None:
     assert thread.created_at == thread.last_active - timedelta(seconds=901)
 
 
+def test_two_puts_of_a_process_side_by_side_touch_once() -> None:
+    users = Users()
+    users.store("one")
+    users.harness.now += HOUR
+    first = users.harness.begin(users.put("one", 2))
+    [touch] = first.until(changes_thread("active"))
+    users.harness.perform(touch)
+    # The first has no answer yet. The second could only repeat a request that would fail.
+    second = users.harness.begin(users.put("one", 3)).trace()
+    assert [any(map(each, second)) for each in (confirms, changes_thread("active"))] == [True, False]
+    assert users.page().threads[0].last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
+
+
 def test_a_process_that_knows_nothing_touches_after_its_confirmation() -> None:
     users = Users()
     users.store("one")
