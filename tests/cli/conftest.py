@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+import typer.testing
 from typer.testing import CliRunner
 from typing_extensions import Self
 
@@ -173,6 +175,14 @@ class Terminal:
 class _Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_made_once() -> Iterator[None]:
+    """Let all runs share the commands, which typer makes anew from their functions for each of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

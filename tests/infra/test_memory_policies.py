@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from botocore.loaders import Loader
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# What is asked for is the same on every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 ADA, OTHER = ("acme", "ada"), ("acme", "bo")
 LARGE = {"text": noise(200_000).hex()}
 ENTRY = (("node",), "key")
@@ -255,7 +258,6 @@ def of_others(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
 
 
 # The gate decides before anything is sent, so one engine does.
-@pytest.mark.engines("dynamodb-local")
 @pytest.mark.usefixtures("secret")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=percent(60))
 @given(namespace=NAMESPACES, attack=st.sampled_from(ATTACKS), beside=st.sampled_from(list(BESIDE)))
@@ -293,7 +295,6 @@ def test_no_crafted_namespace_reaches_another_tenants_memories(
     assert of_others(client, table_name) == before
 
 
-@pytest.mark.engines("dynamodb-local")
 @pytest.mark.usefixtures("secret")
 @pytest.mark.parametrize("prefix", [(), ("tenant-b",), ("tenant-a/../tenant-b",), ("tenant-a#",)])
 @pytest.mark.parametrize("beside", BESIDE)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
+# What is asked for is the same on every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 Saver: TypeAlias = BaseCheckpointSaver[Any]
 SaverOf: TypeAlias = "Callable[..., DynamoDBSaver]"
 Operation: TypeAlias = Callable[[Saver], Awaitable[object]]
@@ -91,7 +94,6 @@ async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
 
 
 # Which calls the saver makes does not depend on who answers them, so one engine does for the long tests.
-@pytest.mark.engines("dynamodb-local")
 async def test_agent_policy_is_what_the_saver_calls_and_no_more(saver_of: SaverOf, table_name: str) -> None:
     gate = gate_of("Agent", table_name)
 
@@ -380,7 +382,6 @@ def test_only_the_operator_scans() -> None:
     assert scanning == ["Operator"]
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_agent_policy_is_enough_for_memories(engine: Engine, table_name: str) -> None:
     gate, session = gate_of("Agent", table_name), boto3.Session()
     gate.guard(session)

@@ -22,6 +22,9 @@ from langgraph.checkpoint.dynamodb.observe.otel import OpenTelemetry
 from tests.support.checkpoints import thread_config
 from tests.support.operations import OPERATIONS, Side, ask_all, both_sides
 
+# What is asked for is the same on every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 MakeSaver = Callable[..., DynamoDBSaver]
 
 

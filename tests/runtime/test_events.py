@@ -28,6 +28,9 @@ from tests.support.operations import OPERATIONS, Side, ask, ask_all, both_sides
 from tests.support.scripted import Scripted, scripted_server
 from tests.support.traffic import Traffic
 
+# What is asked for is the same on every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 LOCK = {"acquire", "release"}
 DELETIONS = ["prune", "delete_for_runs", "delete_thread"]
 MakeSaver = Callable[..., DynamoDBSaver]

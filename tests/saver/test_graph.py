@@ -167,6 +167,7 @@ async def test_resume_after_failure_does_not_repeat_what_succeeded(
     assert runs.count("unsteady") == 3
 
 
+@pytest.mark.engines("dynamodb-local")
 @every_durability
 async def test_time_travel_and_forks(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
     async def scenario(session: Session) -> None:

@@ -40,6 +40,9 @@ from tests.support.traffic import Traffic
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# What is asked for is the same on every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 # Requests that one deletion or put of these tests makes at most; it bounds the loops that break each in turn.
 REQUESTS_MAX = 60
 

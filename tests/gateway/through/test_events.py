@@ -20,6 +20,9 @@ from tests.support.gateway_service import gateway_service
 from tests.support.observed import Collected
 from tests.support.operations import OPERATIONS, Side, ask_all, both_sides
 
+# What is asked for is the same on every engine.
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 DELETIONS = ["prune", "delete_for_runs", "delete_thread"]
 MakeSaver = Callable[..., DynamoDBSaver]
 
