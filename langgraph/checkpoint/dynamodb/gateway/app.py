@@ -215,7 +215,7 @@ class _Service:
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
-                return self._in_turns(principal, self._operations.list(asked), units)
+                return self._in_turns(principal, self._operations.list(asked, principal.prefix), units)
 
             return await lists.answer_list(request, message, listing, self._cursors, seconds)
 
