@@ -112,7 +112,7 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
 def _check_list_without_thread(principal: Principal, request: List) -> None:
     # An index answers a list by run id, of which a tenant sees only its own threads (see lists.py). Anything else is a
     # scan of the table.
-    if isinstance(request.filter.get("run_id"), str):
+    if items.indexable_run_id(request.filter) is not None:
         return
     check_right(principal, "administer")
     _check_named(principal, [None])
