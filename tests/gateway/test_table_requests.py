@@ -269,6 +269,37 @@ async def test_an_answer_has_as_much_as_fits(
     assert answers == [1, 1, 1]
 
 
+# Without its key nothing says where an item is, so such items stay together.
+@pytest.mark.parametrize(("attributes", "pages"), [(None, [1, 1, 1]), ("SK, x", [1, 1, 1]), ("x", [3])])
+@pytest.mark.parametrize("is_forward", [True, False])
+async def test_a_page_of_a_query_has_as_much_as_fits(
+    make_saver: Callable[..., DynamoDBSaver], attributes: str | None, pages: list[int], *, is_forward: bool
+) -> None:
+    small = Recorded(
+        create_gateway(make_saver(), authenticate=by_token, limits=Limits(body_bytes_max=200_000))
+    )
+    items = [{**KEY, "SK": {"S": f"M#{n}"}, "x": {"B": noise(60_000, n)}} for n in range(3)]
+    for each in items:
+        assert (await send(small, "acme", "put-item", {"Item": each})).status_code == 200
+    query = {
+        "KeyConditionExpression": "#pk = :pk",
+        "ExpressionAttributeNames": {"#pk": "PK"},
+        "ExpressionAttributeValues": {":pk": KEY["PK"]},
+        "ProjectionExpression": attributes,
+        "ScanIndexForward": is_forward,
+    }
+    found, last = list[list[Any]](), None
+    while not found or last is not None:
+        answer = await send(small, "acme", "query", {**query, "ExclusiveStartKey": last})
+        document = ormsgpack.unpackb(answer.content)
+        ANSWERS["query"].model_validate(document)
+        found.append([each["x"] for each in document["response"]["Items"]])
+        last = document["response"].get("LastEvaluatedKey")
+    assert [len(each) for each in found] == pages
+    expected = [each["x"] for each in (items if is_forward else reversed(items))]
+    assert [each for page in found for each in page] == expected
+
+
 async def test_an_index_is_read_to_its_end(recorded: Recorded, connect: Callable[..., Any]) -> None:
     memories = connect(HttpStore, "acme")
     for number in range(30):
