@@ -311,6 +311,18 @@ async def test_an_index_is_read_to_its_end(recorded: Recorded, connect: Callable
     assert document["response"].get("LastEvaluatedKey") is None
 
 
+async def test_what_does_not_say_whose_it_is_is_not_listed(
+    recorded: Recorded, connect: Callable[..., Any]
+) -> None:
+    memories = connect(HttpStore, "acme")
+    # Some of them are in this part of the index.
+    for number in range(30):
+        await memories.aput(("acme", str(number)), "k", {})
+    answer = await send(recorded, "acme", "query", {**LIST, "ProjectionExpression": "SK"})
+    assert answer.status_code == 200, answer.text
+    assert ormsgpack.unpackb(answer.content)["response"]["Items"] == []
+
+
 async def test_a_run_s_checkpoints_are_not_among_them(
     recorded: Recorded, make_saver: Callable[..., DynamoDBSaver]
 ) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import schema
-from langgraph.checkpoint.dynamodb._format.items import Item, partition_key
+from langgraph.checkpoint.dynamodb._format.items import Item, text
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MARK, label_path
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
@@ -71,7 +71,8 @@ def _labels_of(principal: Principal) -> tuple[str, ...]:
 def visible_to(principal: Principal, items: list[Item]) -> list[Item]:
     """Return those of the items that an index lists which are of a principal's labels."""
     path = label_path(_labels_of(principal))
-    keys = [partition_key(each) for each in items]
+    # A projection may leave the key out, and then nothing says whose the item is.
+    keys = [text(each, schema.PARTITION_KEY) or "" for each in items]
     return [each for each, pk in zip(items, keys, strict=True) if _is_partition(pk) and pk.startswith(path)]
 
 
