@@ -46,7 +46,7 @@ class Script:
             raise self.error
         return self.answer
 
-    async def _list(self, request: Any) -> AsyncIterator[dict[str, Any]]:
+    async def _list(self, request: Any, _prefix: str = "") -> AsyncIterator[dict[str, Any]]:
         self.asked.append(request)
         for each in self.listed:
             self.made += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 from starlette.datastructures import Headers
@@ -54,6 +55,26 @@ async def test_what_has_begun_ends_when_its_client_gives_it_up(
     async with make_client(insecure=True) as client:
         soon = {HEADER: str(time.time() + 0.2)}
         answer = await client.post("/checkpoints/delete-thread", json={"thread_id": "t"}, headers=soon)
+    assert answer.status_code == 504
+    assert ended.is_set()
+
+
+async def test_a_list_ends_when_its_client_gives_it_up_before_the_first_document(
+    make_client: MakeClient, script: Script
+) -> None:
+    ended = asyncio.Event()
+
+    async def listed(*_asked: object) -> AsyncIterator[object]:
+        try:
+            await asyncio.Event().wait()
+            yield {}
+        finally:
+            ended.set()
+
+    script.__dict__["_list"] = listed
+    async with make_client(insecure=True) as client:
+        soon = {HEADER: str(time.time() + 0.2)}
+        answer = await client.post("/checkpoints/list", json={"thread_id": "t"}, headers=soon)
     assert answer.status_code == 504
     assert ended.is_set()
 

@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
 from tests.gateway.recorded import Recorded, connected, converse
 from tests.gateway.requests import found, places_of_values, replaced
+from tests.support.checkpoints import store, thread_config
 from tests.support.traffic import Request, Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -132,3 +133,30 @@ async def test_a_request_reaches_its_tenants_partitions_only(
                 assert all(key.startswith("acme/") for key in named), (each, request)
     # Of each endpoint more was let through than the request as it was.
     assert all(count > 1 for count in answered.values()), answered
+
+
+@pytest.mark.parametrize("tenant", ["acme", "other"])
+async def test_by_run_a_tenant_hears_of_its_own_damage_only(
+    tenant: str, saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, own_client: Any, table_name: str
+) -> None:
+    for thread in ("acme/1", "acme/2", "other/1", "other/2"):
+        store(saver, thread_config(thread), "1", {}, run_id="r")
+    for number in (1, 2):
+        own_client.update_item(
+            TableName=table_name,
+            Key={PARTITION_KEY: {"S": f"{tenant}/{number}#"}, SORT_KEY: {"S": "C#1#"}},
+            UpdateExpression="SET v = :newer",
+            ExpressionAttributeValues={":newer": {"N": "99"}},
+        )
+    traffic.clear()
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(recorded.app), base_url="http://localhost"
+    ) as client:
+        answer = await client.post("/checkpoints/list", json={"filter": {"run_id": "r"}})
+    assert (answer.status_code, "2 failed" in answer.text) == (
+        (200, False) if tenant == "other" else (409, True)
+    )
+    assert answer.text.count('"thread_id":"acme/') == (2 if tenant == "other" else 0)
+    assert "other/" not in answer.text
+    # The index is asked for the run, and then the table for what the index lists of the tenant.
+    assert all(partitions(each) <= {"acme/1#", "acme/2#"} for each in traffic.requests[1:])

@@ -255,7 +255,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
 ) -> None:
     closed: list[bool] = []
 
-    async def listed(_request: Any) -> AsyncIterator[Any]:
+    async def listed(*_asked: Any) -> AsyncIterator[Any]:
         try:
             while True:
                 yield {"thread_id": "acme/1"}
@@ -297,7 +297,7 @@ async def test_a_reader_that_has_gone_is_noted_and_ends_the_list(
 async def test_a_list_that_stands_still_ends_with_a_problem(
     make_app: Callable[..., Starlette], script: Script, client_of: Any
 ) -> None:
-    async def listed(_request: Any) -> AsyncIterator[Any]:
+    async def listed(*_asked: Any) -> AsyncIterator[Any]:
         yield {"thread_id": "acme/1"}
         await asyncio.Event().wait()
 

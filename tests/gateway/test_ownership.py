@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,7 +22,9 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
+from langgraph.checkpoint.dynamodb.gateway.deadlines import HEADER
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
@@ -210,9 +214,11 @@ def gateway(make_saver: Callable[..., DynamoDBSaver]) -> httpx.ASGITransport:
     return httpx.ASGITransport(create_gateway(make_saver(), authenticate=by_token, plain_json=True))
 
 
-async def send(gateway: httpx.ASGITransport, who: str, name: str, document: Any) -> httpx.Response:
-    """Send a request as somebody."""
-    headers = {"authorization": f"Bearer {who}", "content-type": MSGPACK.name}
+async def send(
+    gateway: httpx.ASGITransport, who: str, name: str, document: Any, **more: str
+) -> httpx.Response:
+    """Send a request as somebody, with more headers where they are given."""
+    headers = {"authorization": f"Bearer {who}", "content-type": MSGPACK.name, **more}
     async with httpx.AsyncClient(transport=gateway, base_url="http://localhost") as client:
         return await client.post(f"/checkpoints/{name}", content=ormsgpack.packb(document), headers=headers)
 
@@ -256,6 +262,27 @@ async def test_a_new_thread_has_to_name_its_owner(
     assert answer.status_code == 403
     assert "owner" in answer.json()["detail"]
     assert all_items(own_client, table_name) == []
+
+
+@pytest.mark.parametrize("name", ["put-segments", "set-thread", "get-tuple"])
+async def test_what_comes_after_its_deadline_creates_no_thread(
+    gateway: httpx.ASGITransport, name: str, own_client: Any, table_name: str
+) -> None:
+    document = {"thread_id": "acme/1"} if name == "get-tuple" else {"thread_id": "acme/1", "entry": ENTRY}
+    late = {HEADER: str(time.time() - 1)}
+    assert (await send(gateway, "ada", name, document, **late)).status_code == 503
+    assert all_items(own_client, table_name) == []
+
+
+async def test_whose_a_thread_is_is_found_out_before_the_deadline(
+    gateway: httpx.ASGITransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait(*_given: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Runner, "arun", wait)
+    soon = {HEADER: str(time.time() + 0.2)}
+    assert (await send(gateway, "ada", "get-tuple", {"thread_id": "acme/1"}, **soon)).status_code == 504
 
 
 async def test_a_thread_has_no_owner_of_another_tenant(gateway: httpx.ASGITransport) -> None:

@@ -94,7 +94,7 @@ def test_bodies_that_trickle_keep_nobody_out(tenants: tuple[str, str], service: 
 def test_readers_that_do_not_read_keep_nobody_out(service: str, script: Script) -> None:
     begun: list[str] = []
 
-    async def listed(request: Any) -> AsyncIterator[Any]:
+    async def listed(request: Any, *_asked: Any) -> AsyncIterator[Any]:
         begun.append(request.thread_id)
         for _ in range(100):
             yield {"thread_id": "acme/1", "data": "x" * (1 << 20)}
@@ -116,7 +116,7 @@ def test_a_list_ends_when_its_reader_goes(service: str, script: Script) -> None:
     ended: list[bool] = []
     made = 0
 
-    async def listed(_request: Any) -> AsyncIterator[Any]:
+    async def listed(*_asked: Any) -> AsyncIterator[Any]:
         nonlocal made
         try:
             for _ in range(1000):

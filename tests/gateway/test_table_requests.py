@@ -269,6 +269,37 @@ async def test_an_answer_has_as_much_as_fits(
     assert answers == [1, 1, 1]
 
 
+# Without its key nothing says where an item is, so such items stay together.
+@pytest.mark.parametrize(("attributes", "pages"), [(None, [1, 1, 1]), ("SK, x", [1, 1, 1]), ("x", [3])])
+@pytest.mark.parametrize("is_forward", [True, False])
+async def test_a_page_of_a_query_has_as_much_as_fits(
+    make_saver: Callable[..., DynamoDBSaver], attributes: str | None, pages: list[int], *, is_forward: bool
+) -> None:
+    small = Recorded(
+        create_gateway(make_saver(), authenticate=by_token, limits=Limits(body_bytes_max=200_000))
+    )
+    items = [{**KEY, "SK": {"S": f"M#{n}"}, "x": {"B": noise(60_000, n)}} for n in range(3)]
+    for each in items:
+        assert (await send(small, "acme", "put-item", {"Item": each})).status_code == 200
+    query = {
+        "KeyConditionExpression": "#pk = :pk",
+        "ExpressionAttributeNames": {"#pk": "PK"},
+        "ExpressionAttributeValues": {":pk": KEY["PK"]},
+        "ProjectionExpression": attributes,
+        "ScanIndexForward": is_forward,
+    }
+    found, last = list[list[Any]](), None
+    while not found or last is not None:
+        answer = await send(small, "acme", "query", {**query, "ExclusiveStartKey": last})
+        document = ormsgpack.unpackb(answer.content)
+        ANSWERS["query"].model_validate(document)
+        found.append([each["x"] for each in document["response"]["Items"]])
+        last = document["response"].get("LastEvaluatedKey")
+    assert [len(each) for each in found] == pages
+    expected = [each["x"] for each in (items if is_forward else reversed(items))]
+    assert [each for page in found for each in page] == expected
+
+
 async def test_an_index_is_read_to_its_end(recorded: Recorded, connect: Callable[..., Any]) -> None:
     memories = connect(HttpStore, "acme")
     for number in range(30):
@@ -278,6 +309,18 @@ async def test_an_index_is_read_to_its_end(recorded: Recorded, connect: Callable
     ANSWERS["query"].model_validate(document)
     assert len(document["response"]["Items"]) > 1
     assert document["response"].get("LastEvaluatedKey") is None
+
+
+async def test_what_does_not_say_whose_it_is_is_not_listed(
+    recorded: Recorded, connect: Callable[..., Any]
+) -> None:
+    memories = connect(HttpStore, "acme")
+    # Some of them are in this part of the index.
+    for number in range(30):
+        await memories.aput(("acme", str(number)), "k", {})
+    answer = await send(recorded, "acme", "query", {**LIST, "ProjectionExpression": "SK"})
+    assert answer.status_code == 200, answer.text
+    assert ormsgpack.unpackb(answer.content)["response"]["Items"] == []
 
 
 async def test_a_run_s_checkpoints_are_not_among_them(

@@ -192,6 +192,11 @@ async def test_a_right_is_for_its_endpoints_only(
         (None, "read", {"filter": {"run_id": 7}}, 403),
         (None, "read", {"filter": {"run_id": None}}, 403),
         (None, "read", {"filter": {"step": 1}}, 403),
+        # The index has no such key, so these are scans, too.
+        (None, "read", {"filter": {"run_id": ""}}, 403),
+        (None, "read", {"filter": {"run_id": "r" * 2049}}, 403),
+        ("acme", "read administer", {"filter": {"run_id": "é" * 1025}}, 403),
+        (None, "read administer", {"filter": {"run_id": ""}}, 200),
         ("acme", "read administer", {}, 403),
         ("acme", "read administer", {"filter": {"step": 1}}, 403),
         ("acme", "read", {"filter": {"run_id": "r"}}, 200),

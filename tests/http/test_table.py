@@ -58,12 +58,33 @@ def test_a_condition_that_fails_is_dynamodb_s_error(gateway: StandIn, side: Side
 @both_sides
 def test_a_batch_of_reads_says_what_is_left(gateway: StandIn, side: Side) -> None:
     wanted = {"x": {"Keys": [KEY], "ConsistentRead": True}}
-    gateway.script = [document({"items": [KEY], "left": left}) for left in ([], [KEY])]
+    gateway.script = [document({"items": [KEY], "left": []}), document({"items": [], "left": [KEY]})]
     answers = [ask(side, gateway, "batch_get_item", RequestItems=wanted) for _ in range(2)]
     assert answers == [
-        {"Responses": {"x": [KEY]}, "UnprocessedKeys": left} for left in ({}, {"x": {"Keys": [KEY]}})
+        {"Responses": {"x": [KEY]}, "UnprocessedKeys": {}},
+        {"Responses": {"x": []}, "UnprocessedKeys": {"x": {"Keys": [KEY]}}},
     ]
     assert gateway.asked[0].document == wanted["x"]
+
+
+@both_sides
+@pytest.mark.parametrize("is_throttled", [False, True])
+def test_what_did_not_fit_is_asked_for_at_once(gateway: StandIn, side: Side, *, is_throttled: bool) -> None:
+    keys = [{**KEY, "SK": {"S": f"M#{number}"}} for number in range(3)]
+    last = ([], keys[2:]) if is_throttled else (keys[2:], [])
+    gateway.script = [
+        document({"items": items, "left": left, "units": {"read": 1.0, "write": None}})
+        for items, left in ((keys[:1], keys[1:]), (keys[1:2], keys[2:]), last)
+    ]
+    wanted = {"x": {"Keys": keys, "ConsistentRead": False}}
+    answer = ask(side, gateway, "batch_get_item", RequestItems=wanted)
+    assert answer == {
+        "Responses": {"x": keys[: 2 if is_throttled else 3]},
+        "UnprocessedKeys": {"x": {"Keys": keys[2:]}} if is_throttled else {},
+        "ConsumedCapacity": {"CapacityUnits": 3.0},
+    }
+    asked = [each.document for each in gateway.asked]
+    assert asked == [{**wanted["x"], "Keys": keys[number:]} for number in range(3)]
 
 
 @both_sides

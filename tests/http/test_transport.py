@@ -82,6 +82,12 @@ def test_attempts_of_a_request_have_one_id_and_requests_have_different_ones(
     assert first.isalnum()
 
 
+def test_what_cannot_be_sent_is_an_error_of_the_arguments(gateway: StandIn, ask: Ask) -> None:
+    with pytest.raises(errors.CheckpointerInputError, match="string contains surrogates; use valid Unicode"):
+        ask(gateway.address, "get-tuple", {"checkpoint_id": "\ud800"})
+    assert gateway.asked == []
+
+
 # What is sent again
 
 

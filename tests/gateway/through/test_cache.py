@@ -11,6 +11,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
 from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.support.checkpoints import noise
 from tests.support.observed import Collected
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -61,3 +62,10 @@ def test_each_call_has_an_event_with_its_units(make_cache: Callable[..., HttpCac
     assert events.last("cache.set").write_units
     assert events.last("cache.get").read_units
     assert events.last("cache.set").bytes_written
+
+
+def test_values_that_need_many_answers_are_read(make_cache: Callable[..., HttpCache[Any]]) -> None:
+    cache = make_cache()
+    values = {(("n",), str(number)): noise(320_000, number) for number in range(100)}
+    cache.set({key: (value, None) for key, value in values.items()})
+    assert cache.get(list(values)) == values

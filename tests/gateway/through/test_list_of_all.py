@@ -77,3 +77,15 @@ def test_a_filter_may_have_whatever_metadata_have(
         here = _names(saver.list(config, filter={"of": value}))
         assert _names(remote.list(config, filter={"of": value})) == here
         assert _names(remote.list(config, filter={"of": value, "source": "loop"}, limit=1)) == here[:1]
+
+
+def test_a_list_whose_filter_has_bytes_goes_on_after_its_first_page(
+    make_saver: Callable[..., DynamoDBSaver], make_remote: Callable[..., HttpCheckpointSaver]
+) -> None:
+    saver, remote = make_saver(), make_remote()
+    metadata: Any = {"source": "loop", "of": {"raw": b"\xff"}}
+    for number in range(20):
+        saver.put(thread_config("t"), checkpoint_of(f"{number:02}", {}), metadata, {})
+    here = _names(saver.list(thread_config("t"), filter=metadata))
+    assert _names(remote.list(thread_config("t"), filter=metadata)) == here
+    assert len(here) == 20

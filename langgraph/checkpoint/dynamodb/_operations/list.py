@@ -74,13 +74,14 @@ def select(
     limit: int | None,
     decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
     after: tuple[str, str] | None = None,
+    prefix: str = "",
 ) -> Stream[T]:
     """List the checkpoints that match, newest first, as `decode` returns them.
 
     `after` is the id and the namespace of the last checkpoint of an earlier list of this thread. The list continues
-    behind it.
+    behind it. A list without a thread reads only threads whose ids begin with `prefix`.
     """
-    selection = _Selection(storage, metadata_filter, before, limit, decode, after)
+    selection = _Selection(storage, metadata_filter, before, limit, decode, after, prefix)
     if config is None:
         return selection.of_table()
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -100,12 +101,14 @@ class _Selection(Generic[T]):
         limit: int | None,
         decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
         after: tuple[str, str] | None,
+        prefix: str,
     ) -> None:
         self._decode = decode
         self._storage = storage
         self._filter = metadata_filter
         self._before = before
         self._after = after
+        self._prefix = items.escape(prefix, "prefix")
         self._left = limit
         self._segments: dict[str, LoadedSegments] = {}
 
@@ -134,6 +137,8 @@ class _Selection(Generic[T]):
                 pk = items.partition_key(item)
                 if pk not in seen:
                     seen.add(pk)
+                    if not pk.startswith(self._prefix):
+                        continue
                     self._segments.clear()
                     with collector.capture(f"PK={pk!r}"):
                         yield from self.of_namespaces([items.parse_partition(pk)], None)

@@ -189,12 +189,15 @@ class _Service:
                 check_threads(principal, endpoint, message)
                 check_labels(principal, message)
                 if principal.owner_name is not None:
+                    # It may create the thread, so it has the same deadline as what follows.
+                    seconds = self._seconds_left(request)
                     admission = admitted(self._saver.storage, principal.owner_name, endpoint, message)
-                    known = await self._saver.runner.arun(admission, "check_owner")
+                    checking = self._saver.runner.arun(admission, "check_owner")
+                    known = await asyncio.wait_for(checking, seconds)
                     if known is None:
                         return await _absent(endpoint, request)
                     message = known
-                seconds = min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
+                seconds = self._seconds_left(request)
                 units = asked_units(request, principal)
                 if not isinstance(message, wire.List):
                     if isinstance(message, wire.ListPlain):
@@ -215,9 +218,12 @@ class _Service:
                     return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
 
             def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
-                return self._in_turns(principal, self._operations.list(asked), units)
+                return self._in_turns(principal, self._operations.list(asked, principal.prefix), units)
 
             return await lists.answer_list(request, message, listing, self._cursors, seconds)
+
+    def _seconds_left(self, request: Request) -> float:
+        return min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
 
     async def _in_turns(
         self, principal: Principal, documents: AsyncIterator[dict[str, Any]], units: Units | None

@@ -52,5 +52,7 @@ class Cursors:
 
 def _binding(principal: Principal, request: Message) -> bytes:
     whose = [principal.name, principal.tenant, type(request).__name__]
-    asked = request.model_dump(mode="json", exclude=_FREE)
-    return hashlib.sha256(json.dumps([whose, asked], sort_keys=True).encode()).digest()
+    asked = request.model_dump(exclude=_FREE)
+    # A filter in msgpack may have bytes.
+    text = json.dumps([whose, asked], sort_keys=True, default=bytes.hex)
+    return hashlib.sha256(text.encode()).digest()

@@ -47,7 +47,7 @@ async def answer_list(
     if _is_filtered(request, principal):
         documents = _of_tenant(request.limit, principal, documents, int(position or 0))
     # An error before the first document can still be answered with its own status.
-    first = await anext(documents, None)
+    first = await asyncio.wait_for(anext(documents, None), seconds)
 
     async def rest() -> AsyncIterator[dict[str, Any]]:
         document = first

@@ -144,12 +144,15 @@ class Operations:
             size += sum(len(items.binary(item, items.DATA)) for item in read)
         return {"segments": list(map(stored.stored_segment_document, found)), "left": left}
 
-    async def list(self, request: wire.List) -> AsyncIterator[Document]:
-        """List checkpoints, newest first. Each comes with the segments that those before it did not need."""
+    async def list(self, request: wire.List, prefix: str = "") -> AsyncIterator[Document]:
+        """List checkpoints, newest first. Each comes with the segments that those before it did not need.
+
+        A list without a thread reads only threads whose ids begin with the prefix: even an error names no others.
+        """
         after, skipped = _position(request)
         config = _config(request)
         limit = None if request.limit is None else request.limit + skipped
-        listing = select(self._sealed, config, request.filter, request.before, limit, _listed, after)
+        listing = select(self._sealed, config, request.filter, request.before, limit, _listed, after, prefix)
         sent: dict[str, set[bytes]] = {}
         count, size = 0, 0
         last: tuple[str, str] | None = None

@@ -65,9 +65,14 @@ class Principal:
             return self.owner
         return f"{self.tenant}/{self.owner}"
 
+    @property
+    def prefix(self) -> str:
+        """The beginning of the ids of all threads, and the names of all owners, that belong to the tenant."""
+        return "" if self.tenant is None else f"{self.tenant}/"
+
     def owns(self, thread_id: str) -> bool:
         """Tell whether a thread, or an owner, belongs to the tenant."""
-        return self.tenant is None or thread_id.startswith(f"{self.tenant}/")
+        return thread_id.startswith(self.prefix)
 
 
 def check_right(principal: Principal, right: Right) -> None:
@@ -97,7 +102,7 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
         check_right(principal, "administer")
         _check_named(principal, [None])
     if owner is not None and not principal.owns(owner):
-        prefix = f"{principal.tenant}/"
+        prefix = principal.prefix
         raise forbidden(
             f"this names an owner that is not of the tenant of these credentials, whose owners begin with {prefix!r};"
             f" give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the names with it"
@@ -107,7 +112,7 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
 def _check_list_without_thread(principal: Principal, request: List) -> None:
     # An index answers a list by run id, of which a tenant sees only its own threads (see lists.py). Anything else is a
     # scan of the table.
-    if isinstance(request.filter.get("run_id"), str):
+    if items.indexable_run_id(request.filter) is not None:
         return
     check_right(principal, "administer")
     _check_named(principal, [None])
@@ -120,7 +125,7 @@ def _check_named(principal: Principal, named: Iterable[str | None]) -> None:
                 "this request is about all threads, and these credentials are for one tenant or owner"
             )
         if thread_id is not None and not principal.owns(thread_id):
-            prefix = f"{principal.tenant}/"
+            prefix = principal.prefix
             raise forbidden(
                 "this names a thread that is not of the tenant of these credentials, whose thread ids begin with"
                 f" {prefix!r}; give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the ids with it"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import schema
-from langgraph.checkpoint.dynamodb._format.items import Item, partition_key
+from langgraph.checkpoint.dynamodb._format.items import Item, text
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MARK, label_path
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
@@ -71,7 +71,8 @@ def _labels_of(principal: Principal) -> tuple[str, ...]:
 def visible_to(principal: Principal, items: list[Item]) -> list[Item]:
     """Return those of the items that an index lists which are of a principal's labels."""
     path = label_path(_labels_of(principal))
-    keys = [partition_key(each) for each in items]
+    # A projection may leave the key out, and then nothing says whose the item is.
+    keys = [text(each, schema.PARTITION_KEY) or "" for each in items]
     return [each for each, pk in zip(items, keys, strict=True) if _is_partition(pk) and pk.startswith(path)]
 
 
@@ -116,6 +117,8 @@ def carried_out(table: Table, method: str, request: wire.TableRequest, bytes_max
         response = yield from _asked(table, method, {"RequestItems": {table.name: params["requests"]}})
         return {"left": response.get("UnprocessedItems", {}).get(table.name, [])}
     response = yield from _asked(table, method, {"TableName": table.name, **params})
+    if isinstance(request, wire.Query):
+        response = response | _page(response["Items"], _queried(request), bytes_max)
     shown = ("Item", "Items", "LastEvaluatedKey", "Attributes")
     return {
         "response": {name: response[name] for name in shown if name in response},
@@ -151,16 +154,27 @@ def _listed(table: Table, params: Mapping[str, Any]) -> Op[list[Item]]:
 
 def _fitting(items: list[Item], bytes_max: int) -> tuple[list[Item], list[Item]]:
     """Return the items that fit into an answer, at least one, and the keys of the others."""
+    count = _fitting_count(items, bytes_max)
+    names = (schema.PARTITION_KEY, schema.SORT_KEY)
+    return items[:count], [{name: item[name] for name in names} for item in items[count:]]
+
+
+def _page(items: list[Item], pk: str, bytes_max: int) -> dict[str, Any]:
+    """Return the items of a query that fit into an answer, and where they end; nothing if all fit."""
+    count = _fitting_count(items, bytes_max)
+    if count == len(items) or schema.SORT_KEY not in items[count - 1]:
+        return {}
+    last = {schema.PARTITION_KEY: {"S": pk}, schema.SORT_KEY: items[count - 1][schema.SORT_KEY]}
+    return {"Items": items[:count], "LastEvaluatedKey": last}
+
+
+def _fitting_count(items: list[Item], bytes_max: int) -> int:
     size = 0
     for position, each in enumerate(items):
         size += item_bytes(each)
         if position and size > bytes_max:
-            rest = [
-                {name: item[name] for name in (schema.PARTITION_KEY, schema.SORT_KEY)}
-                for item in items[position:]
-            ]
-            return items[:position], rest
-    return items, []
+            return position
+    return len(items)
 
 
 def _check_query(request: wire.Query) -> None:

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import ormsgpack
 
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
 MEDIA_TYPE = "application/vnd.langgraph-dynamodb.v1+msgpack"
 STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
@@ -46,15 +48,23 @@ def grouped(
 
 
 def packed(document: Any) -> bytes:
-    """Encode a document."""
-    return ormsgpack.packb(document)
+    """Encode a document.
+
+    Raises:
+        CheckpointerInputError: It has half a surrogate pair, a number of more than 64 bits, or another type.
+    """
+    try:
+        return ormsgpack.packb(document)
+    except ormsgpack.MsgpackEncodeError as error:
+        msg = f"an argument cannot be sent to the gateway: {error}; use valid Unicode, and numbers of 64 bits"
+        raise CheckpointerInputError(msg) from error
 
 
 def can_be_packed(document: Any) -> bool:
     """Tell whether a document can be encoded. Sets and numbers of more than 64 bits cannot."""
     try:
         packed(document)
-    except ormsgpack.MsgpackEncodeError:
+    except CheckpointerInputError:
         return False
     return True
 

@@ -30,7 +30,12 @@ def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
         raise CheckpointerInputError(
             'url is not the address of a gateway; give one such as "https://gateway.example"'
         )
-    if parts.username is not None or parts.query or parts.fragment:
+    # Parsing drops these, and the address would still have them.
+    if not value.isprintable() or value != value.strip():
+        msg = "url has spaces around it or characters that cannot be sent; if it comes from a file, strip it"
+        raise CheckpointerInputError(msg)
+    # A query may be empty, and endpoints would still come behind it.
+    if parts.username is not None or "?" in value or "#" in value:
         msg = "url has a user, a password, a query or a fragment in it; remove them, and pass credentials as auth="
         raise CheckpointerInputError(msg)
     if has_auth and parts.scheme == "http" and not allow_http and not _is_here(parts.hostname):
@@ -47,8 +52,8 @@ def _parts(value: Any) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(value)
-        # The port is parsed only when it is accessed.
-        _ = parts.port
+        # The port is parsed only when it is accessed, and the name is encoded only when it is looked up.
+        _ = parts.port, (parts.hostname or "").encode("idna")
     except ValueError:
         return None
     return parts

@@ -61,15 +61,18 @@ def ask_table(call: Call) -> Op[Any]:
         response = {name: value for name, value in answer["response"].items() if value is not None}
         return _with_units(response, [answer])
     [(table_name, wanted)] = call.params[_REQUEST_ITEMS].items()
+    answers: list[Any] = []
     if call.method == "batch_get_item":
-        answer = yield from ask(endpoint, wanted)
-        left = answer["left"]
+        # Ask at once for what did not fit into an answer. Only what the table did not process waits for its turn.
+        while not answers or (answers[-1]["items"] and answers[-1]["left"]):
+            keys = answers[-1]["left"] if answers else wanted["Keys"]
+            answers += [(yield from ask(endpoint, {**wanted, "Keys": keys}))]
+        left = answers[-1]["left"]
         response = {
-            "Responses": {table_name: answer["items"]},
+            "Responses": {table_name: [item for answer in answers for item in answer["items"]]},
             "UnprocessedKeys": {table_name: {"Keys": left}} if left else {},
         }
-        return _with_units(response, [answer])
-    answers: list[Any] = []
+        return _with_units(response, answers)
     for group in grouped(wanted, _size_of, _REQUEST_BYTES_MAX):
         answers += [(yield from ask(endpoint, {"requests": group}))]
     unprocessed = [left for answer in answers for left in answer["left"]]
