@@ -208,6 +208,8 @@ async def test_without_an_index_a_query_is_ignored_as_by_other_stores_and_the_lo
     PutOp(("a",), "k", {}, ttl=10**400), PutOp(("a",), "k", {}, ttl=527_040_001), PutOp(("a",), "k" * 1100, {}),
     PutOp(("a", "\ud800"), "k", {}), SearchOp(("a",), limit=-1), SearchOp(("a",), offset=-1),
     SearchOp(("a",), filter={"n": {"$in": [1]}}), SearchOp(("a",), filter={"n": {"$gt": 1, "x": 2}}), "get",
+    SearchOp(("a",), filter={"n": {1: 2}}), SearchOp(("a",), filter={"n": {"m": {None: 2}}}),
+    ListNamespacesOp(max_depth=-1), ListNamespacesOp(max_depth=cast("Any", 1.0)),
 ], ids=str)  # fmt: skip
 def test_bad_operations_are_refused_before_anything_is_stored(
     watched: DynamoDBStore, traffic: Traffic, op: Any
@@ -215,6 +217,30 @@ def test_bad_operations_are_refused_before_anything_is_stored(
     with pytest.raises((CheckpointerInputError, CheckpointSerializationError)):
         watched.batch([PutOp(("fine",), "k", {}), op])
     assert traffic.requests == []
+
+
+@pytest.mark.parametrize("op", [
+    GetOp(cast("Any", "user-1"), "k"), SearchOp(cast("Any", "user-1")), PutOp(cast("Any", "user-1"), "k", {}),
+    ListNamespacesOp((MatchCondition("prefix", cast("Any", "user-1")),)), SearchOp(cast("Any", None)),
+], ids=str)  # fmt: skip
+def test_a_text_is_no_namespace_since_its_letters_would_be_labels(
+    watched: DynamoDBStore, traffic: Traffic, op: Any
+) -> None:
+    # Under ("u", "s", ...), a search of "user-1" would find the memories of "user-10".
+    with pytest.raises(CheckpointerInputError, match=r"is ('user-1'|None); give a tuple of labels"):
+        watched.batch([PutOp(("fine",), "k", {}), op])
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("namespace", ["user-1", 5])
+def test_a_record_with_a_text_as_namespace_is_not_imported(store: DynamoDBStore, namespace: Any) -> None:
+    store.put(NAMESPACE, "k", {})
+    records = [{**each, "namespace": namespace} for each in store.export_items()]
+    with pytest.raises(CheckpointerInputError, match=f"namespace is {namespace!r}; give a tuple of labels"):
+        store.import_items(records)
+    with pytest.raises(CheckpointerInputError, match="namespace is 'user-1'; give a tuple of labels"):
+        store.put_if(cast("Any", "user-1"), "k", {}, revision=None)
+    assert store.list_namespaces() == [NAMESPACE]
 
 
 def test_the_message_names_what_is_no_json(store: DynamoDBStore) -> None:

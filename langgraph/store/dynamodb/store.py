@@ -44,6 +44,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.store.dynamodb.batch import (
     Batch,
     NewMemory,
+    check_labels,
     check_root_label,
     new_memory,
     put_all,
@@ -651,10 +652,8 @@ def _refuse_tenants(*sessions: object) -> None:
 
 
 def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
+    check_labels(namespace_prefix, "namespace_prefix")
     validate_op_namespace(SearchOp(tuple(namespace_prefix)))
-    if isinstance(namespace_prefix, str):
-        msg = f"namespace_prefix is {namespace_prefix!r}; give a tuple of labels"
-        raise CheckpointerInputError(msg)
     return tuple(namespace_prefix)
 
 

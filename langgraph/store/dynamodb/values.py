@@ -109,7 +109,10 @@ def _check_condition(condition: Any) -> None:
     if not isinstance(condition, Mapping):
         return
     if not _has_operators(condition):
-        for each in condition.values():
+        for name, each in condition.items():
+            if not isinstance(name, str):
+                msg = f"filter has the key {name!r}, which is not text; keys of JSON data are"
+                raise CheckpointerInputError(msg)
             _check_condition(each)
         return
     for name in condition:
