@@ -388,6 +388,16 @@ def test_a_long_list_is_read_page_by_page(store: DynamoDBStore, order: Any, pref
     assert even
 
 
+def test_a_page_goes_on_after_a_memory_and_nothing_else(watched: DynamoDBStore, traffic: Traffic) -> None:
+    # In strict mode, a checkpoint returns what a search found as a dict.
+    after: Any = {"namespace": list(NAMESPACE), "key": "k"}
+    with pytest.raises(
+        CheckpointerInputError, match=r"after is {.*}; give the last memory of the page before"
+    ):
+        watched.search(NAMESPACE, order="key", after=after)
+    assert traffic.requests == []
+
+
 def test_a_list_by_key_after_a_memory_behind_its_prefix_is_empty(store: DynamoDBStore) -> None:
     for label in ("c", "d"):
         store.put(("a", "b", label), "k", {})
@@ -741,6 +751,24 @@ def test_an_export_is_imported_with_its_times(
             store.import_items([cast("Any", broken)])
 
 
+def test_a_record_with_an_expiry_or_a_ttl_alone_expires(
+    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+) -> None:
+    store = make_store()
+    store.put(NAMESPACE, "k", {"data": random.Random(5).randbytes(200_000).hex()})
+    (record,) = store.export_items()
+    store.delete_namespace(())
+    ends = record["updated_at"].replace(record["updated_at"][:4], "2999", 1)
+    only_ttl, only_expiry = {"key": "ttl", "ttl_minutes": 60}, {"key": "expiry", "expires_at": ends}
+    store.import_items([record | only_ttl, record | only_expiry])
+    # Nothing is left for ever: neither a memory, nor the segments of one.
+    stored = client.scan(TableName=table_name)["Items"]
+    assert [each["SK"]["S"] for each in stored if "expires_at" not in each] == ["P#u1/"]
+    at(store, 3601)
+    assert store.get(NAMESPACE, "ttl") is None
+    assert store.get(NAMESPACE, "expiry") is not None
+
+
 async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBStore]) -> None:
     async with make_store() as store:
         if isinstance(store, DynamoDBStore):
@@ -765,7 +793,7 @@ async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBSt
     {"ttl": {"default_ttl": -1}}, {"ttl": {"ttl": 1}}, {"ttl": {"refresh_on_read": "no"}}, {"search_bytes_max": 0},
     {"index": {"dims": 3}}, {"index": {"embed": len}}, {"index": {"dims": 3, "embed": len, "metric": "l2"}},
     {"ttl": {"default_ttl": 1e9}}, {"ttl": {"default_ttl": float("inf")}},
-    {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1},
+    {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1}, {"ttl": 60}, {"index": 3},
 ], ids=str)  # fmt: skip
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
     with pytest.raises(CheckpointerInputError):

@@ -50,6 +50,10 @@ class Index:
             CheckpointerInputError: It lacks `embed` or `dims`, or has an option that cannot be used.
             CheckpointerConfigurationError: What the search needs is not installed, or it cannot keep encrypted values.
         """
+        given: object = config
+        if not isinstance(given, Mapping):
+            msg = f'index is {given!r}; give a dict with "embed" and "dims"'
+            raise CheckpointerInputError(msg)
         unknown = [name for name in config if name not in _OPTIONS]
         if unknown:
             msg = f"index has no option {unknown[0]!r}; use one of {', '.join(_OPTIONS)}"

@@ -660,6 +660,10 @@ def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
 def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
     if ttl is None:
         return None
+    given: object = ttl
+    if not isinstance(given, Mapping):
+        msg = f'ttl is {given!r}; give a dict such as {{"default_ttl": 60}}, in minutes'
+        raise CheckpointerInputError(msg)
     unknown = [name for name in ttl if name not in _TTL_OPTIONS]
     if unknown:
         msg = f"ttl has no option {unknown[0]!r}; use one of {', '.join(_TTL_OPTIONS)}"
