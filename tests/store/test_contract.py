@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any, cast
 
 import pytest
@@ -216,6 +218,17 @@ def test_bad_operations_are_refused_before_anything_is_stored(
 ) -> None:
     with pytest.raises((CheckpointerInputError, CheckpointSerializationError)):
         watched.batch([PutOp(("fine",), "k", {}), op])
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("operand", [Decimal(1), datetime.now(timezone.utc), {1}, b"1"], ids=repr)
+def test_a_filter_for_what_no_memory_can_have_is_refused(
+    watched: DynamoDBStore, traffic: Traffic, operand: Any
+) -> None:
+    # To find nothing would be the wrong answer: in memory, numbers are found by a Decimal.
+    for wanted in ({"n": operand}, {"n": {"$gt": operand}}, {"n": {"m": [operand]}}):
+        with pytest.raises(CheckpointerInputError, match=r"filter\.n.* is a .*, which is not JSON data"):
+            watched.search(NAMESPACE, filter=wanted)
     assert traffic.requests == []
 
 
