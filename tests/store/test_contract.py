@@ -720,6 +720,19 @@ async def test_async_puts_of_one_key_at_once_all_succeed(make_store: Callable[..
     assert found.value["n"] in range(50)
 
 
+def test_a_deletion_misses_nothing_that_an_eventually_consistent_read_may_not_show_yet(
+    watched: DynamoDBStore, traffic: Traffic
+) -> None:
+    object.__setattr__(watched.storage, "consistent_read", False)
+    watched.put(NAMESPACE, "k", {})
+    for delete in (watched.delete_namespace, watched.sweep_ttl):
+        traffic.clear()
+        delete(("users",))
+        queries = [each.params for each in traffic.requests if each.operation == "Query"]
+        assert len(queries) > 1
+        assert all(each["ConsistentRead"] for each in queries)
+
+
 def test_delete_namespace_leaves_nothing_but_the_register(
     make_store: Callable[..., DynamoDBStore], embeddings: Any, client: Any, table_name: str
 ) -> None:
