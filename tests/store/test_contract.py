@@ -211,6 +211,7 @@ async def test_without_an_index_a_query_is_ignored_as_by_other_stores_and_the_lo
     PutOp(("a", "\ud800"), "k", {}), SearchOp(("a",), limit=-1), SearchOp(("a",), offset=-1),
     SearchOp(("a",), filter={"n": {"$in": [1]}}), SearchOp(("a",), filter={"n": {"$gt": 1, "x": 2}}), "get",
     SearchOp(("a",), filter={"n": {1: 2}}), SearchOp(("a",), filter={"n": {"m": {None: 2}}}),
+    SearchOp(("a",), query=cast("Any", ["text"])), SearchOp(("a",), query=cast("Any", 5)),
     ListNamespacesOp(max_depth=-1), ListNamespacesOp(max_depth=cast("Any", 1.0)),
 ], ids=str)  # fmt: skip
 def test_bad_operations_are_refused_before_anything_is_stored(

@@ -170,6 +170,10 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
     if given is not None and not isinstance(given, StoredItem):
         msg = f"after is {shortened(given)}; give the last memory of the page before, as search returned it"
         raise CheckpointerInputError(msg)
+    query: object = op.query
+    if query is not None and not isinstance(query, str):
+        msg = f"query is {shortened(query)}; give the text to compare memories with"
+        raise CheckpointerInputError(msg)
     if op.query and (order != "updated_at" or after is not None):
         msg = "a search with a query is in the order of scores; leave order and after out"
         raise CheckpointerInputError(msg)
