@@ -142,6 +142,22 @@ def test_what_cannot_be_cached_is_a_miss_with_a_line(
     assert cache.get([B]) == {}
 
 
+def test_a_value_whose_attributes_cannot_be_read_fails_no_run(
+    make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Proxy:
+        """Has what it stands for only within a request, as the proxies of web frameworks."""
+
+        def __getattribute__(self, name: str) -> Any:
+            msg = "working outside of a request"
+            raise RuntimeError(msg)
+
+    cache = make_cache()
+    cache.set({A: (Proxy(), None), B: (1, None)})
+    assert cache.get([A, B]) == {B: 1}
+    assert "RuntimeError: working outside of a request" in caplog.text
+
+
 async def test_a_table_that_cannot_be_reached_fails_no_run(
     make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -206,7 +222,16 @@ async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., Dyn
 
 
 @pytest.mark.parametrize(
-    "options", [{"prefix": "acme"}, {"prefix": ("",)}, {"serde": 1}, {"bound_to": ""}], ids=str
+    "options",
+    [
+        {"prefix": "acme"},
+        {"prefix": ("",)},
+        {"prefix": (1,)},
+        {"prefix": None},
+        {"serde": 1},
+        {"bound_to": ""},
+    ],
+    ids=str,
 )
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
     with pytest.raises(CheckpointerInputError):

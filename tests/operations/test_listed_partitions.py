@@ -28,7 +28,18 @@ def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list() -> None
     assert listed["a/%M#"] == begun
     harness.now += 1
     put("a/%M#")
-    assert listed == {"a/%M#": begun + LISTED_SECONDS, "b/%M#": begun, "c/%M#": begun + LISTED_SECONDS - 1}
+    # What is due again is forgotten: the index has it, and a process may run for years.
+    assert listed == {"a/%M#": begun + LISTED_SECONDS, "c/%M#": begun + LISTED_SECONDS - 1}
     found = harness.run(listed_items(table, "%M#"))
     assert sorted(map(partition_key, found)) == ["a/%M#", "b/%M#", "c/%M#"]
     assert harness.run(listed_items(table, "%K#")) == []
+
+
+def test_a_run_whose_id_is_the_name_of_a_list_is_not_in_it() -> None:
+    harness = Harness()
+    process, pk = harness.process(), "a/%N#"
+    table = process.storage.table
+    harness.run(ensure_listed(table, "%N#", [pk], lambda pk: key(pk, "P#"), {}, harness.now))
+    for shard in range(4):
+        harness.run(process.put(str(shard), {}, run_id=f"%N#{shard}"))
+    assert [*map(partition_key, harness.run(listed_items(table, "%N#")))] == [pk]

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any, cast
 
 import pytest
@@ -208,6 +210,9 @@ async def test_without_an_index_a_query_is_ignored_as_by_other_stores_and_the_lo
     PutOp(("a",), "k", {}, ttl=10**400), PutOp(("a",), "k", {}, ttl=527_040_001), PutOp(("a",), "k" * 1100, {}),
     PutOp(("a", "\ud800"), "k", {}), SearchOp(("a",), limit=-1), SearchOp(("a",), offset=-1),
     SearchOp(("a",), filter={"n": {"$in": [1]}}), SearchOp(("a",), filter={"n": {"$gt": 1, "x": 2}}), "get",
+    SearchOp(("a",), filter={"n": {1: 2}}), SearchOp(("a",), filter={"n": {"m": {None: 2}}}),
+    SearchOp(("a",), query=cast("Any", ["text"])), SearchOp(("a",), query=cast("Any", 5)),
+    ListNamespacesOp(max_depth=-1), ListNamespacesOp(max_depth=cast("Any", 1.0)),
 ], ids=str)  # fmt: skip
 def test_bad_operations_are_refused_before_anything_is_stored(
     watched: DynamoDBStore, traffic: Traffic, op: Any
@@ -215,6 +220,41 @@ def test_bad_operations_are_refused_before_anything_is_stored(
     with pytest.raises((CheckpointerInputError, CheckpointSerializationError)):
         watched.batch([PutOp(("fine",), "k", {}), op])
     assert traffic.requests == []
+
+
+@pytest.mark.parametrize("operand", [Decimal(1), datetime.now(timezone.utc), {1}, b"1"], ids=repr)
+def test_a_filter_for_what_no_memory_can_have_is_refused(
+    watched: DynamoDBStore, traffic: Traffic, operand: Any
+) -> None:
+    # To find nothing would be the wrong answer: in memory, numbers are found by a Decimal.
+    for wanted in ({"n": operand}, {"n": {"$gt": operand}}, {"n": {"m": [operand]}}):
+        with pytest.raises(CheckpointerInputError, match=r"filter\.n.* is a .*, which is not JSON data"):
+            watched.search(NAMESPACE, filter=wanted)
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("op", [
+    GetOp(cast("Any", "user-1"), "k"), SearchOp(cast("Any", "user-1")), PutOp(cast("Any", "user-1"), "k", {}),
+    ListNamespacesOp((MatchCondition("prefix", cast("Any", "user-1")),)), SearchOp(cast("Any", None)),
+], ids=str)  # fmt: skip
+def test_a_text_is_no_namespace_since_its_letters_would_be_labels(
+    watched: DynamoDBStore, traffic: Traffic, op: Any
+) -> None:
+    # Under ("u", "s", ...), a search of "user-1" would find the memories of "user-10".
+    with pytest.raises(CheckpointerInputError, match=r"is ('user-1'|None); give a tuple of labels"):
+        watched.batch([PutOp(("fine",), "k", {}), op])
+    assert traffic.requests == []
+
+
+@pytest.mark.parametrize("namespace", ["user-1", 5])
+def test_a_record_with_a_text_as_namespace_is_not_imported(store: DynamoDBStore, namespace: Any) -> None:
+    store.put(NAMESPACE, "k", {})
+    records = [{**each, "namespace": namespace} for each in store.export_items()]
+    with pytest.raises(CheckpointerInputError, match=f"namespace is {namespace!r}; give a tuple of labels"):
+        store.import_items(records)
+    with pytest.raises(CheckpointerInputError, match="namespace is 'user-1'; give a tuple of labels"):
+        store.put_if(cast("Any", "user-1"), "k", {}, revision=None)
+    assert store.list_namespaces() == [NAMESPACE]
 
 
 def test_the_message_names_what_is_no_json(store: DynamoDBStore) -> None:
@@ -360,6 +400,16 @@ def test_a_long_list_is_read_page_by_page(store: DynamoDBStore, order: Any, pref
     filtered = store.search(prefix, filter={"n": {"$ne": 1}}, limit=99, order=order, after=whole[0])
     assert len(filtered) == sum(each.value["n"] != 1 for each in whole[1:])
     assert even
+
+
+def test_a_page_goes_on_after_a_memory_and_nothing_else(watched: DynamoDBStore, traffic: Traffic) -> None:
+    # In strict mode, a checkpoint returns what a search found as a dict.
+    after: Any = {"namespace": list(NAMESPACE), "key": "k"}
+    with pytest.raises(
+        CheckpointerInputError, match=r"after is {.*}; give the last memory of the page before"
+    ):
+        watched.search(NAMESPACE, order="key", after=after)
+    assert traffic.requests == []
 
 
 def test_a_list_by_key_after_a_memory_behind_its_prefix_is_empty(store: DynamoDBStore) -> None:
@@ -671,6 +721,19 @@ async def test_async_puts_of_one_key_at_once_all_succeed(make_store: Callable[..
     assert found.value["n"] in range(50)
 
 
+def test_a_deletion_misses_nothing_that_an_eventually_consistent_read_may_not_show_yet(
+    watched: DynamoDBStore, traffic: Traffic
+) -> None:
+    object.__setattr__(watched.storage, "consistent_read", False)
+    watched.put(NAMESPACE, "k", {})
+    for delete in (watched.delete_namespace, watched.sweep_ttl):
+        traffic.clear()
+        delete(("users",))
+        queries = [each.params for each in traffic.requests if each.operation == "Query"]
+        assert len(queries) > 1
+        assert all(each["ConsistentRead"] for each in queries)
+
+
 def test_delete_namespace_leaves_nothing_but_the_register(
     make_store: Callable[..., DynamoDBStore], embeddings: Any, client: Any, table_name: str
 ) -> None:
@@ -715,6 +778,24 @@ def test_an_export_is_imported_with_its_times(
             store.import_items([cast("Any", broken)])
 
 
+def test_a_record_with_an_expiry_or_a_ttl_alone_expires(
+    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+) -> None:
+    store = make_store()
+    store.put(NAMESPACE, "k", {"data": random.Random(5).randbytes(200_000).hex()})
+    (record,) = store.export_items()
+    store.delete_namespace(())
+    ends = record["updated_at"].replace(record["updated_at"][:4], "2999", 1)
+    only_ttl, only_expiry = {"key": "ttl", "ttl_minutes": 60}, {"key": "expiry", "expires_at": ends}
+    store.import_items([record | only_ttl, record | only_expiry])
+    # Nothing is left for ever: neither a memory, nor the segments of one.
+    stored = client.scan(TableName=table_name)["Items"]
+    assert [each["SK"]["S"] for each in stored if "expires_at" not in each] == ["P#u1/"]
+    at(store, 3601)
+    assert store.get(NAMESPACE, "ttl") is None
+    assert store.get(NAMESPACE, "expiry") is not None
+
+
 async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBStore]) -> None:
     async with make_store() as store:
         if isinstance(store, DynamoDBStore):
@@ -739,7 +820,7 @@ async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBSt
     {"ttl": {"default_ttl": -1}}, {"ttl": {"ttl": 1}}, {"ttl": {"refresh_on_read": "no"}}, {"search_bytes_max": 0},
     {"index": {"dims": 3}}, {"index": {"embed": len}}, {"index": {"dims": 3, "embed": len, "metric": "l2"}},
     {"ttl": {"default_ttl": 1e9}}, {"ttl": {"default_ttl": float("inf")}},
-    {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1},
+    {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1}, {"ttl": 60}, {"index": 3},
 ], ids=str)  # fmt: skip
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
     with pytest.raises(CheckpointerInputError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,17 +104,51 @@ def test_an_engine_that_returns_as_much_as_it_may_gives_no_short_answer(
         found(indexed, "a", limit=1, filter={"n": 1000})
 
 
+class FixedEngine(DictEngine):
+    """Returns the same answer to every search."""
+
+    answer: Sequence[tuple[str, float]] = ()
+
+    def search(
+        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+    ) -> Sequence[tuple[str, float]]:
+        """Return the answer."""
+        return self.answer
+
+
+@pytest.mark.parametrize("vector_id", ["mine", "users/u1/%M#V#notes/#k"])
 def test_ids_that_are_not_the_stores_are_refused(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings, vector_id: str
+) -> None:
+    engine = FixedEngine()
+    engine.answer = [(vector_id, 1.0)]
+    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": engine})
+    with pytest.raises(CheckpointerInputError, match="must return ids that were passed to its put"):
+        store.search(NAMESPACE, query="a")
+
+
+def test_an_engine_cannot_return_memories_of_another_namespace(
     make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
 ) -> None:
-    class Strange(DictEngine):
-        def search(
-            self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
-        ) -> Sequence[tuple[str, float]]:
-            return [("mine", 1.0)]
+    # As one that takes a prefix of text for one of labels.
+    engine = FixedEngine()
+    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": engine})
+    store.put(("users", "u12", "notes"), "k", {"text": "a"})
+    engine.answer = [(each, 1.0) for each in engine.kept]
+    assert len(store.search(("users", "u12"), query="a")) == len(store.search(("users",), query="a")) == 1
+    for namespace in (("users", "u1"), ("user",), ("users", "u12", "note"), ("users", "u12", "notes", "x")):
+        with pytest.raises(CheckpointerInputError, match=r"%M#V#notes.* is not under the namespace"):
+            store.search(namespace, query="a")
 
-    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": Strange()})
-    with pytest.raises(CheckpointerInputError, match="must return ids that were passed to its put"):
+
+def test_a_score_that_is_not_a_number_is_refused(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> None:
+    engine = FixedEngine()
+    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": engine})
+    store.put(NAMESPACE, "k", {"text": "a"})
+    engine.answer = [(each, math.nan) for each in engine.kept]
+    with pytest.raises(CheckpointerInputError, match="the score nan"):
         store.search(NAMESPACE, query="a")
 
 

@@ -122,6 +122,55 @@ def test_embeddings_of_another_size_are_refused(make_store: Callable[..., Dynamo
     assert store.get(NAMESPACE, "k") is None
 
 
+@pytest.mark.parametrize("wrong", [math.nan, -math.inf, 1e300, 10**400, None, "1", [1.0]], ids=str)
+def test_an_embedding_that_cannot_be_compared_is_refused(
+    make_store: Callable[..., DynamoDBStore], wrong: Any
+) -> None:
+    # No order has a place for what is not a number: one such score would mix up all others.
+    store = make_store(index={"dims": 2, "embed": lambda texts: [[1.0, wrong] for _ in texts]})
+    with pytest.raises(CheckpointerConfigurationError, match="embed returned an embedding with"):
+        store.batch([PutOp(NAMESPACE, "fine", {"a": 1}, index=False), PutOp(NAMESPACE, "k", {"a": 1})])
+    assert store.search(NAMESPACE) == []
+    with pytest.raises(CheckpointerConfigurationError, match="embed returned an embedding with"):
+        store.search(NAMESPACE, query="a")
+
+
+async def test_an_embedding_that_is_missing_is_named(make_store: Callable[..., DynamoDBStore]) -> None:
+    store = make_store(index={"dims": 1, "embed": lambda _: [[1.0]], "fields": ["text"]})
+    puts = [PutOp(NAMESPACE, text, {"text": text}) for text in "ab"]
+    with pytest.raises(CheckpointerConfigurationError, match="embed returned 1 embeddings for 2 texts"):
+        store.batch(puts)
+    with pytest.raises(CheckpointerConfigurationError, match="embed returned 1 embeddings for 2 texts"):
+        await store.abatch(puts)
+    assert store.search(NAMESPACE) == []
+
+
+@pytest.mark.parametrize("paths", ["text", True, [1]])
+def test_paths_are_a_list_since_the_letters_of_a_text_name_nothing(
+    indexed: DynamoDBStore, paths: Any
+) -> None:
+    with pytest.raises(CheckpointerInputError, match=r"index of a put is .*; give a list of paths"):
+        indexed.put(NAMESPACE, "k", {"text": "a"}, index=paths)
+    assert indexed.get(NAMESPACE, "k") is None
+
+
+def test_vectors_of_another_model_are_named_with_their_remedy(
+    make_store: Callable[..., DynamoDBStore],
+) -> None:
+    def with_dims(dims: int) -> DynamoDBStore:
+        return make_store(index={"dims": dims, "embed": lambda texts: [[1.0] * dims for _ in texts]})
+
+    with_dims(2).put(NAMESPACE, "k", {"a": 1})
+    store = with_dims(3)
+    store.put(NAMESPACE, "new", {"a": 1})
+    with pytest.raises(CheckpointerConfigurationError, match=r"2 dimensions, .* dims=3; .* import_items"):
+        store.search(NAMESPACE, query="a")
+    records = list(store.export_items(NAMESPACE))
+    store.delete_namespace(NAMESPACE)
+    store.import_items(records)
+    assert found(store, "a") == [("k", 1.0), ("new", 1.0)]
+
+
 DISTANCES = [
     ("cosine", [("a", 1.0), ("b", 2 / math.sqrt(4.01)), ("c", 0.0)]),
     ("l2", [("a", 0.0), ("b", -math.sqrt(1.01)), ("c", -math.sqrt(2))]),
@@ -165,6 +214,7 @@ def test_a_store_tells_its_index(
     ({"text_fields": []}, "index has no option 'text_fields'"),
     ({"distance_type": "hamming"}, "index has distance_type='hamming'"),
     ({"search": "approximate"}, "index has search='approximate'"),
+    ({"fields": "text"}, "index has fields='text'"), ({"fields": [1]}, r"index has fields=\[1\]"),
 ], ids=str)  # fmt: skip
 def test_an_index_that_cannot_be_used_is_refused(
     make_store: Callable[..., DynamoDBStore], options: dict[str, Any], message: str

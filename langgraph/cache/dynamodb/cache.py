@@ -51,8 +51,9 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
     ) -> None:
         """Take the transport and the table, and check what both kinds of caches are configured with."""
         check_flag("consistent_read", consistent_read)
-        if isinstance(prefix, str) or not all(prefix):
-            msg = f"prefix is {prefix!r}; give a tuple of labels"
+        given: object = prefix
+        if isinstance(given, str) or not isinstance(given, Sequence) or not all(map(_is_label, given)):
+            msg = f"prefix is {given!r}; give a tuple of labels"
             raise CheckpointerInputError(msg)
         super().__init__(serde=serde)
         self._own(transport, observer)
@@ -123,6 +124,10 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
             namespaces: The namespaces, each by itself and not what is below it; `None` for all.
         """
         await self.runner.arun(clear(self.storage, namespaces))
+
+
+def _is_label(label: object) -> bool:
+    return isinstance(label, str) and label != ""
 
 
 class DynamoDBCache(TableCache[ValueT]):

@@ -96,8 +96,7 @@ def put(storage: CacheStorage, values: Values) -> Op[None]:
     """Cache values. What cannot be stored is logged and left out."""
     new: dict[tuple[str, str], Item] = {}
     for full_key, (value, ttl_seconds) in values.items():
-        composed = work(partial(_entry, storage, full_key, value, ttl_seconds), rough_bytes(value))
-        item = yield from _attempt(composed, "store", full_key)
+        item = yield from _attempt(_composed(storage, full_key, value, ttl_seconds), "store", full_key)
         if item is not None:
             new[items.partition_key(item), items.sort_key(item)] = item
     yield from _attempt(_store(storage, list(new.values())), "store", list(values))
@@ -118,6 +117,10 @@ def _attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
         logger.warning("The node cache could not %s %s: %s: %s", verb, what, type(error).__name__, error)
         note_error(error)
         return None
+
+
+def _composed(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[Item]:
+    return (yield from work(partial(_entry, storage, full_key, value, ttl_seconds), rough_bytes(value)))
 
 
 def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Item:

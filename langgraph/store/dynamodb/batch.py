@@ -23,6 +23,7 @@ from langgraph.store.base import Op as StoreOp
 
 from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._operations.arguments import shortened
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb import reads
@@ -61,6 +62,7 @@ def new_memory(
         CheckpointerInputError: The value is no mapping, the ttl is out of range, or DynamoDB cannot store the key.
         CheckpointSerializationError: The value is no JSON data.
     """
+    check_labels(op.namespace, "namespace")
     validate_op_namespace(op)
     if not op.namespace:
         msg = "Namespace cannot be empty."
@@ -75,6 +77,17 @@ def new_memory(
     value = plain(given, f"value of memory {op.key!r}")
     texts = [] if index is None else index.texts(value, op.index)
     return NewMemory(address, value, texts, ttl_seconds(op.ttl), expected, times)
+
+
+def check_labels(labels: object, name: str) -> None:
+    """Raise if labels are a single text, whose letters would pass for labels, or no sequence.
+
+    Raises:
+        CheckpointerInputError: The message names the argument.
+    """
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
+        msg = f"{name} is {shortened(labels)}; give a tuple of labels"
+        raise CheckpointerInputError(msg)
 
 
 def check_root_label(namespace: Sequence[str]) -> None:
@@ -146,11 +159,20 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
         InvalidNamespaceError: A label is one that LangGraph refuses.
         CheckpointerInputError: The filter, the limit, the offset or the order cannot be used.
     """
+    check_labels(op.namespace_prefix, "namespace_prefix")
     validate_op_namespace(op)
     check_filter(op.filter)
     _check_counts(op)
     if order not in ORDERS:
         msg = f"order is {order!r}; give one of {', '.join(ORDERS)}"
+        raise CheckpointerInputError(msg)
+    given: object = after
+    if given is not None and not isinstance(given, StoredItem):
+        msg = f"after is {shortened(given)}; give the last memory of the page before, as search returned it"
+        raise CheckpointerInputError(msg)
+    query: object = op.query
+    if query is not None and not isinstance(query, str):
+        msg = f"query is {shortened(query)}; give the text to compare memories with"
         raise CheckpointerInputError(msg)
     if op.query and (order != "updated_at" or after is not None):
         msg = "a search with a query is in the order of scores; leave order and after out"
@@ -165,11 +187,23 @@ def _check_counts(op: SearchOp | ListNamespacesOp) -> None:
             raise CheckpointerInputError(msg)
 
 
-def _check_match_types(op: ListNamespacesOp) -> None:
+def _check_list(op: ListNamespacesOp) -> None:
+    """Check what a list of namespaces asks for.
+
+    Raises:
+        InvalidNamespaceError: A condition has a label that LangGraph refuses.
+        CheckpointerInputError: A condition, the depth, the limit or the offset cannot be used.
+    """
     for each in op.match_conditions or ():
+        check_labels(each.path, "path of a match condition")
         if each.match_type not in ("prefix", "suffix"):
             msg = f"match_type is {each.match_type!r}; give 'prefix' or 'suffix'"
             raise CheckpointerInputError(msg)
+    validate_op_namespace(op)
+    _check_counts(op)
+    if op.max_depth is not None and (type(op.max_depth) is not int or op.max_depth < 0):
+        msg = f"max_depth is {op.max_depth!r}; give a whole number, 0 or more, or None"
+        raise CheckpointerInputError(msg)
 
 
 class Batch:
@@ -204,6 +238,7 @@ class Batch:
     def _add(self, position: int, op: object) -> None:
         if isinstance(op, GetOp):
             self._methods.add("get")
+            check_labels(op.namespace, "namespace")
             validate_op_namespace(op)
             self._gets[position] = address_of(op.namespace, str(op.key)), op.refresh_ttl
         elif isinstance(op, SearchOp):
@@ -215,9 +250,7 @@ class Batch:
             self._searches[position] = wanted, query, op.refresh_ttl
         elif isinstance(op, ListNamespacesOp):
             self._methods.add("list_namespaces")
-            validate_op_namespace(op)
-            _check_counts(op)
-            _check_match_types(op)
+            _check_list(op)
             self._lists[position] = op
         elif isinstance(op, PutOp):
             new = new_memory(op, self._index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key
 from langgraph.checkpoint.dynamodb._format.labels import MEMORIES_MARK
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector
+from langgraph.store.dynamodb.keys import VECTORS, Address, is_vector_under, parse_vector
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Budget, Search
 from langgraph.store.dynamodb.similarity import Candidates, NewVector, best_scores
@@ -19,6 +20,8 @@ from langgraph.store.dynamodb.storage import StoreStorage
 
 # The engine's calls are blocking, so a driver moves them off its event loop.
 _OFF_THE_LOOP = 1 << 30
+# How many there are in the sort key of a vector.
+_MARKS = 4
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class EngineVectors:
         scored = []
         for vector_id, score in found:
             item = _key_of(vector_id)
+            _check_found(vector_id, item, score, wanted.namespace)
             sk, revision = parse_vector(item)
             scored.append(((partition_key(item), sk), revision, float(score)))
         return Candidates(best_scores(scored), limit if len(found) >= limit else None)
@@ -122,7 +126,19 @@ def _id_of(item: Item) -> str:
 def _key_of(vector_id: str) -> Item:
     # No label has the mark, since escaping never makes it.
     pk, mark, sk = vector_id.partition(MEMORIES_MARK)
-    if not mark or not sk.startswith(VECTORS):
+    if not mark or not sk.startswith(VECTORS) or sk.count("#") != _MARKS:
         msg = f"the engine of index returned {vector_id!r}; its search must return ids that were passed to its put"
         raise CheckpointerInputError(msg)
     return key(pk + mark, sk)
+
+
+def _check_found(vector_id: str, item: Item, score: float, namespace: Sequence[str]) -> None:
+    """Raise for a memory of another namespace, which may be another user's, and for a score without an order."""
+    if not is_vector_under(item, namespace):
+        msg = (
+            f"the engine of index returned {vector_id!r}, which is not under the namespace {tuple(namespace)};"
+            " its search must compare whole labels"
+        )
+        raise CheckpointerInputError(msg)
+    if math.isnan(score):
+        raise CheckpointerInputError(f"the engine of index returned {vector_id!r} with the score {score}")

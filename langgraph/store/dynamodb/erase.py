@@ -9,6 +9,7 @@ repeated, so either can be called again where it ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
@@ -38,7 +39,9 @@ def _through(
     storage: StoreStorage, namespace: Sequence[str], step: Callable[[StoreStorage, Item], Op[bool]]
 ) -> Op[int]:
     removed = 0
-    for pk in (yield from partitions_under(storage, namespace)):
+    # Whatever the store's option for reads, a deletion misses nothing.
+    strong = replace(storage, consistent_read=True)
+    for pk in (yield from partitions_under(strong, namespace)):
         query = Query(pk, prefix=path_prefix(MEMORIES, namespace))
         while not query.done:
             page = yield from storage.table.query_page(query)

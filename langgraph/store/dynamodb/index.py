@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.metadata
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.embeddings import Embeddings
@@ -21,6 +22,8 @@ Embedded: TypeAlias = Mapping[str, Sequence[float]]
 """Embeddings, by text."""
 
 _WHOLE = "$"
+# The squares of so large numbers, and their sum, are 32-bit floats.
+_NUMBER_MAX = 1e16
 _OPTIONS = ("dims", "embed", "fields", "distance_type", "search")
 
 
@@ -47,6 +50,10 @@ class Index:
             CheckpointerInputError: It lacks `embed` or `dims`, or has an option that cannot be used.
             CheckpointerConfigurationError: What the search needs is not installed, or it cannot keep encrypted values.
         """
+        given: object = config
+        if not isinstance(given, Mapping):
+            msg = f'index is {given!r}; give a dict with "embed" and "dims"'
+            raise CheckpointerInputError(msg)
         unknown = [name for name in config if name not in _OPTIONS]
         if unknown:
             msg = f"index has no option {unknown[0]!r}; use one of {', '.join(_OPTIONS)}"
@@ -61,7 +68,7 @@ class Index:
             raise CheckpointerInputError(msg)
         self.dims = dims
         self.embeddings: Embeddings = ensure_embeddings(embed)
-        self._fields = list(config.get("fields") or [_WHOLE])
+        self._fields = _paths(config.get("fields"), "index has fields=") or [_WHOLE]
         distance = config.get("distance_type", "cosine")
         if distance not in DISTANCES:
             msg = f"index has distance_type={distance!r}; give one of {', '.join(DISTANCES)}"
@@ -96,7 +103,7 @@ class Index:
         """Return the texts of a value to embed, at the configured fields or at the paths of a put."""
         if paths is False:
             return []
-        wanted = self._fields if paths is None else paths
+        wanted = self._fields if paths is None else _paths(paths, "index of a put is ")
         return [
             text
             for path in wanted
@@ -107,12 +114,12 @@ class Index:
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts of values, by one call."""
         found = self.embeddings.embed_documents(list(texts)) if texts else []
-        return dict(zip(texts, found, strict=True))
+        return _by_text(texts, found)
 
     async def aembed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts of values, by one call."""
         found = await self.embeddings.aembed_documents(list(texts)) if texts else []
-        return dict(zip(texts, found, strict=True))
+        return _by_text(texts, found)
 
     def embed_queries(self, queries: Sequence[str]) -> Embedded:
         """Embed queries: many models embed them in another way than documents."""
@@ -135,7 +142,37 @@ class Index:
         if len(embedding) != self.dims:
             msg = f"the embeddings have {len(embedding)} dimensions, and index has dims={self.dims}; give the same"
             raise CheckpointerConfigurationError(msg)
+        for each in embedding:
+            # No order has a place for what is not a number, and one such score would mix up all others.
+            if not _is_finite(each):
+                msg = f"embed returned an embedding with {each!r}; it must have finite numbers, up to {_NUMBER_MAX:g}"
+                raise CheckpointerConfigurationError(msg)
         return embedding
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.fabs(number) <= _NUMBER_MAX
+    except (TypeError, OverflowError):
+        return False
+
+
+def _by_text(texts: Sequence[str], embeddings: Iterable[Sequence[float]]) -> Embedded:
+    found = list(embeddings)
+    if len(found) != len(texts):
+        msg = f"embed returned {len(found)} embeddings for {len(texts)} texts; it must return one for each"
+        raise CheckpointerConfigurationError(msg)
+    return dict(zip(texts, found, strict=True))
+
+
+def _paths(paths: object, said: str) -> list[str]:
+    """Return paths in a value, without any for `None`. The letters of a single text would pass for paths."""
+    if paths is None:
+        return []
+    if not isinstance(paths, (list, tuple)) or not all(isinstance(each, str) for each in paths):
+        msg = f"{said}{paths!r}; give a list of paths"
+        raise CheckpointerInputError(msg)
+    return list(paths)
 
 
 def _check_botocore() -> None:

@@ -107,6 +107,14 @@ def parse_vector(item: Item) -> tuple[str, str]:
     return f"{MEMORIES}{parts[0]}#{parts[1]}", parts[2]
 
 
+def is_vector_under(item: Item, namespace: Sequence[str]) -> bool:
+    """Tell whether a vector belongs to a memory under a namespace."""
+    pk = items.partition_key(item)
+    if len(namespace) < PARTITION_LABELS:
+        return pk.startswith(label_path(namespace))
+    return pk == partition_of(namespace) and items.sort_key(item).startswith(path_prefix(VECTORS, namespace))
+
+
 # The register of partitions, for prefixes of less than two labels
 
 

@@ -35,6 +35,7 @@ class Times:
     created_us: int
     updated_us: int
     expires_at: int | None
+    """`None`: after its ttl, if it has one."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,12 @@ def _compose(
     part = builder.part(memory_items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
     parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
     expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
-    if times is not None:
+    if times is not None and times.expires_at is not None:
         expires_at = times.expires_at
     parts_until = None
-    if parts and new.ttl_seconds and expires_at is not None:
-        parts_until = max(expires_at, memory_items.expiry(items.SEGMENT_LIFETIMES * new.ttl_seconds, now))
+    if parts and expires_at is not None:
+        lifetimes = items.SEGMENT_LIFETIMES * (new.ttl_seconds or 0)
+        parts_until = max(expires_at, memory_items.expiry(lifetimes, now))
     value = NewValue(
         revision, part.attribute(address.sk), new.ttl_seconds, expires_at, parts_until, len(new.vectors)
     )

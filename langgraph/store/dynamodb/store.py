@@ -44,6 +44,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.store.dynamodb.batch import (
     Batch,
     NewMemory,
+    check_labels,
     check_root_label,
     new_memory,
     put_all,
@@ -651,16 +652,18 @@ def _refuse_tenants(*sessions: object) -> None:
 
 
 def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
+    check_labels(namespace_prefix, "namespace_prefix")
     validate_op_namespace(SearchOp(tuple(namespace_prefix)))
-    if isinstance(namespace_prefix, str):
-        msg = f"namespace_prefix is {namespace_prefix!r}; give a tuple of labels"
-        raise CheckpointerInputError(msg)
     return tuple(namespace_prefix)
 
 
 def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
     if ttl is None:
         return None
+    given: object = ttl
+    if not isinstance(given, Mapping):
+        msg = f'ttl is {given!r}; give a dict such as {{"default_ttl": 60}}, in minutes'
+        raise CheckpointerInputError(msg)
     unknown = [name for name in ttl if name not in _TTL_OPTIONS]
     if unknown:
         msg = f"ttl has no option {unknown[0]!r}; use one of {', '.join(_TTL_OPTIONS)}"

@@ -59,7 +59,7 @@ def imported(record: Mapping[str, Any], index: Index | None) -> NewMemory:
     """
     # The root label `langgraph` is allowed here, as in a batch: an export may have such memories, and none may be lost.
     op = PutOp(
-        tuple(_field(record, "namespace")),
+        _field(record, "namespace"),
         _field(record, "key"),
         _field(record, "value"),
         ttl=record.get("ttl_minutes"),

@@ -81,7 +81,7 @@ _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 
 def check_filter(wanted: Any) -> None:
-    """Raise if a filter is no mapping of keys, has an unknown operator, or is nested too deeply.
+    """Raise if a filter is no JSON data, has an unknown operator, or is nested too deeply.
 
     Raises:
         CheckpointerInputError: Which is a `ValueError`, as LangGraph's stores raise.
@@ -94,6 +94,10 @@ def check_filter(wanted: Any) -> None:
     if _is_deeper(wanted, _FILTER_NESTING_MAX):
         msg = f"filter is nested deeper than {_FILTER_NESTING_MAX} lists and dicts; ask for less of the value"
         raise CheckpointerInputError(msg)
+    try:
+        plain(wanted, "filter")
+    except CheckpointSerializationError as error:
+        raise CheckpointerInputError(str(error)) from None
     for condition in wanted.values():
         _check_condition(condition)
 

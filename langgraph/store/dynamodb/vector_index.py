@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.items import partition_key
 from langgraph.checkpoint.dynamodb._format.labels import label_path
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector, partition_of, path_prefix
+from langgraph.store.dynamodb.keys import Address, is_vector_under, parse_vector
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Budget, Search
 from langgraph.store.dynamodb.similarity import Candidates, Distance, NewVector, best_scores
@@ -98,7 +98,7 @@ class IndexVectors:
         budget.take(sum(item_bytes(item) for item, _ in found))
         scored = []
         for item, distance in found:
-            if len(namespace) > len(DEPTHS) and not _is_under(item, namespace):
+            if len(namespace) > len(DEPTHS) and not is_vector_under(item, namespace):
                 continue
             sk, revision = parse_vector(item)
             scored.append(((partition_key(item), sk), revision, self._score(distance)))
@@ -116,12 +116,6 @@ class IndexVectors:
         if self.distance == "cosine":
             return 1.0 - distance
         return -distance if self.distance == "l2" else distance
-
-
-def _is_under(item: Item, namespace: Sequence[str]) -> bool:
-    return partition_key(item) == partition_of(namespace) and sort_key(item).startswith(
-        path_prefix(VECTORS, namespace)
-    )
 
 
 def _numbers(embedding: Sequence[float]) -> list[dict[str, str]]:

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb._format.items import DATA, Item, binary, dama
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector, vectors_prefix
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Budget, Search, read_under
@@ -89,8 +90,14 @@ class ExactVectors:
 def _open(codec: Codec, item: Item, dims: int) -> tuple[float, Row]:
     """Return the length and the direction of a vector that was read."""
     raw = codec.open(binary(item, DATA), item, DATA)
-    if len(raw) != _LENGTH.size + dims * _DIRECTION.itemsize:
-        dimensions = (len(raw) - _LENGTH.size) // _DIRECTION.itemsize
-        raise damaged(item, f"its vector has {dimensions} dimensions, not {dims}")
+    dimensions, rest = divmod(len(raw) - _LENGTH.size, _DIRECTION.itemsize)
+    if dimensions < 1 or rest:
+        raise damaged(item, f"its vector has {len(raw)} bytes")
+    if dimensions != dims:
+        msg = (
+            f"a vector under {partition_key(item)!r} has {dimensions} dimensions, and index has dims={dims}; after a"
+            " change of the model, embed the memories anew: call export_items, delete_namespace and import_items"
+        )
+        raise CheckpointerConfigurationError(msg)
     (length,) = _LENGTH.unpack_from(raw)
     return length, np.frombuffer(raw, _DIRECTION, offset=_LENGTH.size).astype(np.float32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, MutableMapping
 
-from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.items import Item, partition_key
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
@@ -33,13 +33,18 @@ def ensure_listed(
         mark: The name of the list.
         partitions: The keys of the partitions.
         item_of: Returns the item by which a partition is found.
-        listed: When this process listed each partition, in epoch seconds. It is updated.
+        listed: When this process listed each partition, in epoch seconds. It is updated, and what is due is forgotten.
         now: The time, in epoch seconds.
     """
     due = [pk for pk in dict.fromkeys(partitions) if listed.get(pk, 0.0) <= now - LISTED_SECONDS]
     new = [{**item_of(pk), RUN_ID: {"S": f"{mark}{zlib.crc32(pk.encode()) % _SHARDS}"}} for pk in due]
     yield from gather([table.send("put_item", Item=each) for each in new])
-    listed.update(dict.fromkeys(due, now))
+    if due:
+        # A copy, since other OS threads may add to it.
+        for pk, listed_at in list(listed.items()):
+            if listed_at <= now - LISTED_SECONDS:
+                listed.pop(pk, None)
+        listed.update(dict.fromkeys(due, now))
 
 
 def listed_items(table: Table, mark: str) -> Op[list[Item]]:
@@ -54,4 +59,5 @@ def listed_items(table: Table, mark: str) -> Op[list[Item]]:
         for shard in range(_SHARDS)
     ]
     pages = yield from gather([table.query_all(each) for each in shards])
-    return [item for page in pages for item in page]
+    # Users choose the ids of runs, and the index may have a run under the name of a list.
+    return [item for page in pages for item in page if partition_key(item).endswith(mark)]

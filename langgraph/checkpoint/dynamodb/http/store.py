@@ -93,7 +93,7 @@ class HttpStore(TableStore):
         check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
         check_on_event(on_event)
         check_binding(serde, bound_to)
-        if index is not None and index.get("search") == "dynamodb":
+        if isinstance(index, Mapping) and index.get("search") == "dynamodb":
             msg = (
                 'index has search="dynamodb", and the gateway has no request for the vector index, which cannot keep'
                 ' tenants apart; leave "search" out of index, to compare vectors exactly'
