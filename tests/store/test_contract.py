@@ -713,6 +713,15 @@ def test_an_export_is_imported_with_its_times(
     for broken in ({}, "x", {**records[0], "created_at": "yesterday"}, {**records[0], "value": 1}):
         with pytest.raises(CheckpointerInputError):
             store.import_items([cast("Any", broken)])
+    for field, value in {
+        "namespace": "ab",
+        "created_at": "0001-01-01T00:00:00+23:59",
+        "updated_at": "9999-12-31T23:59:59-10:00",
+        "expires_at": "9999-12-31T23:59:59-10:00",
+    }.items():
+        with pytest.raises(CheckpointerInputError, match=field):
+            store.import_items([{**records[0], "key": "new", field: value}])
+    assert len(store.search((), limit=99)) == 2
 
 
 async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBStore]) -> None:

@@ -57,9 +57,14 @@ def imported(record: Mapping[str, Any], index: Index | None) -> NewMemory:
     Raises:
         CheckpointerInputError: It is no such record; the message names the field.
     """
+    namespace = _field(record, "namespace")
+    if not isinstance(namespace, (list, tuple)):
+        # The characters of a text would become labels.
+        msg = f"a record to import has namespace={namespace!r}; give a list of labels"
+        raise CheckpointerInputError(msg)
     # The root label `langgraph` is allowed here, as in a batch: an export may have such memories, and none may be lost.
     op = PutOp(
-        tuple(_field(record, "namespace")),
+        tuple(namespace),
         _field(record, "key"),
         _field(record, "value"),
         ttl=record.get("ttl_minutes"),
@@ -82,7 +87,10 @@ def _field(record: object, name: str) -> Any:
 def _time(record: object, name: str) -> int:
     text = _field(record, name)
     try:
-        return in_microseconds(datetime.fromisoformat(text))
-    except (TypeError, ValueError) as error:
+        time = in_microseconds(datetime.fromisoformat(text))
+        # In UTC, a time may fall before the first year or after the last one. Then no reader could show it.
+        moment(time)
+    except (TypeError, ValueError, OverflowError) as error:
         msg = f"a record to import has {name}={text!r}; give a time as isoformat() writes it"
         raise CheckpointerInputError(msg) from error
+    return time
