@@ -64,6 +64,8 @@ def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
     assert "Store 2 checkpoints of thread 'another'" in refused.err
     dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run")
     assert dry.out == "would store: 2 checkpoints of thread 'another'\n"
+    dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run", "--json")
+    assert dry.json == {"thread_id": "another", "would_store": 2}
     monkeypatch.setattr(Output, "is_watched", True)
     monkeypatch.setattr(Output, "ask", lambda *_: True)
     assert saver.get_tuple(thread_config("another")) is None

@@ -50,7 +50,7 @@ def directory(
     cost = f"up to {units:,} write units, about ${units * WRITE_UNIT_DOLLARS:,.6f} on demand"
     what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
     if dry_run:
-        context.output.text(f"would enter: {what}, {cost}")
+        context.output.result({"would_enter": found, "write_units": units}, f"would enter: {what}, {cost}")
         return
     context.confirm(f"Enter {what} in the directory, for {cost}?", yes=yes)
 
