@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import io
 import re
 import socket
@@ -67,6 +68,8 @@ UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message
         (UNKNOWN, 4),
         (THROTTLED, 6),
         (ReadTimeoutError(endpoint_url="http://localhost"), 6),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "done"), 2),
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
         (REFUSED, 1),
         (RecursionError(), 1),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from errno import ENOSPC
 
 from langgraph.store.base import InvalidNamespaceError
 from typing_extensions import Self
@@ -104,6 +105,10 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return CommandError(code, _says(error))
+    if isinstance(error, OSError) and error.filename is not None:
+        return CommandError(Exit.USAGE, f"{error.filename} cannot be used: {error.strerror}")
+    if isinstance(error, OSError) and error.errno == ENOSPC:
+        return CommandError(Exit.FAILED, f"the output could not be written: {error.strerror}")
     if isinstance(error, RecursionError):
         return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
     if error_code(error) == "ValidationException" and not _TABLE_NAME.fullmatch(table_name):
