@@ -98,6 +98,11 @@ def in_options(remedy: str) -> str:
     return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
 
 
+def is_table_name(name: str) -> bool:
+    """Tell whether a table can have a name, or whether it is an ARN."""
+    return _TABLE_NAME.fullmatch(name) is not None
+
+
 def explained(error: Exception, table_name: str) -> CommandError | None:
     """Return the error that the user sees, or None for an unforeseen one, whose traceback is needed."""
     if isinstance(error, CommandError):
@@ -111,7 +116,7 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
         return CommandError(Exit.FAILED, f"the output could not be written: {error.strerror}")
     if isinstance(error, RecursionError):
         return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
-    if error_code(error) == "ValidationException" and not _TABLE_NAME.fullmatch(table_name):
+    if error_code(error) == "ValidationException" and not is_table_name(table_name):
         msg = f"{table_name!r} cannot be the name of a table; give 3 to 255 letters, digits, _, - and dots, or an ARN"
         return CommandError(Exit.CONFIGURATION, msg)
     remedy = account_remedy(table_name, error)
