@@ -58,7 +58,7 @@ def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
     before = file.read_bytes()
     refused = run("export", thread, str(file), "--table", shared)
     assert refused.code == 7
-    assert "is there already. Replace it?" in refused.err
+    assert refused.err.endswith("is there already. Replace it? Nobody can answer here; give --yes to agree\n")
     assert run("export", thread, str(file), "--table", shared, "--yes").code == 0
     assert file.read_bytes() == before
     refused = run("import", str(file), "--as", "another", "--table", shared)

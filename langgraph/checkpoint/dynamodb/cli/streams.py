@@ -32,7 +32,7 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
             yield stream
         return
     if file.exists():
-        context.confirm(f"{file} is there already. Replace it?", yes=yes)
+        context.confirm(f"{file} is there already. Replace it?", yes=yes, has_dry_run=False)
     # A link stays a link, and the file that it points to is replaced.
     file = file.resolve()
     part = file.with_name(f"{file.name}.part")
