@@ -241,7 +241,7 @@ def show_stored(stage: Stage) -> None:
 def leave_a_page(stage: Stage, page: Path = PAGE) -> None:
     """Write the page of the thread to a file, and say how to open it."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    command = stage.command("--export", str(page))
+    command = stage.command("--export", str(page), "--yes")
     done = subprocess.run(  # noqa: S603  # The program is this package's and the arguments are ours.
         command, env=stage.engine.environment(), capture_output=True, text=True, check=False
     )

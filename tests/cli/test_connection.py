@@ -39,6 +39,17 @@ def test_the_environment_is_enough_and_options_go_over_it(monkeypatch: pytest.Mo
     assert (found.table_name, found.region_name) == ("of-the-option", "eu-west-1")
 
 
+def test_an_option_that_cannot_be_used_is_told_from_what_it_goes_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"{PREFIX}CONFIG__ENDPOINT_URL", "http://localhost:1")
+    monkeypatch.setenv(f"{PREFIX}CONFIG__TTL_SECONDS", "0")
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        ConnectionOptions("a-table", "localhost:8000").configuration()
+    assert "  --endpoint-url: string should match" in str(caught.value)
+    assert f"  environment variable {PREFIX}CONFIG__TTL_SECONDS: " in str(caught.value)
+
+
 def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -75,7 +86,7 @@ def test_an_option_that_cannot_be_used_is_named() -> None:
     config = ConnectionOptions("a-table", profile_name=None).configuration()
     with open_saver(config) as saver:
         assert saver.serde is not None
-    with pytest.raises(CheckpointerConfigurationError, match="endpoint_url"):
+    with pytest.raises(CheckpointerConfigurationError, match="--endpoint-url"):
         ConnectionOptions("a-table", "localhost").configuration()
 
 

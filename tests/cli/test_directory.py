@@ -104,6 +104,8 @@ def test_the_cost_is_said_first_and_nothing_is_written_unless_asked(
     table, saver = old
     ended = run("directory", "--table", table, "--dry-run")
     assert f"would enter: 5 threads of table {table}, up to 15 write units, about $0.0000" in ended.out
+    dry = run("directory", "one", "two", "--table", table, "--dry-run", "--json").json
+    assert dry == {"would_enter": ["one", "two"], "write_units": 6}
     ended = run("directory", "--table", table)
     assert ended.code != 0
     assert "up to 15 write units" in ended.err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,7 +58,7 @@ def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
     before = file.read_bytes()
     refused = run("export", thread, str(file), "--table", shared)
     assert refused.code == 7
-    assert "is there already. Replace it?" in refused.err
+    assert refused.err.endswith("is there already. Replace it? Nobody can answer here; give --yes to agree\n")
     assert run("export", thread, str(file), "--table", shared, "--yes").code == 0
     assert file.read_bytes() == before
     refused = run("import", str(file), "--as", "another", "--table", shared)
@@ -64,10 +66,25 @@ def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
     assert "Store 2 checkpoints of thread 'another'" in refused.err
     dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run")
     assert dry.out == "would store: 2 checkpoints of thread 'another'\n"
+    dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run", "--json")
+    assert dry.json == {"thread_id": "another", "would_store": 2}
     monkeypatch.setattr(Output, "is_watched", True)
     monkeypatch.setattr(Output, "ask", lambda *_: True)
     assert saver.get_tuple(thread_config("another")) is None
     assert run("import", str(file), "--as", "another", "--table", shared).code == 0
+
+
+def test_a_pipe_stays_a_pipe_and_a_link_a_link(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
+    file, link, pipe = (tmp_path / each for each in ("file", "link", "pipe"))
+    link.symlink_to(file)
+    assert run("export", thread, str(link), "--table", shared).code == 0
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        assert run("export", thread, str(pipe), "--table", shared).code == 0
+        assert read.result() == file.read_bytes()
+    assert (link.is_symlink(), pipe.is_fifo()) == (True, True)
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
@@ -86,6 +103,8 @@ def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: s
     assert run("export", "nobody", str(tmp_path / "file"), "--table", shared).code == 3
     assert list(tmp_path.iterdir()) == []
     assert run("export", thread, str(tmp_path / "none" / "file"), "--table", shared).code == 2
+    folder = run("export", thread, str(tmp_path), "--table", shared, "--yes")
+    assert (folder.code, folder.err) == (2, f"error: {tmp_path} is a folder; give a file to write to\n")
     assert run("export", thread, "--table", shared, "--json").code == 2
     assert run("import", str(tmp_path / "none"), "--table", shared).code == 2
     cut = tmp_path / "cut"

@@ -146,6 +146,15 @@ def test_what_was_done_is_not_done_again(
     assert sorted(done.read_text().splitlines()) == sorted(threads)
 
 
+def test_a_note_that_was_cut_short_stays_apart_from_the_next_one(
+    run: Run, shared: str, threads: list[str], tmp_path: Path
+) -> None:
+    done = tmp_path / "done"
+    done.write_text("cut sh")
+    assert run("delete", threads[0], "--table", shared, "--yes", "--done", str(done)).code == 0
+    assert done.read_text().splitlines() == ["cut sh", threads[0]]
+
+
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), ConnectionAbortedError("no network")])
 def test_an_interruption_waits_for_what_is_under_way_and_notes_it(
     run: Run,
@@ -208,6 +217,11 @@ def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
         (("delete",), "no thread is named"),
         (("delete", "-f", "not-there"), "cannot be read"),
         (("delete", "two\nlines", "--yes", "--done", "done"), "line break"),
+        (("delete", "one", "--yes", "--done", "/not/there"), "/not/there cannot be used: No such file"),
+        (("delete", "-f", "ids", "--done", "./ids", "--yes"), "--from-file and --done are both ids"),
+        (("prune", "-f", "ids", "--done", "ids", "--yes"), "--from-file and --done are both ids"),
+        (("copy", "-f", "ids", "--done", "ids", "--yes"), "--from-file and --done are both ids"),
+        (("directory", "-f", "ids", "--done", "ids", "--yes"), "--from-file and --done are both ids"),
         (("copy", "one"), "id of the copy"),
         (("copy", "one", ""), "with a tab"),
         (("prune", "one", "--older-than", "1y"), "such as 30d"),
@@ -293,6 +307,18 @@ def test_threads_are_copied(run: Run, shared: str, saver: DynamoDBSaver, threads
     assert ended.out == "copied: 1 thread\n"
     assert stored_values(saver, thread_config(target)) == {"text": "three"}
     assert count(saver, target) == 3
+
+
+def test_two_threads_are_not_copied_into_one(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "pairs"
+    target = f"{threads[0]} copy"
+    file.write_text(f"{threads[0]}\t{target}\n{threads[1]}\t{target}\n")
+    ended = run("copy", "--from-file", str(file), "--table", shared, "--yes")
+    assert ended.code == Exit.USAGE
+    assert f"are both to be copied to {target!r}" in ended.err
+    assert count(saver, target) == 0
 
 
 # Pruning

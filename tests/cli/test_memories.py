@@ -187,7 +187,9 @@ def test_a_memory_is_stored_and_replaced(memories: Run, store: DynamoDBStore) ->
     assert (
         memories("put", AS_TEXT, "drink", '{"likes": "tea"}').out == f"stored: memory 'drink' of {AS_TEXT}\n"
     )
-    assert memories("put", AS_TEXT, "drink", '{"likes": "x"}', "--dry-run").out.startswith("would replace")
+    command = ("put", AS_TEXT, "drink", '{"likes": "x"}', "--dry-run")
+    assert memories(*command).out.startswith("would replace")
+    assert memories(*command, "--json").json == {"namespace": [*ADA], "key": "drink", "would_replace": True}
     ended = memories("put", AS_TEXT, "drink", '{"likes": "coffee"}')
     assert ended.code == Exit.NOT_CONFIRMED
     assert f"Replace memory 'drink' of {AS_TEXT} in table" in ended.err
@@ -271,9 +273,9 @@ def test_memories_go_to_a_file_and_back(
     assert memories("export", AS_TEXT, str(file)).out == f"exported: 2 memories, to {file}\n"
     assert memories("export", AS_TEXT, str(file)).code == Exit.NOT_CONFIRMED
     assert memories("export", "", str(file), "--yes", "--json").json["memories"] == 3
-    assert (
-        run("memories", "import", str(file), "--table", other, "--dry-run").out == "would store: 3 memories\n"
-    )
+    dry = ("memories", "import", str(file), "--table", other, "--dry-run")
+    assert run(*dry).out == "would store: 3 memories\n"
+    assert run(*dry, "--json").json == {"would_store": 3}
     assert run("memories", "list", "--table", other).out == ""
     assert run("memories", "import", str(file), "--table", other).code == Exit.NOT_CONFIRMED
     assert run("memories", "import", str(file), "--table", other, "--yes").out == "stored: 3 memories\n"
@@ -366,6 +368,7 @@ def test_memories_are_moved(
     table, place = make_table(), _sqlite(tmp_path / "a.db")
     command = ("memories", "migrate", "--table", table)
     assert run(*command, "--from", place, "--dry-run").out == "would move: 3 memories\n"
+    assert run(*command, "--from", place, "--dry-run", "--json").json == {"would_move": 3}
     assert run(*command, "--from", place).code == Exit.NOT_CONFIRMED
     assert run("memories", "list", "--table", table).out == ""
     monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)

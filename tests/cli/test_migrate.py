@@ -115,6 +115,29 @@ def test_one_place_is_to_be_given(run: Run, shared: str, places: list[str]) -> N
     assert "module:function" in ended.err
 
 
+def test_an_option_goes_over_the_environment(
+    run: Run, shared: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
+    back = (
+        "migrate",
+        "nobody",
+        "--to",
+        f"sqlite:{tmp_path}/back.db",
+        "--table",
+        shared,
+        "--dry-run",
+        "--json",
+    )
+    assert run(*back).json == {"threads": 1, "checkpoints": 0, "already_there": 0}
+    assert run("migrate", "--table", shared, "--dry-run").code == 0
+    monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", "")
+    assert run("migrate", "--table", shared, "--dry-run").code == 2
+    monkeypatch.setenv("LANGGRAPH_MIGRATE_TO", place)
+    monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
+    assert "give either --from or --to" in run("migrate", "--table", shared, "--dry-run").err
+
+
 def test_who_interrupts_it_is_told_how_far_it_came(
     run: Run, shared: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import io
 import re
 import socket
@@ -67,6 +68,8 @@ UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message
         (UNKNOWN, 4),
         (THROTTLED, 6),
         (ReadTimeoutError(endpoint_url="http://localhost"), 6),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "done"), 2),
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
         (REFUSED, 1),
         (RecursionError(), 1),
     ],
@@ -205,15 +208,15 @@ def test_what_is_printed_takes_neither_a_saver_nor_an_extra(words: str) -> None:
 
 
 @pytest.fixture
-def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Give what makes a module as if it were not installed."""
+def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give what makes a module as if it were not installed, or as if its import ended in another way."""
 
-    def hide(name: str) -> None:
+    def hide(name: str, end: BaseException | None = None) -> None:
         real = builtins.__import__
 
         def import_(module: str, *rest: Any) -> Any:
             if module.partition(".")[0] == name:
-                raise ModuleNotFoundError(name=name)
+                raise end or ModuleNotFoundError(name=name)
             return real(module, *rest)
 
         for each in [each for each in sys.modules if each.startswith("langgraph.checkpoint.dynamodb.cli.")]:
@@ -223,13 +226,22 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return hide
 
 
-def test_without_the_extra_it_says_what_to_install(hide: Callable[[str], None]) -> None:
+def test_ctrl_c_ends_it_before_it_is_loaded(
+    hide: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    hide("typer", KeyboardInterrupt())
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
+
+
+def test_without_the_extra_it_says_what_to_install(hide: Callable[..., None]) -> None:
     hide("typer")
     with pytest.raises(SystemExit, match=r"pip install 'langgraph-dynamodb\[cli\]'"):
         cli.main()
 
 
-def test_another_missing_module_is_not_taken_for_the_extra(hide: Callable[[str], None]) -> None:
+def test_another_missing_module_is_not_taken_for_the_extra(hide: Callable[..., None]) -> None:
     hide("difflib")
     with pytest.raises(ModuleNotFoundError):
         cli.main()

@@ -95,6 +95,9 @@ def test_what_is_wrong_ends_with_its_code(
     assert code("nobody", "--from", restored) == 3
     assert code(thread, "--from", shared) == 2
     assert code(thread, "--from", "no-such-table") == 4
+    assert code(thread, "--from", "") == 2
+    ended = run("restore", thread, "--from", "no table", "--table", shared)
+    assert (ended.code, "--from 'no table' cannot be the name of a table" in ended.err) == (2, True)
     with saver.thread_lock(thread), pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored_thread, "LOCK_WAIT_SECONDS", 0.0)
         Conversation(saver, thread).put(said=["bad"])

@@ -126,6 +126,23 @@ def test_a_file_has_the_thread(run: Run, table: str, tmp_path: Path) -> None:
     assert "the weather" not in page
 
 
+def test_a_file_is_replaced_only_if_somebody_agrees(run: Run, table: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text("mine")
+    command = ("view", "chat", "--table", table, "--export", str(file))
+    ended = run(*command)
+    assert (ended.code, file.read_text()) == (7, "mine")
+    assert f"{file} is there already. Replace it?" in ended.err
+    assert run(*command, "--yes").code == 0
+    assert "the weather" in file.read_text()
+
+
+def test_a_page_goes_through_a_pipe(run: Run, table: str) -> None:
+    page = run("view", "chat", "--table", table, "--export", "-").out
+    assert page.startswith("<!doctype html>")
+    assert page.endswith("</html>\n")
+
+
 def test_a_file_in_which_nothing_is_masked_says_what_it_has(run: Run, table: str, tmp_path: Path) -> None:
     ended = run("view", "chat", "--table", table, "--export", str(tmp_path / "report.html"))
     assert "in the clear" in ended.err

@@ -77,6 +77,19 @@ def test_a_toml_file_may_have_anything_else(tmp_path: Path, expected: Checkpoint
     assert CheckpointerConfig.load(_file(tmp_path, "pyproject.toml", text)) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.yaml", "checkpointer: {}"), ("a.toml", "[tool.langgraph-dynamodb]\ntype = 'memory'")],
+)
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, name: str, text: str) -> None:
+    assert CheckpointerConfig.load(_file(tmp_path, name, f"\ufeff{text}")).type == "memory"
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.yaml", "checkpointer: "), ("a.toml", "tool = ")])
+def test_a_file_that_is_nested_too_deeply_is_named(tmp_path: Path, name: str, text: str) -> None:
+    assert f"{name}: lists or mappings in it are nested" in _error(_file(tmp_path, name, text + "[" * 10_000))
+
+
 def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: CheckpointerConfig) -> None:
     for name, text in {
         "TYPE": "dynamodb",

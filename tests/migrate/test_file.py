@@ -179,6 +179,7 @@ def test_a_file_of_a_newer_release_says_so() -> None:
 
 
 NOTHING = {"type": "null", "data": ""}
+WRITE = {"task": "t", "path": "", "position": 0, "channel": "a", "value": NOTHING}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,13 @@ NOTHING = {"type": "null", "data": ""}
         (2, b"7\n"),
         (2, b"[" * 100_000 + b"\n"),
         (-2, {"writes": None}),
-        (-2, {"writes": [{"task": "t", "path": "", "position": "first", "channel": "a", "value": NOTHING}]}),
+        (-2, {"writes": [{**WRITE, "position": "0"}]}),
+        (-2, {"writes": [{**WRITE, "position": 1e300}]}),
+        (-2, {"writes": [{**WRITE, "position": True}]}),
+        (-2, {"writes": [{**WRITE, "position": 2**63}]}),
+        (-2, {"writes": [{**WRITE, "task": 7}]}),
+        (-2, {"writes": [{**WRITE, "channel": "\ud800"}]}),
+        (-2, {"parent": 7}),
         (-2, {"body": None}),
         (-2, {"values": {"a": {"type": "msgpack"}}}),
         (-2, {"values": {"a": {"data": ""}}}),
@@ -207,7 +214,10 @@ NOTHING = {"type": "null", "data": ""}
 def test_a_line_that_no_export_writes_is_named(line: int, content: Any) -> None:
     some = lines()[:-1]
     position = line - 1 if line > 0 else line + 1
-    some[position] = changed(some[position], **content) if isinstance(content, dict) else content
+    # What is None is left out, and the parent is None.
+    some[position] = (
+        changed(some[position], **{"parent": "0", **content}) if isinstance(content, dict) else content
+    )
     with pytest.raises(CheckpointerInputError, match=r"line \d+ of the file is not what an export writes"):
         FileStore(ended(some), memory())
 

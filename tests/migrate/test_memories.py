@@ -171,6 +171,21 @@ def test_memories_of_langgraph_store_dynamodb_move(
     assert found.created_at.isoformat() == "2026-01-02T03:04:05.678901+00:00"
 
 
+@pytest.mark.parametrize("item", [{}, {"updated_at": {"S": "today"}}, {"updated_at": {"L": []}}], ids=str)
+def test_a_table_of_something_else_is_named(
+    engine: Engine, client: DynamoDBClient, amazon_table: str, item: dict[str, Any]
+) -> None:
+    place = f"aws:{amazon_table}?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
+    client.put_item(TableName=amazon_table, Item={"PK": {"S": "thread"}, "SK": {"S": "1"}, **item})
+    with (
+        pytest.raises(
+            CheckpointerConfigurationError, match=f"table {amazon_table} has an item that is no memory"
+        ),
+        open_memories(place) as records,
+    ):
+        list(records)
+
+
 def test_memories_of_any_store_move(
     target: DynamoDBStore, monkeypatch: pytest.MonkeyPatch, make_saver: Callable[..., Any]
 ) -> None:

@@ -222,7 +222,9 @@ def test_bad_operations_are_refused_before_anything_is_stored(
     assert traffic.requests == []
 
 
-@pytest.mark.parametrize("operand", [Decimal(1), datetime.now(timezone.utc), {1}, b"1"], ids=repr)
+@pytest.mark.parametrize(
+    "operand", [Decimal(1), datetime(2026, 11, 25, tzinfo=timezone.utc), {1}, b"1"], ids=repr
+)
 def test_a_filter_for_what_no_memory_can_have_is_refused(
     watched: DynamoDBStore, traffic: Traffic, operand: Any
 ) -> None:
@@ -776,6 +778,15 @@ def test_an_export_is_imported_with_its_times(
     for broken in ({}, "x", {**records[0], "created_at": "yesterday"}, {**records[0], "value": 1}):
         with pytest.raises(CheckpointerInputError):
             store.import_items([cast("Any", broken)])
+    for field, value in {
+        "namespace": "ab",
+        "created_at": "0001-01-01T00:00:00+23:59",
+        "updated_at": "9999-12-31T23:59:59-10:00",
+        "expires_at": "9999-12-31T23:59:59-10:00",
+    }.items():
+        with pytest.raises(CheckpointerInputError, match=field):
+            store.import_items([{**records[0], "key": "new", field: value}])
+    assert len(store.search((), limit=99)) == 2
 
 
 def test_a_record_with_an_expiry_or_a_ttl_alone_expires(

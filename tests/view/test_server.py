@@ -149,6 +149,7 @@ def test_nothing_can_be_changed(page: TestClient, method: str) -> None:
         ("api/tree?thread=&ns=", 400),
         ("api/tree?thread=x&ns=&limit=many", 400),
         ("api/tree?thread=x&ns=&limit=5001", 400),
+        ("api/tree?thread=x&ns=&limit=0", 400),
         ("api/tree?thread=x&ns=child", 404),
         ("api/state?thread=x&ns=&checkpoint=1", 404),
         ("api/threads", 400),
@@ -273,6 +274,14 @@ def test_there_is_no_way_out_of_the_folder(served: PageServer) -> None:
         answer = _raw(int(port), request)
         assert answer.split()[1] in (b"403", b"404"), (way, answer)
         assert b"application/problem+json" in answer, way
+
+
+def test_a_request_without_a_path_is_refused(served: PageServer) -> None:
+    port = int(served.address.split(":")[2].split("/")[0])
+    for target in ("OPTIONS *", "CONNECT attacker.example:80"):
+        answer = _raw(port, f"{target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
+        assert answer.split()[1] == b"403", answer
+        assert b"application/problem+json" in answer
 
 
 def _raw(port: int, request: str) -> bytes:

@@ -82,7 +82,10 @@ def _field(record: object, name: str) -> Any:
 def _time(record: object, name: str) -> int:
     text = _field(record, name)
     try:
-        return in_microseconds(datetime.fromisoformat(text))
-    except (TypeError, ValueError) as error:
+        time = in_microseconds(datetime.fromisoformat(text))
+        # In UTC, a time may fall before the first year or after the last one. Then no reader could show it.
+        moment(time)
+    except (TypeError, ValueError, OverflowError) as error:
         msg = f"a record to import has {name}={text!r}; give a time as isoformat() writes it"
         raise CheckpointerInputError(msg) from error
+    return time

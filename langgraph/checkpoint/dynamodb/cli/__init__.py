@@ -10,6 +10,8 @@ import sys
 from io import TextIOWrapper
 
 _EXTRA = ("typer", "rich")
+# `Exit.INTERRUPTED`, which cannot be loaded before everything else is.
+_INTERRUPTED = 130
 # These need neither the extra nor a saver, and are printed at once.
 _PRINTED = ("--version", "docs", "schema", "template")
 
@@ -31,4 +33,8 @@ def main() -> None:
         if error.name not in _EXTRA:
             raise
         sys.exit(f"langgraph-dynamodb: {error.name} is not installed; pip install 'langgraph-dynamodb[cli]'")
+    except KeyboardInterrupt:
+        # Loading takes a second, in which a person may find a mistake in the command.
+        sys.stderr.write("interrupted\n")
+        sys.exit(_INTERRUPTED)
     app()

@@ -19,8 +19,13 @@ def found_checkpoint(
     """Return a checkpoint with values that are safe to look at.
 
     Raises:
-        CommandError: There is no such checkpoint.
+        CommandError: There is no such checkpoint, or its id is empty.
     """
+    if checkpoint_id == "":
+        # LangGraph takes it for the newest one. A script whose variable is not set did not ask for that.
+        raise CommandError(
+            Exit.USAGE, "the id of a checkpoint is empty; `history` shows those that there are"
+        )
     wanted = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint_id is not None:
         wanted["checkpoint_id"] = checkpoint_id

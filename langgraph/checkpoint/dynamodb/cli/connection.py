@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,14 +20,29 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import (
 from langgraph.checkpoint.dynamodb.config.fields import made_object
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig, StoreConfig
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.source_locations import SourceLocation
+from langgraph.checkpoint.dynamodb.config.source_locations import Key, SourceLocation
 from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Section, read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb import DynamoDBStore
 
 _TYPE = "dynamodb"
+# The options of the command line that override those of a configuration, by their names there.
+_OPTIONS = {"table_name": "--table", "endpoint_url": "--endpoint-url", "region_name": "--region"}
 Config = TypeVar("Config", bound=ComponentConfig)
+
+
+@dataclass(frozen=True, eq=False)
+class _OptionsOver(SourceLocation):
+    """A configuration, some of whose keys the command line overrides."""
+
+    below: SourceLocation
+    given: Collection[str]
+
+    def of(self, key: Key) -> str:
+        """Return the option, or the location in the configuration."""
+        options: dict[Key, str] = {("config", name): _OPTIONS[name] for name in self.given}
+        return options.get(key[:2]) or self.below.of(key)
 
 
 @dataclass(frozen=True)
@@ -61,7 +76,7 @@ class ConnectionOptions:
         content = section.content
         if isinstance(content, Mapping):
             content = self._under_options(content)
-        config = kind.model_validate(content, context=section.location)
+        config = kind.model_validate(content, context=_OptionsOver(section.location, self._given()))
         if not isinstance(config.config, TableOptions):
             what = "" if kind is CheckpointerConfig else f" for the {kind.subject.in_yaml}"
             msg = f"type {config.type} is configured{what}, which has no table; give --table, or another --config"
@@ -82,22 +97,21 @@ class ConnectionOptions:
         is_named = self.table_name is not None and self.config is not None
         return read(self.config, replace(CHECKPOINTER, is_required=False) if is_named else CHECKPOINTER)
 
+    def _given(self) -> dict[str, Any]:
+        """Return what the command line says, by the names of a configuration."""
+        return {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
+
     def _under_options(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configuration with the options applied. A table that is named makes it one of DynamoDB."""
         kind = content.get("type", _TYPE)
         if kind != _TYPE and self.table_name is None:
             return dict(content)
         configured = content.get("config") if kind == _TYPE else None
-        over: dict[str, Any] = {
-            "table_name": self.table_name,
-            "endpoint_url": self.endpoint_url,
-            "region_name": self.region_name,
-        }
+        given: dict[str, Any] = self._given()
         if self.profile_name is not None:
             import boto3  # noqa: PLC0415 - it takes half a second, which `--help` need not.
 
-            over["session"] = boto3.Session(profile_name=self.profile_name, region_name=self.region_name)
-        given = {name: value for name, value in over.items() if value is not None}
+            given["session"] = boto3.Session(profile_name=self.profile_name, region_name=self.region_name)
         options = {**configured, **given} if isinstance(configured, Mapping) else configured or given
         return {"type": _TYPE, "config": options}
 

@@ -187,13 +187,15 @@ class CommandContext:
 
     # Confirmation
 
-    def confirm(self, question: str, *, yes: bool) -> None:
+    def confirm(self, question: str, *, yes: bool, has_dry_run: bool = True) -> None:
         """Ask before something is changed, and end the command unless the user agrees."""
         if yes:
             return
         if not self.output.is_watched:
-            msg = f"{question} Nobody can answer here; give --yes to agree, or --dry-run to see what would happen"
-            raise CommandError(Exit.NOT_CONFIRMED, msg)
+            tried = ", or --dry-run to see what would happen" if has_dry_run else ""
+            raise CommandError(
+                Exit.NOT_CONFIRMED, f"{question} Nobody can answer here; give --yes to agree{tried}"
+            )
         if not self.output.ask(question):
             raise CommandError(Exit.NOT_CONFIRMED, "nothing was changed")
 

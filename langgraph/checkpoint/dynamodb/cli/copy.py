@@ -39,7 +39,7 @@ def copy(
     It copies every checkpoint with its pending writes. If the target has other checkpoints, they stay. A file has a
     source and a target on each line, with a tab between them.
     """
-    pairs = _pairs(context, source, target, file)
+    pairs = _pairs(context, source, target, file, done)
     if dry_run:
         _say_what_would_be(context, pairs, parallel)
         return
@@ -55,7 +55,7 @@ def copy(
 
 
 def _pairs(
-    context: CommandContext, source: str | None, target: str | None, file: From
+    context: CommandContext, source: str | None, target: str | None, file: From, done: Done
 ) -> dict[str, tuple[str, str]]:
     """Return sources and targets, by the lines that name them."""
     if source is not None and target is None:
@@ -64,12 +64,17 @@ def _pairs(
         )
     given = [] if source is None else [f"{source}\t{target}"]
     pairs = {}
-    for line in chosen(context, given, file):
+    for line in chosen(context, given, file, done=done):
         parts = line.split("\t")
         if len(parts) != 2 or not all(parts):
             msg = f"{line!r} is not a source and a target with a tab between them"
             raise CommandError(Exit.USAGE, msg)
         pairs[line] = (parts[0], parts[1])
+    sources = dict[str, str]()
+    for thread_id, copy_id in pairs.values():
+        if sources.setdefault(copy_id, thread_id) != thread_id:
+            msg = f"{sources[copy_id]!r} and {thread_id!r} are both to be copied to {copy_id!r}; give each an id of its own"
+            raise CommandError(Exit.USAGE, msg)
     return pairs
 
 

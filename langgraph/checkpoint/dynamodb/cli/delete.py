@@ -62,7 +62,7 @@ def delete(
     if run_ids:
         _delete_runs(context, run_ids, yes=yes, dry_run=dry_run)
         return
-    found = chosen(context, thread_ids, file)
+    found = chosen(context, thread_ids, file, done=done)
     if dry_run:
         measured, totals = _measured(context, found, parallel, must_exist=True)
         conclude(context, "would delete", measured, totals)

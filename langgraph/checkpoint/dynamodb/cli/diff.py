@@ -46,7 +46,7 @@ def diff(
     their size; --json prints everything.
     """
     later = found_checkpoint(context, thread_id, namespace, after)
-    parent = before or parent_of(later)
+    parent = parent_of(later) if before is None else before
     if parent is None:
         msg = f"checkpoint {id_of(later)!r} has no parent; give --from"
         raise CommandError(Exit.NOT_FOUND, msg)

@@ -45,12 +45,12 @@ def directory(
     if not owner_from:
         msg = "--owner-from is empty; give a key of the metadata, such as user_id"
         raise CommandError(Exit.USAGE, msg)
-    found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
+    found = chosen(context, thread_ids, file, done=done, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)
     cost = f"up to {units:,} write units, about ${units * WRITE_UNIT_DOLLARS:,.6f} on demand"
     what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
     if dry_run:
-        context.output.text(f"would enter: {what}, {cost}")
+        context.output.result({"would_enter": found, "write_units": units}, f"would enter: {what}, {cost}")
         return
     context.confirm(f"Enter {what} in the directory, for {cost}?", yes=yes)
 

@@ -83,7 +83,10 @@ def import_(
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
         if dry_run:
-            context.output.text(f"would store: {counted(count, 'checkpoint')} of thread {own_id!r}")
+            context.output.result(
+                {"thread_id": own_id, "would_store": count},
+                f"would store: {counted(count, 'checkpoint')} of thread {own_id!r}",
+            )
             return
         context.confirm(
             f"Store {counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}?",

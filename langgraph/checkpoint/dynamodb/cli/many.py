@@ -100,13 +100,19 @@ def chosen(
     thread_ids: Sequence[str] | None,
     file: Path | None,
     *,
+    done: Path | None = None,
     scan: bool = False,
 ) -> list[str]:
     """Return the threads that a command is for, each of them once.
 
     Raises:
-        CommandError: No thread is named, or the file cannot be read.
+        CommandError: No thread is named, or the file cannot be read, or is that of `--done`.
     """
+    if file is not None and done is not None and file.resolve() == done.resolve():
+        # Every thread would count as done.
+        raise CommandError(
+            Exit.USAGE, f"--from-file and --done are both {file}; give --done a file of its own"
+        )
     given = list(thread_ids or ())
     if not given and file is None and not scan:
         msg = "no thread is named; give ids, or --from-file with one a line"
@@ -181,7 +187,7 @@ def serve(
     served = Served[T](skipped=len(thread_ids) - len(left))
     with ExitStack() as stack:
         bar = stack.enter_context(context.output.progress(what, len(left)))
-        notes = None if done is None else stack.enter_context(done.open("a", encoding="utf-8"))
+        notes = None if done is None else stack.enter_context(_opened_notes(done))
         pool = stack.enter_context(ThreadPoolExecutor(parallel))
         try:
             for thread_id, future in _side_by_side(pool, left, one, parallel):
@@ -192,6 +198,14 @@ def serve(
             context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
             raise
     return served
+
+
+def _opened_notes(done: Path) -> TextIO:
+    notes = done.open("a", encoding="utf-8")
+    if done.read_bytes()[-1:] not in (b"", b"\n"):
+        # A process died while it wrote the last line, or a person wrote it. The next id must not become part of it.
+        notes.write("\n")
+    return notes
 
 
 def _side_by_side(

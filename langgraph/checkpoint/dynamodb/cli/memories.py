@@ -126,7 +126,9 @@ def put(
     old = context.embedding_store.get(labels, name, refresh_ttl=False)
     what = f"memory {name!r} of {labels_text(labels)}"
     if dry_run:
-        context.output.text(f"would {'store' if old is None else 'replace'}: {what}")
+        verb = "would store" if old is None else "would replace"
+        document = {"namespace": labels, "key": name, "would_replace": old is not None}
+        context.output.result(document, f"{verb}: {what}")
         return
     if old is not None:
         context.confirm(f"Replace {what} in table {_table(context)}?", yes=yes)
@@ -224,7 +226,7 @@ def import_(
             count += 1
         what = counted(count, "memory", "memories")
         if dry_run:
-            context.output.text(f"would store: {what}")
+            context.output.result({"would_store": count}, f"would store: {what}")
             return
         context.confirm(f"Store {what} in table {_table(context)}?", yes=yes)
         stream.seek(0)
@@ -267,7 +269,8 @@ def migrate(
     with open_memories(source, labels=labels) as records:
         if dry_run:
             count = sum(1 for _ in records)
-            context.output.text(f"would move: {counted(count, 'memory', 'memories')}")
+            what = counted(count, "memory", "memories")
+            context.output.result({"would_move": count}, f"would move: {what}")
             return
         context.confirm(f"Move the memories of this place into table {_table(context)}?", yes=yes)
         moved = MovedMemories()

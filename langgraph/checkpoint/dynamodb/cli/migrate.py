@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
 )
 from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
 
+_FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
 
 # `\b` keeps the lines as they are.
@@ -43,8 +45,7 @@ def migrate(
         typer.Option(
             "--from",
             metavar="PLACE",
-            envvar="LANGGRAPH_MIGRATE_FROM",
-            help="The source of the threads; see below. Pass a password in the environment.",
+            help=f"The source of the threads; see below. Pass a password in the environment, as {_FROM}.",
         ),
     ] = None,
     target: Annotated[
@@ -52,8 +53,7 @@ def migrate(
         typer.Option(
             "--to",
             metavar="PLACE",
-            envvar="LANGGRAPH_MIGRATE_TO",
-            help="The target for threads of the table; see below.",
+            help=f"The target for threads of the table; see below. In the environment it is {_TO}.",
         ),
     ] = None,
     file: From = None,
@@ -74,6 +74,9 @@ def migrate(
     source, and skips what the target already has. So run the same command again to continue after an interruption, or
     to move what was stored since.
     """
+    if source is None and target is None:
+        # An option goes over both variables: who moves threads back may have left the other one set.
+        source, target = (os.environ.get(name) or None for name in (_FROM, _TO))
     with _opened(context, source, target, parallel, Budget(max_write_units)) as (old, new, table):
         named = bool(thread_ids) or file is not None
         wanted = chosen(context, thread_ids, file) if named else _all_threads(context, old)

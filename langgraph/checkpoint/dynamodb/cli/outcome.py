@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from errno import ENOSPC
 
 from langgraph.store.base import InvalidNamespaceError
 from typing_extensions import Self
@@ -97,6 +98,11 @@ def in_options(remedy: str) -> str:
     return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
 
 
+def is_table_name(name: str) -> bool:
+    """Tell whether a table can have a name, or whether it is an ARN."""
+    return _TABLE_NAME.fullmatch(name) is not None
+
+
 def explained(error: Exception, table_name: str) -> CommandError | None:
     """Return the error that the user sees, or None for an unforeseen one, whose traceback is needed."""
     if isinstance(error, CommandError):
@@ -104,9 +110,13 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return CommandError(code, _says(error))
+    if isinstance(error, OSError) and error.filename is not None:
+        return CommandError(Exit.USAGE, f"{error.filename} cannot be used: {error.strerror}")
+    if isinstance(error, OSError) and error.errno == ENOSPC:
+        return CommandError(Exit.FAILED, f"the output could not be written: {error.strerror}")
     if isinstance(error, RecursionError):
         return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
-    if error_code(error) == "ValidationException" and not _TABLE_NAME.fullmatch(table_name):
+    if error_code(error) == "ValidationException" and not is_table_name(table_name):
         msg = f"{table_name!r} cannot be the name of a table; give 3 to 255 letters, digits, _, - and dots, or an ARN"
         return CommandError(Exit.CONFIGURATION, msg)
     remedy = account_remedy(table_name, error)

@@ -189,7 +189,8 @@ class Person:
             msg = f"{folder} is an export of {owner!r}, not of {self.owner!r}; give another folder"
             raise CommandError(Exit.USAGE, msg)
         if is_whole:
-            self.context.confirm(f"{folder} has a whole export already. Replace it?", yes=yes)
+            question = f"{folder} has a whole export already. Replace it?"
+            self.context.confirm(question, yes=yes, has_dry_run=False)
         kept = set() if is_whole else {*names, *([_MEMORIES] if self.namespaces else ())}
         for name in old - kept:
             (folder / name).unlink(missing_ok=True)

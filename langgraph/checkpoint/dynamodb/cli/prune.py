@@ -57,7 +57,7 @@ def prune(
     Agents can keep running. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
     """
     check_all_or_named(thread_ids, file, all_threads=all_threads)
-    found = chosen(context, thread_ids, file, scan=all_threads)
+    found = chosen(context, thread_ids, file, done=done, scan=all_threads)
     now = datetime.now(timezone.utc)
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:

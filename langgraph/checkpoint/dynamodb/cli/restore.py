@@ -9,6 +9,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, is_table_name
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
 
@@ -46,6 +47,9 @@ def restore(
     thread's agent first, unless it takes the thread's lock. Run the same command again to continue after an
     interruption.
     """
+    if not is_table_name(source):
+        msg = f"--from {source!r} cannot be the name of a table; give the name or ARN of the restored table"
+        raise CommandError(Exit.USAGE, msg)
     restoration = Restoration(TableStore(context.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
     prospect, to = restoration.look(), thread_id if as_id is None else as_id
     if not dry_run and not prospect.is_restored:

@@ -24,11 +24,13 @@ def setup(context: CommandContext, *, yes: Yes = False, dry_run: DryRun = False)
     is_aws = ".amazonaws.com" in address
     if is_aws:
         context.output.note(_PRODUCTION)
+    document = {"table_name": name, "endpoint_url": address}
     if dry_run:
-        context.output.note(f"would create table {name} at {address}, or check it")
+        context.output.result(
+            document | {"ready": False}, f"would create table {name} at {address}, or check it"
+        )
         return
     if is_aws:
         context.confirm(f"Create table {name} at {address} anyway?", yes=yes)
     context.saver.setup()
-    document = {"table_name": name, "endpoint_url": address}
-    context.output.result(document, f"table {name} is ready at {address}")
+    context.output.result(document | {"ready": True}, f"table {name} is ready at {address}")

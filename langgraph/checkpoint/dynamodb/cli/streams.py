@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -24,13 +24,19 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
             raise CommandError(Exit.USAGE, "--json prints a report about the file; give a file to write to")
         yield sys.stdout.buffer
         return
+    if file.is_dir():
+        raise CommandError(Exit.USAGE, f"{file} is a folder; give a file to write to")
+    if file.exists() and not file.is_file():
+        # A device or a named pipe, such as /dev/stdout, is written to. It must not become a file.
+        with _open(file, "wb") as stream:
+            yield stream
+        return
     if file.exists():
-        context.confirm(f"{file} is there already. Replace it?", yes=yes)
+        context.confirm(f"{file} is there already. Replace it?", yes=yes, has_dry_run=False)
+    # A link stays a link, and the file that it points to is replaced.
+    file = file.resolve()
     part = file.with_name(f"{file.name}.part")
-    try:
-        stream = part.open("wb")
-    except OSError as error:
-        raise CommandError(Exit.USAGE, f"{part} cannot be written: {error}") from error
+    stream = _open(part, "wb")
     try:
         with stream:
             yield stream
@@ -48,9 +54,13 @@ def readable_file(file: Path) -> Iterator[BinaryIO]:
             spool.seek(0)
             yield spool
         return
-    try:
-        stream = file.open("rb")
-    except OSError as error:
-        raise CommandError(Exit.USAGE, f"{file} cannot be read: {error}") from error
-    with stream:
+    with _open(file, "rb") as stream:
         yield stream
+
+
+def _open(file: Path, mode: Literal["rb", "wb"]) -> BinaryIO:
+    try:
+        return file.open(mode)
+    except OSError as error:
+        verb = "read" if mode == "rb" else "written"
+        raise CommandError(Exit.USAGE, f"{file} cannot be {verb}: {error}") from error

@@ -10,6 +10,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, written_file
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view import STATIC
@@ -65,6 +66,9 @@ def view(
             help="Leave whole values out of the export. Takes the same patterns, several times.",
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --export: replace a file without asking.")
+    ] = False,
 ) -> None:
     """Show threads on a page in the browser, step by step.
 
@@ -75,7 +79,7 @@ def view(
     if export is not None:
         rules = [parse_rule(each, "masked") for each in mask or ()]
         rules += [parse_rule(each, "left out") for each in leave_out or ()]
-        _export(context, thread_id, export, Masks(rules))
+        _export(context, thread_id, export, Masks(rules), yes=yes)
     elif mask or leave_out:
         msg = "--mask and --leave-out are for an export; give --export FILE"
         raise CommandError(Exit.USAGE, msg)
@@ -83,18 +87,16 @@ def view(
         _serve(context, thread_id, port, browser=browser)
 
 
-def _export(context: CommandContext, thread_id: str | None, file: Path, masks: Masks) -> None:
+def _export(context: CommandContext, thread_id: str | None, file: Path, masks: Masks, *, yes: bool) -> None:
     if thread_id is None:
         msg = "--export needs a thread; give its id"
         raise CommandError(Exit.USAGE, msg)
-    with context.output.progress("exporting checkpoints", None) as bar:
-        exporter = Exporter(Session(context.saver), masks, bar.reach)
-        document = exporter.export(thread_id)
-    try:
-        file.write_text(bundled(STATIC, document), encoding="utf-8")
-    except OSError as error:
-        msg = f"{file} cannot be written: {error.strerror}"
-        raise CommandError(Exit.USAGE, msg) from error
+    with written_file(context, file, yes=yes) as stream:
+        with context.output.progress("exporting checkpoints", None) as bar:
+            exporter = Exporter(Session(context.saver), masks, bar.reach)
+            document = exporter.export(thread_id)
+        page = bundled(STATIC, document).encode()
+        stream.write(page)
     if context.output.as_json:
         context.output.json({"file": str(file), "masks": document["masks"]})
         return
@@ -104,9 +106,9 @@ def _export(context: CommandContext, thread_id: str | None, file: Path, masks: M
         context.output.note(
             "Nothing is masked: whoever has the file has all that the thread has, in the clear."
         )
-    context.output.text(
-        f"{file}: {counted(len(document['documents']), 'document')}, {sized(file.stat().st_size)}"
-    )
+    if file != PIPE:
+        size = sized(len(page))
+        context.output.text(f"{file}: {counted(len(document['documents']), 'document')}, {size}")
 
 
 def _serve(context: CommandContext, thread_id: str | None, port: int | None, *, browser: bool) -> None:

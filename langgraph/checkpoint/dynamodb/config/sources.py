@@ -90,13 +90,15 @@ def _read_file(path: Path, subject: Subject) -> Section:
     if reader is None:
         _refuse(f"{path}: the name of a configuration file ends in {' or '.join(readers)}")
     try:
-        return reader(str(path), path.read_text(encoding="utf-8"), subject)
+        return reader(str(path), path.read_text(encoding="utf-8-sig"), subject)
     except FileNotFoundError:
         _refuse(f"{path}: there is no such file")
     except OSError as error:
         _refuse(f"{path}: {error.strerror}")
     except UnicodeDecodeError:
         _refuse(f"{path}: a configuration is text in UTF-8")
+    except RecursionError:
+        _refuse(f"{path}: lists or mappings in it are nested too deeply")
 
 
 # YAML

@@ -32,6 +32,8 @@ _DIGEST_BYTES = 32
 _PIECE_DIGITS = 32
 # How many pieces stay cached for the next checkpoint, which has most of them.
 _PIECES_KEPT = 4096
+# A position is a whole number of 64 bits.
+_POSITIONS = 2**63
 
 _Line: TypeAlias = dict[str, Any]
 
@@ -297,6 +299,22 @@ def _note(index: _Index, line: _Line, offset: int) -> None:
         if not index.pieces.keys() >= set(value.get("pieces", ())):
             raise KeyError(*value["pieces"])
     for each in writes:
-        WritePosition(str(each["path"]), str(each["task"]), int(each["position"]))
+        _check_write(each)
+    parent = line["parent"]
+    _check_texts(line["checkpoint"], line["namespace"], "" if parent is None else parent)
     index.checkpoints[Ref(line["checkpoint"], line["namespace"])] = offset
-    line["parent"]
+
+
+def _check_write(write: _Line) -> None:
+    """Raise unless the table can hold a pending write. What it cannot hold would look like damage there."""
+    _check_texts(write["task"], write["path"], write["channel"])
+    if type(write["position"]) is not int or not -_POSITIONS <= write["position"] < _POSITIONS:
+        raise ValueError(write["position"])
+
+
+def _check_texts(*texts: Any) -> None:
+    for each in texts:
+        if not isinstance(each, str):
+            raise TypeError(each)
+        # A lone surrogate raises an error, which is a `ValueError`.
+        each.encode()

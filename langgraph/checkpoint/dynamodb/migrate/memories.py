@@ -175,7 +175,7 @@ def _amazon(rest: str, labels: int | None) -> Iterator[Records]:
             pages = client.get_paginator("scan").paginate
             split = _check_colons(pages, table, labels)
             yield (
-                _of_item(item, split)
+                _memory_of(item, split, table)
                 for page in pages(TableName=table, ConsistentRead=True)
                 for item in page["Items"]
             )
@@ -195,7 +195,8 @@ def _check_colons(
     if labels is None:
         names = {"#pk": "PK"}
         found = pages(TableName=table, ProjectionExpression="#pk", ExpressionAttributeNames=names)
-        texts = {item["PK"]["S"] for page in found for item in page["Items"]}
+        # What has no such key is no memory, which is said when it is read.
+        texts = {item.get("PK", {}).get("S", "") for page in found for item in page["Items"]}
         unclear = sorted(each for each in texts if ":" in each and _SEPARATOR not in each)
         if unclear:
             shown = ", ".join(map(repr, unclear[:_EXAMPLES_MAX]))
@@ -212,6 +213,18 @@ def _check_colons(
         return tuple(text.split(":", (labels or 0) - 1))
 
     return split
+
+
+def _memory_of(
+    item: Mapping[str, Any], split: Callable[[str], tuple[str, ...]], table: str
+) -> dict[str, Any]:
+    try:
+        return _of_item(item, split)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        msg = (
+            f"table {table} has an item that is no memory of a store ({error!r}); name the table of the store"
+        )
+        raise CheckpointerConfigurationError(msg) from error
 
 
 def _of_item(item: Mapping[str, Any], split: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:

@@ -169,7 +169,7 @@ class Scans:
 
 
 def _tree(thread: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
-    limit = _number(parameters, "limit", ROWS, ROWS_MAX)
+    limit = _number(parameters, "limit", ROWS, ROWS_MAX, at_least=1)
     namespace = yield from thread.namespace(_text(parameters, "ns"))
     return (yield from tree(namespace, parameters.get("before"), limit))
 
@@ -245,14 +245,15 @@ def _text(parameters: Parameters, name: str) -> str:
     return value
 
 
-def _number(parameters: Parameters, name: str, default: int, at_most: int | None) -> int:
+def _number(parameters: Parameters, name: str, default: int, at_most: int | None, at_least: int = 0) -> int:
     value = parameters.get(name, str(default))
-    if not value.isdecimal() or len(value) > 15 or (at_most is not None and int(value) > at_most):
-        msg = f"the parameter {name!r} is {value!r}; give a whole number" + (
-            "" if at_most is None else f" up to {at_most}"
+    number = int(value) if value.isdecimal() and len(value) <= 15 else -1
+    if number < at_least or (at_most is not None and number > at_most):
+        msg = f"the parameter {name!r} is {value!r}; give a whole number from {at_least}" + (
+            "" if at_most is None else f" to {at_most}"
         )
         raise CheckpointerInputError(msg)
-    return int(value)
+    return number
 
 
 def _path(parameters: Parameters) -> list[str | int]:

@@ -80,7 +80,8 @@ class Gate:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        _, key, *rest = scope["path"].split("/", 2)
+        # `OPTIONS *` and `CONNECT host:port` have no path.
+        _, key, *rest = scope["path"].split("/", 2) if scope["path"].startswith("/") else ("", "")
         is_own = self._is_own(Request(scope)) and len(rest) == 1
         if is_own and _is(key, self._token):
             await self._app({**scope, "path": f"/{rest[0]}", "raw_path": b""}, receive, guarded)
