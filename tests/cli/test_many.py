@@ -18,6 +18,7 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb.cli import moments, prune
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from tests.cli.conftest import Run, config
 from tests.support import graphs

@@ -72,8 +72,9 @@ def _pairs(
         pairs[line] = (parts[0], parts[1])
     sources = dict[str, str]()
     for thread_id, copy_id in pairs.values():
-        if sources.setdefault(copy_id, thread_id) != thread_id:
-            msg = f"{sources[copy_id]!r} and {thread_id!r} are both to be copied to {copy_id!r}; give each an id of its own"
+        other = sources.setdefault(copy_id, thread_id)
+        if other != thread_id:
+            msg = f"{other!r} and {thread_id!r} are both to be copied to {copy_id!r}; give each copy its own id"
             raise CommandError(Exit.USAGE, msg)
     return pairs
 
