@@ -235,6 +235,8 @@ def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -
     harness.run(process.put("1", {"x": 0}))
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__resume__", "new")]))
     assert sorted(harness.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
+    [writes] = [each for sk, each in harness.items("C#").items() if "#W#" in sk]
+    assert items.expires_at(writes) == harness.now + 2 * TTL_SECONDS
 
 
 def test_writes_that_are_stored_again_do_not_pass_for_abandoned() -> None:

@@ -255,6 +255,22 @@ def test_a_thread_that_was_made_before_threads_kept_their_ttl_has_the_savers() -
         assert items.number(head, TTL_ATTRIBUTE) == int(harness.now) + TTL_SECONDS
 
 
+def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    harness = Harness()
+    harness.run(harness.process(TTL_SECONDS).put("1", {"x": 1}))
+    harness.run(harness.process(TTL_SECONDS).put("2", {"x": 2}, "1"))
+    assert caplog.messages == []
+    other = harness.process(2 * TTL_SECONDS)
+    for number in (3, 4):
+        harness.run(other.put(str(number), {"x": number}, str(number - 1)))
+    assert caplog.messages == [
+        "Thread 't' was created with ttl_seconds=1000 and keeps it; this saver has ttl_seconds=2000. Change it with"
+        " `langgraph-dynamodb set-ttl`. This is logged once."
+    ]
+
+
 def test_a_thread_that_no_saver_has_given_a_ttl_keeps_none() -> None:
     harness = Harness()
     harness.run(harness.process().put("1", {"x": 1}))
