@@ -230,6 +230,20 @@ def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps() -> None
     assert harness.process().values(thread="copy") == {"x": "1"}
 
 
+def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one() -> None:
+    """The index had not caught up with the hidden head, so what deleted the checkpoint did not find its copy."""
+    harness = Harness()
+    process = harness.process()
+    for number in ("1", "2", "3"):
+        harness.run(process.put(number, {"x": number}))
+    died = harness.begin(harness.process().copy_thread("copy"))
+    died.until(lambda call: call.method == "batch_write_item" and "C#" in str(call.params))
+    harness.remove(harness.items("C#3")["C#3#"])
+    harness.run(harness.process().copy_thread("copy"))
+    assert harness.items("C#", "copy").keys() == {"C#1#", "C#2#"}
+    assert harness.process().values(thread="copy") == {"x": "2"}
+
+
 @pytest.mark.parametrize("before", ["batch_write_item", "update_item"])
 def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before: str) -> None:
     """The other one has read the source before it went on."""

@@ -103,7 +103,7 @@ def test_a_thread_that_is_being_deleted_does_not_keep_others_from_it(
     _fill(make_saver())
     storage = make_saver().storage
     root = items.partition_of("b")
-    make_saver().runner.run(threads.acquire_claim(storage, root, b"somebody"))
+    make_saver().runner.run(threads.acquire_claim(storage, root, b"somebody", resets=False))
     with pytest.raises(ThreadBusyError, match=r"[Tt]hread 'b'"):
         ask("sync", make_saver(), method, *DELETIONS[method])
     assert _untouched(client, table_name) == ["b"]

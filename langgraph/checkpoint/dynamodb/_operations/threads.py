@@ -249,7 +249,7 @@ class Claim:
     """In epoch seconds."""
 
 
-def acquire_claim(storage: LocalStorage, root: Partition, token: bytes, *, resets: bool = False) -> Op[Claim]:
+def acquire_claim(storage: LocalStorage, root: Partition, token: bytes, *, resets: bool) -> Op[Claim]:
     """Claim the thread for a deletion, waiting for one that is under way.
 
     Args:
