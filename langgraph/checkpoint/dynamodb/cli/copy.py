@@ -74,7 +74,9 @@ def _pairs(
     for thread_id, copy_id in pairs.values():
         other = sources.setdefault(copy_id, thread_id)
         if other != thread_id:
-            msg = f"{other!r} and {thread_id!r} are both to be copied to {copy_id!r}; give each copy its own id"
+            msg = (
+                f"{other!r} and {thread_id!r} are both to be copied to {copy_id!r}; give each copy its own id"
+            )
             raise CommandError(Exit.USAGE, msg)
     return pairs
 
