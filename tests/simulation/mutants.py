@@ -109,9 +109,9 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     release = threads.release
 
     def acquire_any(
-        storage: LocalStorage, root: Partition, _token: bytes = anyone, **options: bool
+        storage: LocalStorage, root: Partition, _token: bytes = anyone, *, resets: bool = False
     ) -> Op[Claim]:
-        return (yield from acquire(storage, root, anyone, **options))
+        return (yield from acquire(storage, root, anyone, resets=resets))
 
     def release_any(storage: LocalStorage, root: Partition, _token: bytes, **options: bool) -> Op[None]:
         yield from release(storage, root, anyone, **options)
