@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._runtime.steps import Step
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import ENCRYPTED, Harness, changes_thread, confirms
@@ -96,6 +97,13 @@ class Users:
     def threads(self, owner: Any = "ada", **asked: Any) -> list[str]:
         """The ids of the threads of a page."""
         return [each.thread_id for each in self.page(owner, **asked).threads]
+
+    def until_touch(self) -> Step:
+        """Store a checkpoint, and another an hour later until it is to touch the thread; return that request."""
+        self.store("one")
+        self.harness.now += HOUR
+        [touch] = self.harness.begin(self.put("one", 2)).until(changes_thread("active"))
+        return touch
 
     def thread_item(self, thread: str) -> Any:
         """The thread item."""
@@ -184,11 +192,7 @@ def test_a_put_touches_in_place_of_its_confirmation_once_that_is_due() -> None:
 
 def test_two_puts_of_a_process_side_by_side_touch_once() -> None:
     users = Users()
-    users.store("one")
-    users.harness.now += HOUR
-    first = users.harness.begin(users.put("one", 2))
-    [touch] = first.until(changes_thread("active"))
-    users.harness.perform(touch)
+    users.harness.perform(users.until_touch())
     # The first has no answer yet. The second could only repeat a request that would fail.
     second = users.harness.begin(users.put("one", 3)).trace()
     assert [any(map(each, second)) for each in (confirms, changes_thread("active"))] == [True, False]
@@ -389,10 +393,7 @@ def test_a_deletion_takes_the_thread_out() -> None:
 
 def test_a_touch_that_arrives_after_a_deletion_does_nothing() -> None:
     users = Users()
-    users.store("one")
-    users.harness.now += HOUR
-    late = users.harness.begin(users.put("one", 2))
-    [touch] = late.until(changes_thread("active"))
+    touch = users.until_touch()
     users.harness.run(delete_thread(users.process(), "one"))
     users.harness.perform(touch)
     assert users.threads() == []
