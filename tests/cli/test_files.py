@@ -8,6 +8,7 @@ import os
 import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -112,3 +113,8 @@ def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: s
     ended = run("import", str(cut), "--table", shared, "--yes")
     assert ended.code == 5
     assert "cut short" in ended.err
+    end = {"end": 0, "digest": blake2b(cut.read_bytes(), digest_size=32).hexdigest()}
+    cut.write_text(f"{cut.read_text()}{json.dumps(end)}\n")
+    empty = run("import", str(cut), "--table", shared, "--yes")
+    says = f"error: {cut} has no checkpoint of thread '1'; export the thread again\n"
+    assert (empty.code, empty.err) == (3, says)

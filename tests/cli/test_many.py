@@ -121,13 +121,15 @@ def test_what_runs_stored_is_deleted(run: Run, shared: str, saver: DynamoDBSaver
     graphs.agent(saver).invoke({"messages": [("user", "gone")]}, config(thread, run_id))
     assert run("delete", "--run-id", run_id, "--table", shared).code == 7
     dry = run("delete", "--run-id", run_id, "--table", shared, "--dry-run", "--json")
-    assert dry.json == {"would be deleted from": [thread]}
+    assert dry.json == {"would_be_deleted_from": [thread]}
     ended = run("delete", "--run-id", run_id, "--table", shared, "--yes")
     assert ended.out == f"deleted from: {thread}\n"
     assert count(saver, thread) == kept
     again = run("delete", "--run-id", run_id, "--table", shared, "--yes")
     assert (again.code, again.err) == (3, f"error: no checkpoint was stored by run {run_id!r}\n")
     assert run("delete", thread, "--run-id", run_id, "--table", shared, "--yes").code == 2
+    recorded = run("delete", "--run-id", run_id, "--done", "done", "--table", shared, "--yes")
+    assert (recorded.code, recorded.err) == (2, "error: --done records threads; leave it out with --run-id\n")
 
 
 # Going on

@@ -83,10 +83,10 @@ def test_and_back_by_a_file_of_ids(
     ended = run(
         "migrate", "--to", back, "-f", str(file), "--table", shared, "--yes", "--max-write-units", "50"
     )
-    assert ended.code == 8
+    assert ended.code == 3
     assert "threads: " in ended.out
     assert "nobody: absent" in ended.out
-    assert "1 thread not moved to the end" in ended.err
+    assert ended.err.endswith("error: 1 thread not found at the source\n")
     with closing(sqlite3.connect(tmp_path / "back.db")) as connection:
         assert [count(SqliteSaver(connection), each) for each in threads] == [0, 2, 2]
 
@@ -102,7 +102,10 @@ def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
     empty = run(
         "migrate", "--from", f"sqlite:{tmp_path}/all.db", "--table", table, "nobody", "--yes", "--json"
     )
-    assert empty.json["left"] == {"nobody": {"status": "absent", "problems": []}}
+    assert (empty.code, empty.json["left"]) == (3, {"nobody": {"status": "absent", "problems": []}})
+    dry = run("migrate", "--from", f"sqlite:{tmp_path}/all.db", "--table", table, "nobody", "--dry-run")
+    assert (dry.code, dry.out) == (3, "would move: 0 checkpoints of 1 thread; already there: 0\n")
+    assert dry.err.endswith("error: 1 thread not found at the source\n")
     nothing = run("migrate", "--to", f"sqlite:{tmp_path}/all.db", "--table", make_table(), "--yes")
     assert nothing.out.splitlines()[:2] == ["threads: none", "checkpoints: 0 with 0 pending writes"]
 

@@ -102,7 +102,7 @@ def test_a_table_has_to_be_named() -> None:
 def test_a_profile_has_to_exist() -> None:
     result = CliRunner().invoke(app, ["threads", "--table", "any-table", "--profile", "nobody"])
     assert result.exit_code == 4
-    assert "no AWS profile" in result.stderr
+    assert "there is no such AWS profile (The config profile (nobody) could not be found)" in result.stderr
 
 
 @local
@@ -174,7 +174,12 @@ def test_what_is_printed_is_what_python_prints(
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [(["nowhere"], "--list` lists them"), (["--policy", "root"], "use one of agent, runner")],
+    [
+        (["nowhere"], "--list` lists them"),
+        (["--policy", "root"], "use one of agent, runner"),
+        (["gateway", "--policy", "agent"], "--policy: not allowed with argument NAME"),
+        (["--list", "--policy", "agent"], "--policy: not allowed with argument --list"),
+    ],
 )
 def test_a_template_that_is_not_there_is_told(words: list[str], says: str) -> None:
     ended = CliRunner().invoke(app, ["template", *words])

@@ -148,7 +148,7 @@ def opened_memory() -> Iterator[InMemorySaver]:
 def functions(monkeypatch: pytest.MonkeyPatch) -> str:
     """Give the name of a module with functions to name."""
     module = types.ModuleType("functions_of_the_tests")
-    vars(module).update(make=make_memory, opened=opened_memory, number=lambda: 7)
+    vars(module).update(make=make_memory, opened=opened_memory, number=lambda: 7, needs=len)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return module.__name__
 
@@ -168,6 +168,10 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
         ("functions_of_the_tests:other", "cannot be imported"),
         ("no_such_module:make", "cannot be imported"),
         ("functions_of_the_tests:number", "returned a int"),
+        (
+            "functions_of_the_tests:needs",
+            r"tests:needs\(\) failed: TypeError: len\(\) takes exactly one argument",
+        ),
         ("postgresql://user:secret@host/database?nonsense=1", "is not a Postgres connection string"),
         ("postgresql://user:a@b:secret@host/database", "is not a Postgres connection string"),
         ("sqlite:/no/such/file.db", "there is no SQLite database"),

@@ -138,7 +138,10 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
             " and check the secret access key"
         )
     if kind == "ProfileNotFound":
-        return f"no AWS profile for table {table_name} ({error}); check AWS_PROFILE and ~/.aws/config, or pass session="
+        # The table may be named in a configuration that needs the profile first.
+        return (
+            f"there is no such AWS profile ({error}); check AWS_PROFILE and ~/.aws/config, or pass session="
+        )
     if kind in _NO_CREDENTIALS:
         return (
             f"no usable AWS credentials for table {table_name} ({error}); give the function or task a role, run"

@@ -55,6 +55,8 @@ def delete(
         raise CommandError(Exit.USAGE, "give only one of threads, --owner and --run-id")
     if memories and owner is None:
         raise CommandError(Exit.USAGE, "--memories needs --owner; `memories delete` deletes a namespace")
+    if run_ids and done is not None:
+        raise CommandError(Exit.USAGE, "--done records threads; leave it out with --run-id")
     if owner is not None:
         person = person_of(context, owner, memories)
         _delete_person(context, person, parallel=parallel, done=done, yes=yes, dry_run=dry_run)
@@ -114,7 +116,7 @@ def _delete_runs(context: CommandContext, run_ids: list[str], *, yes: bool, dry_
         context.confirm(f"{question} {context.options.table_name}?", yes=yes)
         context.saver.delete_for_runs(run_ids)
     verb = "would be deleted from" if dry_run else "deleted from"
-    context.output.result({verb: threads}, f"{verb}: {', '.join(threads)}")
+    context.output.result({verb.replace(" ", "_"): threads}, f"{verb}: {', '.join(threads)}")
 
 
 def _measured(

@@ -82,6 +82,9 @@ def import_(
         found = FileStore(stream, target, thread_id)
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
+        if not count:
+            msg = f"{file} has no checkpoint of thread {own_id!r}; export the thread again"
+            raise CommandError(Exit.NOT_FOUND, msg)
         if dry_run:
             context.output.result(
                 {"thread_id": own_id, "would_store": count},

@@ -118,15 +118,17 @@ def _all_threads(context: CommandContext, source: Source) -> list[str]:
 def _say_what_would_be(
     context: CommandContext, old: SaverStore, new: SaverStore, wanted: Sequence[str]
 ) -> None:
-    checkpoints = there = 0
+    checkpoints = there = absent = 0
     for thread_id in context.output.track("looking at threads", wanted, len(wanted)):
-        found = set(old.refs(thread_id))
-        missing = found - set(new.refs(thread_id))
+        found, known = set(old.refs(thread_id)), set(new.refs(thread_id))
+        missing = found - known
+        absent += not found and not known
         checkpoints += len(missing)
         there += len(found) - len(missing)
     what = f"{counted(checkpoints, 'checkpoint')} of {counted(len(wanted), 'thread')}"
     document = {"threads": len(wanted), "checkpoints": checkpoints, "already_there": there}
     context.output.result(document, f"would move: {what}; already there: {there:,}")
+    _check_none_is_absent(absent)
 
 
 @dataclass
@@ -159,7 +161,7 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
     """Print what was moved, and the sizes before and after.
 
     Raises:
-        CommandError: Some threads were not moved completely.
+        CommandError: Some threads were not moved completely, or do not exist.
     """
     if context.output.as_json:
         left = {
@@ -180,6 +182,14 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
         context.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
-    if moved.left:
-        msg = f"{counted(len(moved.left), 'thread')} not moved to the end; run the same command again to continue"
+    absent = sum(report.status is Status.ABSENT for report in moved.left.values())
+    if len(moved.left) > absent:
+        unfinished = counted(len(moved.left) - absent, "thread")
+        msg = f"{unfinished} not moved to the end; run the same command again to continue"
         raise CommandError(Exit.PROBLEMS, msg)
+    _check_none_is_absent(absent)
+
+
+def _check_none_is_absent(absent: int) -> None:
+    if absent:
+        raise CommandError(Exit.NOT_FOUND, f"{counted(absent, 'thread')} not found at the source")

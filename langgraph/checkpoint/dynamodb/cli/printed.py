@@ -55,14 +55,15 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
         for name, text in COMMANDS.items()
     )
     template.epilog = _DEPLOY
-    template.add_argument(
+    printed = template.add_mutually_exclusive_group()
+    printed.add_argument(
         "name",
         nargs="?",
         metavar="NAME",
         help="The template, such as gateway, or terraform or cdk; otherwise that of the table.",
     )
-    template.add_argument("--list", action="store_true", help="Print the list of templates instead.")
-    template.add_argument(
+    printed.add_argument("--list", action="store_true", help="Print the list of templates instead.")
+    printed.add_argument(
         "--policy",
         metavar="ROLE",
         help="Print a policy as JSON instead: agent, runner, operator, reader, or tenant by session tag.",

@@ -123,7 +123,7 @@ def made_by_function(module: str, function: str, kind: type[Any], endpoints: str
     """Yield the saver or store that a function of the caller's returns, or a context manager from it yields.
 
     Raises:
-        CheckpointerConfigurationError: The function cannot be imported, or returns something else.
+        CheckpointerConfigurationError: The function cannot be imported, fails, or returns something else.
     """
     sys.path.insert(0, "")
     try:
@@ -133,7 +133,11 @@ def made_by_function(module: str, function: str, kind: type[Any], endpoints: str
         raise CheckpointerConfigurationError(msg) from error
     finally:
         sys.path.remove("")
-    made = found()
+    try:
+        made = found()
+    except Exception as error:
+        msg = f"{module}:{function}() failed: {type(error).__name__}: {error}"
+        raise CheckpointerConfigurationError(msg) from error
     with ExitStack() as stack:
         if not isinstance(made, kind) and isinstance(made, AbstractContextManager):
             made = stack.enter_context(made)
