@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.loaders
 import hypothesis
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.limits import BATCH_WRITE_ITEMS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
 from tests.support.traffic import Traffic
 from tools.engine import (
@@ -59,6 +61,8 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, data
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("ci"), max_examples=25)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+# Up to this many items, deleting them takes less than deleting their table and making another.
+_EMPTIED_ITEMS_MAX = 50
 # The property of a test's report that names its engine.
 _RAN_ON = "ran on"
 tests_run: Counter[str] = Counter()
@@ -155,6 +159,15 @@ def _no_aws_account() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _descriptions_read_once() -> Iterator[None]:
+    """Read what AWS says of its services and regions once for all sessions, each of which would parse megabytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        read = functools.lru_cache(maxsize=None)(botocore.loaders.JSONFileLoader().load_file)
+        patch.setattr(botocore.loaders.JSONFileLoader, "load_file", lambda self, path: read(path))
+        yield
+
+
 @pytest.fixture(scope="session")
 def _start_engine() -> Iterator[Callable[[str], Engine | ServerUnavailableError]]:
     """Start each engine once, when the first test needs it, and end them all with the session."""
@@ -188,16 +201,44 @@ def client(engine: Engine, _no_aws_account: None) -> Iterator[DynamoDBClient]:
         yield dynamodb
 
 
+@pytest.fixture(scope="session")
+def _used_tables(client: DynamoDBClient) -> Iterator[list[str]]:
+    """Give the tables that tests have done with, for the next ones: DynamoDB Local slows down with each it makes."""
+    names: list[str] = []
+    yield names
+    for name in names:
+        client.delete_table(TableName=name)
+
+
 @pytest.fixture
-def table_name(client: DynamoDBClient) -> Iterator[str]:
-    """Give the name of a fresh table, made as `setup()` makes it, that is deleted after the test."""
-    name = f"checkpoints-{uuid.uuid4().hex}"
-    client.create_table(**table_schema(name))
-    client.update_time_to_live(
-        TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
-    )
+def table_name(client: DynamoDBClient, _used_tables: list[str]) -> Iterator[str]:
+    """Give the name of an empty table, made as `setup()` makes it, that is the test's alone."""
+    while _used_tables:
+        name = _used_tables.pop()
+        if _is_emptied(client, name):
+            break
+        client.delete_table(TableName=name)
+    else:
+        name = f"checkpoints-{uuid.uuid4().hex}"
+        client.create_table(**table_schema(name))
+        client.update_time_to_live(
+            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        )
     yield name
-    client.delete_table(TableName=name)
+    _used_tables.append(name)
+
+
+def _is_emptied(client: DynamoDBClient, name: str) -> bool:
+    """Delete the items of a table, unless that takes longer than making another."""
+    while True:
+        page = client.scan(TableName=name, ProjectionExpression="PK, SK", ConsistentRead=True)
+        keys = page["Items"]
+        if not keys:
+            return True
+        if "LastEvaluatedKey" in page or len(keys) > _EMPTIED_ITEMS_MAX:
+            return False
+        deletions: Any = [{"DeleteRequest": {"Key": key}} for key in keys[:BATCH_WRITE_ITEMS_MAX]]
+        client.batch_write_item(RequestItems={name: deletions})
 
 
 @pytest.fixture

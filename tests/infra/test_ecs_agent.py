@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.infra.authorization import actions_of
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 from tools.engine import Engine
@@ -308,13 +309,9 @@ def test_missing_table_is_answered_and_the_service_lives_on(
     assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
     assert table_name in answer["error"]
     assert task.request("GET", "/health")[0] == http.HTTPStatus.OK
-    # The fixture deletes the table once more.
-    client.create_table(
-        TableName=table_name,
-        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    # The next test has the table.
+    with DynamoDBSaver(table_name, client=client) as saver:
+        saver.setup()
 
 
 TABLE_STACK = render(load("table.yaml"))
