@@ -61,8 +61,6 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, data
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("ci"), max_examples=25)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-# Up to this many items, deleting them takes less than deleting their table and making another.
-_EMPTIED_ITEMS_MAX = 50
 # The property of a test's report that names its engine.
 _RAN_ON = "ran on"
 tests_run: Counter[str] = Counter()
@@ -229,16 +227,13 @@ def table_name(client: DynamoDBClient, _used_tables: list[str]) -> Iterator[str]
 
 
 def _is_emptied(client: DynamoDBClient, name: str) -> bool:
-    """Delete the items of a table, unless that takes longer than making another."""
-    while True:
-        page = client.scan(TableName=name, ProjectionExpression="PK, SK", ConsistentRead=True)
-        keys = page["Items"]
-        if not keys:
-            return True
-        if "LastEvaluatedKey" in page or len(keys) > _EMPTIED_ITEMS_MAX:
-            return False
-        deletions: Any = [{"DeleteRequest": {"Key": key}} for key in keys[:BATCH_WRITE_ITEMS_MAX]]
-        client.batch_write_item(RequestItems={name: deletions})
+    """Delete the items of a table if one batch can. Otherwise it takes less to make another table."""
+    page = client.scan(TableName=name, ProjectionExpression="PK, SK", ConsistentRead=True)
+    keys = page["Items"]
+    if "LastEvaluatedKey" in page or len(keys) > BATCH_WRITE_ITEMS_MAX:
+        return False
+    deletions: Any = [{"DeleteRequest": {"Key": key}} for key in keys]
+    return not keys or not client.batch_write_item(RequestItems={name: deletions})["UnprocessedItems"]
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from tests.gateway.conftest import MakeClient, always
 from tests.gateway.mutations import BULKS, Bulk, Post, make_bulky_post, make_post
 from tests.gateway.recorded import Recorded, connected, converse, remember
 from tests.gateway.requests import example
+from tests.support.examples import percent
 from tests.support.seeds import fresh_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -303,7 +304,7 @@ def test_what_the_description_allows_has_the_shape_of_the_model(
     described = schemathesis.openapi.from_asgi("/openapi.json", app)[f"/checkpoints/{endpoint.name}"]["POST"]
 
     @settings(
-        max_examples=20,
+        max_examples=percent(20),
         deadline=None,
         database=None,
         phases=[Phase.generate],

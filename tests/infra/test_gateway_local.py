@@ -117,6 +117,7 @@ def test_an_agent_that_is_killed_goes_on_after_its_last_step(gateway: Gateway, a
     assert resumed == ["compare begins", "asks: Book it?", "done: search, compare"]
 
 
+@pytest.mark.search
 def test_the_lines_that_are_printed_make_an_agents_saver(gateway: Gateway) -> None:
     start = gateway.said.index("An agent uses it with these lines:\n") + 1
     imported, made, compiled = (line.strip() for line in gateway.said[start : start + 3])

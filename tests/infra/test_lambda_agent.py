@@ -110,7 +110,7 @@ def environment_of(engine: Engine, proxy: Proxy, table_name: str) -> Iterator[Ca
         yield start
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_agent_remembers_across_invocations_of_one_environment(
     environment_of: Callable[[str], Environment], handler: str
 ) -> None:
@@ -245,7 +245,7 @@ def test_failed_invocation_does_not_harm_the_next(
 GIVEN_UP_ANSWER = {"error": "This message could not be answered: 3 attempts failed.", "messages": 2}
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_a_message_that_always_fails_is_given_up_and_later_ones_are_served(
     environment_of: Callable[..., Environment], handler: str
 ) -> None:
@@ -277,7 +277,7 @@ def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_a
     assert successor.invoke(**event)["error"] == GIVEN_UP_ANSWER["error"]
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", BOTH)
 def test_attempts_count_for_one_step_only(environment_of: Callable[..., Environment], handler: str) -> None:
     """A thread that had its troubles before has all attempts again."""
     environment = environment_of(handler, "poisoned")

@@ -58,6 +58,7 @@ def index_page(wheel: Path) -> str:
         return str(Parser().parsestr(content.read(name).decode()).get_payload())
 
 
+@pytest.mark.search
 def test_the_installed_package_prints_template_and_schema_without_the_source_tree(
     wheel: Path, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_the_source_tree_prints_the_same_template() -> None:
     assert _run(sys.executable, *ARGUMENTS) == TEMPLATE
 
 
+@pytest.mark.search
 def test_the_installed_package_has_every_template_of_the_source_tree(wheel: Path, tmp_path: Path) -> None:
     _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
     listed = _run(sys.executable, *ARGUMENTS, "--list", PYTHONPATH=str(tmp_path))
@@ -98,6 +100,7 @@ def test_the_installed_package_has_every_template_of_the_source_tree(wheel: Path
         )
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("image", ["gateway", "examples/ecs-agent"])
 def test_an_image_is_built_from_what_its_file_copies(image: str, tmp_path: Path) -> None:
     """There is no builder here, so this takes the package's own build: what a file copies is all that it needs."""
@@ -137,10 +140,12 @@ def test_the_command_says_how_to_deploy_what_it_prints() -> None:
     )
 
 
+@pytest.mark.search
 def test_no_link_on_the_package_index_is_relative(index_page: str) -> None:
     assert {each for each in LINK.findall(index_page) if not each.startswith("https://")} == set()
 
 
+@pytest.mark.search
 def test_every_file_that_readme_names_is_in_the_source_distribution(built: Path, index_page: str) -> None:
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as content:
@@ -155,6 +160,7 @@ def test_every_file_that_readme_names_is_in_the_source_distribution(built: Path,
     assert "--no-binary :all: langgraph-dynamodb" in index_page
 
 
+@pytest.mark.search
 def test_the_wheel_holds_nothing_of_langgraphs_own_folders(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         names = [each for each in content.namelist() if ".dist-info/" not in each]
@@ -164,6 +170,7 @@ def test_the_wheel_holds_nothing_of_langgraphs_own_folders(wheel: Path) -> None:
     assert [each for each in OURS if f"{each}py.typed" not in names] == []
 
 
+@pytest.mark.search
 def test_the_wheel_brings_the_command(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         (name,) = [each for each in content.namelist() if each.endswith("/entry_points.txt")]

@@ -162,6 +162,7 @@ def remote(certificate: Path, port: int) -> Iterator[HttpCheckpointSaver]:
         yield saver
 
 
+@pytest.mark.search
 def test_everything_goes_through(
     proxy: str,
     port: int,

@@ -30,6 +30,9 @@ CONTROL = re.compile(r"[A-Z]{2}-\d+(?:\([0-9a-z]+\))*(?:[a-z](?:\.\d+)?)?|\d+(?:
 SYSTEM = {"Linux": "ubuntu", "Darwin": "macos"}
 MACHINE = {"x86_64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
+# The rules of two programs are many; what the templates have themselves, test_regulated_template.py says.
+pytestmark = pytest.mark.search
+
 Finding: TypeAlias = tuple[str, str, str]
 """A template, a resource of it, and the rule that it breaks."""
 

@@ -39,6 +39,7 @@ def pages() -> dict[str, str]:
     return dict(added())
 
 
+@pytest.mark.search
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     loaded = {
         address
@@ -48,11 +49,13 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     assert loaded == set()
 
 
+@pytest.mark.search
 def test_every_page_can_be_searched_for(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     assert all(f'"{uri.removesuffix(".md")}/"' in index for uri in PAGES)
 
 
+@pytest.mark.search
 def test_every_picture_has_a_text_alternative(site: Path) -> None:
     pictures = [
         each for page in site.rglob("*.html") for each in re.findall(r"<img[^>]*>", page.read_text("utf-8"))

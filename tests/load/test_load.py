@@ -82,7 +82,13 @@ async def test_many_conversations_on_one_event_loop(
     assert asyncio.all_tasks() == tasks
 
 
-def test_conversations_in_as_many_threads(saver: DynamoDBSaver, tell: Callable[[str], None]) -> None:
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(8, marks=pytest.mark.share), pytest.param(BLOCKING_THREADS, marks=pytest.mark.search)],
+)
+def test_conversations_in_as_many_threads(
+    saver: DynamoDBSaver, tell: Callable[[str], None], count: int
+) -> None:
     sockets, threads = open_sockets(), set(threading.enumerate())
 
     def converse_for_long(number: int) -> bool:
@@ -92,8 +98,8 @@ def test_conversations_in_as_many_threads(saver: DynamoDBSaver, tell: Callable[[
         )
 
     with MemoryGrowth() as memory:
-        progress = Progress(BLOCKING_THREADS, BLOCKING_TURNS)
-        with saver, ThreadPoolExecutor(BLOCKING_THREADS) as pool:
-            right = list(pool.map(converse_for_long, range(BLOCKING_THREADS)))
+        progress = Progress(count, BLOCKING_TURNS)
+        with saver, ThreadPoolExecutor(count) as pool:
+            right = list(pool.map(converse_for_long, range(count)))
     _judge("in threads", right, progress, memory, sockets, tell)
     assert set(threading.enumerate()) == threads

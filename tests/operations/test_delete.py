@@ -83,7 +83,11 @@ async def _cancel(saver: DynamoDBSaver, number: int, deletion: Deletion) -> bool
 
 
 @both_sides
-@pytest.mark.parametrize("deletion", DELETIONS, ids=[method for method, _ in DELETIONS])
+@pytest.mark.parametrize(
+    "deletion",
+    [DELETIONS[0], pytest.param(DELETIONS[1], marks=pytest.mark.search)],
+    ids=[method for method, _ in DELETIONS],
+)
 async def test_an_interrupted_deletion_lets_go_of_its_thread_at_any_request(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str, side: Side, deletion: Deletion
 ) -> None:

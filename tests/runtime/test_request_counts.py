@@ -206,7 +206,7 @@ def _delta_chain(
     return config
 
 
-@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("newest", [False, pytest.param(True, marks=pytest.mark.search)])
 def test_a_far_snapshot_is_reached_at_once(saver: DynamoDBSaver, traffic: Traffic, *, newest: bool) -> None:
     config = _delta_chain(saver, 300)
     traffic.clear()

@@ -30,8 +30,10 @@ def _run(engine: Engine, workload: Workload) -> Run:
 
 
 @pytest.mark.filterwarnings("ignore::langgraph.warnings.LangGraphDeprecatedSinceV10")
-@pytest.mark.parametrize("make_agent", [create_agent, create_react_agent])
-@pytest.mark.parametrize("latency_seconds", [0.0, 0.02])
+@pytest.mark.parametrize(
+    "make_agent", [pytest.param(create_agent, marks=pytest.mark.search), create_react_agent]
+)
+@pytest.mark.parametrize("latency_seconds", [0.0, pytest.param(0.02, marks=pytest.mark.search)])
 def test_a_turn_of_a_prebuilt_agent_costs_the_same_late_and_early(
     engine: Engine, make_agent: Callable[..., Any], latency_seconds: float
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.simulation.world import use_small_limits
+from tests.support.examples import percent
 
 SCHEDULES_VARIABLE = "LANGGRAPH_DYNAMODB_SCHEDULES"
 
@@ -20,4 +21,4 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def schedules() -> int:
     """Give the number of random schedules to try."""
-    return int(os.environ.get(SCHEDULES_VARIABLE, "60"))
+    return int(os.environ.get(SCHEDULES_VARIABLE, percent(60)))

@@ -11,10 +11,11 @@ import pytest
 from tests.simulation.scenarios import CALLS, prepared, race
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import Faults
+from tests.support.examples import percent
 
 SWITCHES_MAX = int(os.environ.get("LANGGRAPH_DYNAMODB_SWITCHES", "1"))
 SCHEDULES_MAX = 200_000
-FEW_SCHEDULES = 4
+FEW_SCHEDULES = percent(4)
 # Calls that interrupt each other at one in ten moves do so anywhere in their work.
 PATIENCE = 0.9
 

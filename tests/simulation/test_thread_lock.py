@@ -24,7 +24,6 @@ from tests.simulation.random_runs import FAULTS, PATIENCE
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
 from tests.simulation.world import NETWORK_ERRORS, Flow
-from tests.support.examples import percent
 from tests.support.seeds import VARIABLE, fresh_seed
 
 THREAD = "one"
@@ -34,7 +33,7 @@ WAIT_SECONDS = 20.0
 WORK_SECONDS = (0.0, 3.0, 30.0, 60.0)
 ROUNDS = 3
 # A schedule of a lock is a small part of a random run.
-LOCK_SCHEDULES = percent(500) // 100
+LOCK_SCHEDULES = 5
 MUTANT_SCHEDULES = 1000
 
 

@@ -384,8 +384,16 @@ def test_limit_and_offset_count_after_the_filter_and_the_newest_is_first(store: 
     assert keys(store.search(NAMESPACE, limit=1, order="created_at")) == ["11"]
 
 
-@pytest.mark.parametrize("order", ["updated_at", "created_at", "key"])
-@pytest.mark.parametrize("prefix", [(), ("users",), ("users", "u1"), ("users", "u1", "notes")])
+@pytest.mark.parametrize("order", ["updated_at", pytest.param("created_at", marks=pytest.mark.search), "key"])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        (),
+        pytest.param(("users",), marks=pytest.mark.search),
+        ("users", "u1"),
+        pytest.param(("users", "u1", "notes"), marks=pytest.mark.search),
+    ],
+)
 def test_a_long_list_is_read_page_by_page(store: DynamoDBStore, order: Any, prefix: tuple[str, ...]) -> None:
     store.batch([
         PutOp(("users", user, kind), f"{number}", {"n": number})
@@ -849,6 +857,7 @@ def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(
     assert store.get(NAMESPACE, "k") is None
 
 
+@pytest.mark.search
 def test_a_value_of_25_megabytes_is_stored_and_replaced_as_a_whole(
     make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
 ) -> None:

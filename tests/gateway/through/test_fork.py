@@ -14,7 +14,7 @@ from tests.support.operations import Side, both_sides
 pytestmark = [pytest.mark.engines("dynamodb-local"), *needs_fork]
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(40, marks=pytest.mark.search)])
+@pytest.mark.parametrize("count", [2, pytest.param(40, marks=pytest.mark.search)])
 @both_sides
 def test_a_child_that_is_forked_beside_every_kind_of_call_makes_every_kind_of_call(
     make_remote: Callable[..., HttpCheckpointSaver], side: Side, count: int

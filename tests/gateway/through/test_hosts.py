@@ -10,12 +10,11 @@ import pytest
 
 from tests.support.hosts import HOSTS, played
 
-pytestmark = pytest.mark.engines("dynamodb-local")
+# The saver's own hosts are in tests/runtime/test_hosts.py.
+pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.search]
 
 
-@pytest.mark.parametrize(
-    "host", [each if each == "anyio" else pytest.param(each, marks=pytest.mark.search) for each in HOSTS]
-)
+@pytest.mark.parametrize("host", HOSTS)
 def test_an_agent_runs_under(serve: Callable[..., str], tmp_path: Path, host: str) -> None:
     address = serve()
     file = tmp_path / "agent.yaml"
