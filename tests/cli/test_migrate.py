@@ -110,6 +110,18 @@ def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
     assert nothing.out.splitlines()[:2] == ["threads: none", "checkpoints: 0 with 0 pending writes"]
 
 
+def test_a_thread_that_is_another_conversation_in_the_target_is_left(
+    run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
+) -> None:
+    Conversation(saver, threads[0]).put(said=["another"])
+    ended = run("migrate", threads[0], "nobody", "--from", place, "--table", shared, "--yes")
+    assert ended.code == 8
+    assert "different conversations by now" in ended.out
+    assert ended.err.endswith(
+        "error: 1 thread not moved to the end; run the same command again to continue\n"
+    )
+
+
 @pytest.mark.parametrize("places", [[], ["--from", "sqlite:a", "--to", "sqlite:b"]], ids=["none", "both"])
 def test_one_place_is_to_be_given(run: Run, shared: str, places: list[str]) -> None:
     ended = run("migrate", *places, "--table", shared)
