@@ -209,7 +209,7 @@ def _used_tables(client: DynamoDBClient) -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def table_name(client: DynamoDBClient, _used_tables: list[str]) -> Iterator[str]:
+def table_name(engine: Engine, client: DynamoDBClient, _used_tables: list[str]) -> Iterator[str]:
     """Give the name of an empty table, made as `setup()` makes it, that is the test's alone."""
     while _used_tables:
         name = _used_tables.pop()
@@ -223,7 +223,10 @@ def table_name(client: DynamoDBClient, _used_tables: list[str]) -> Iterator[str]
             TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
         )
     yield name
-    _used_tables.append(name)
+    if engine.kind == DYNAMODB_LOCAL:
+        _used_tables.append(name)
+    else:
+        client.delete_table(TableName=name)
 
 
 def _is_emptied(client: DynamoDBClient, name: str) -> bool:

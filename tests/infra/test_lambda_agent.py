@@ -260,8 +260,9 @@ def test_a_message_that_always_fails_is_given_up_and_later_ones_are_served(
     assert environment.invoke(**failing)["error"] == GIVEN_UP_ANSWER["error"]
 
 
+# What a killed process leaves does not depend on its handler, and each time-out is waited for.
 @pytest.mark.search
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("handler", HANDLERS[:1])
 def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_are_served(
     environment_of: Callable[..., Environment], handler: str
 ) -> None:

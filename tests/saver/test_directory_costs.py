@@ -9,7 +9,9 @@ from tools.engine import Engine
 
 
 @pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize("turns", [8, pytest.param(60, marks=pytest.mark.search)])
+@pytest.mark.parametrize(
+    "turns", [pytest.param(8, marks=pytest.mark.share), pytest.param(60, marks=pytest.mark.search)]
+)
 def test_an_agent_and_a_page_cost_little_more(engine: Engine, turns: int) -> None:
     cost = measure_directory(engine, turns)
     assert cost.share <= SHARE_MAX
