@@ -100,6 +100,7 @@ def wait_for_plan(client: DynamoDBClient, table_name: str) -> None:
         heads = sum(re.fullmatch("C#[^#]*#", item["SK"]["S"]) is not None for item in items)
 
 
+@pytest.mark.search
 def test_service_remembers_a_user_in_another_thread(start_task: Callable[..., Task]) -> None:
     start_task().say("ada%2F1", "1", "Remember that I like pizza.")
     task = start_task()

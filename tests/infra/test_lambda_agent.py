@@ -217,6 +217,7 @@ def test_an_event_that_comes_twice_is_heard_once(
     ] * len(answers)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_concurrent_invocations_run_in_environments_of_their_own(
     environment_of: Callable[[str], Environment], handler: str

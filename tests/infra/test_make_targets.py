@@ -219,7 +219,13 @@ def test_deploy_of_a_tenant_needs_its_name(make: Make) -> None:
     assert "make deploy-tenant TENANT=name" in output
 
 
-@pytest.mark.parametrize("tenant", ["acme_corp", "acme.com", "a" * 128, "-", "7"])
+@pytest.mark.parametrize(
+    "tenant",
+    [
+        "acme_corp",
+        *(pytest.param(each, marks=pytest.mark.search) for each in ("acme.com", "a" * 128, "-", "7")),
+    ],
+)
 def test_every_tenant_that_the_template_takes_has_a_stack_of_its_own(make: Make, tenant: str) -> None:
     """A stack's name takes letters, digits and hyphens, and 128 of them."""
     _, commands = make("deploy-tenant", f"TENANT={tenant}")

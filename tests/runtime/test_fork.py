@@ -135,7 +135,10 @@ def test_who_forks_while_it_imports_waits_for_nobody() -> None:
     assert in_a_child(lambda: None) == 0
 
 
-def test_a_child_compresses_though_its_parent_was_compressing() -> None:
+@pytest.mark.parametrize(
+    "count", [pytest.param(20, marks=pytest.mark.share), pytest.param(100, marks=pytest.mark.search)]
+)
+def test_a_child_compresses_though_its_parent_was_compressing(count: int) -> None:
     """A dictionary of zstd has a lock, which other threads have most of the time here."""
     raw, ended = noise(200) + b"abc" * 1000, threading.Event()
 
@@ -147,7 +150,7 @@ def test_a_child_compresses_though_its_parent_was_compressing() -> None:
     for each in threads:
         each.start()
     use = partial(seal_plain, raw, "SK")
-    statuses = exit_statuses([forks.fork(use) for _ in range(100)])
+    statuses = exit_statuses([forks.fork(use) for _ in range(count)])
     ended.set()
     for each in threads:
         each.join()

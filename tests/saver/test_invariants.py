@@ -266,7 +266,7 @@ async def test_i4_a_put_that_fails_leaves_the_old_checkpoint_or_the_new_one(
 
 @pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("deletion", ["delete_thread", "prune", "delete_for_runs"])
-@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
+@pytest.mark.parametrize("warm", [True, pytest.param(False, marks=pytest.mark.search)], ids=["warm", "cold"])
 async def test_i5_a_put_that_meets_a_deletion_is_acknowledged_whole(
     make_saver: MakeSaver, deletion: str, *, warm: bool
 ) -> None:
