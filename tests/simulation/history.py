@@ -128,7 +128,7 @@ class History:
     index_lags: bool = False
     ttls: dict[str, set[int | None]] = field(default_factory=dict)
     """For each thread the options of the savers that stored something in it. It has that of one of them."""
-    now: Callable[[], float] = lambda: 0.0
+    now: Callable[[], float] = field(default=lambda: 0.0, repr=False)
 
     # What was put, and what of it was copied.
 

@@ -68,18 +68,20 @@ CALLS: Mapping[str, Call] = {
 }
 
 
-def race(choices: Choices, names: Sequence[str], start: Start, *, both_ends: bool = False) -> None:
+def race(choices: Choices, names: Sequence[str], start: Start, *, ends: set[str] | None = None) -> None:
     """Let calls run at the same time, the first in the process that remembers the thread, and check everything.
 
-    What decides also decides whether a conversation goes on in the end, unless both ends are looked at.
+    What decides also decides whether a conversation goes on in the end. With `ends`, the states that other runs ended
+    in, both ends are looked at, unless another run ended alike: looking takes much longer than running.
     """
     world, warm = start.copy(choices)
     try:
         world.together([partial(CALLS[name], world) for name in names], warm)
-        if both_ends:
-            world.check_both_ends()
-        else:
+        if ends is None:
             world.check_end(go_on=choices.pick(2) == 1)
+        elif (state := world.state()) not in ends:
+            world.check_both_ends()
+            ends.add(state)
     except AssertionError as violation:
         message = f"schedule {choices.taken}: {violation}\n" + "\n".join(world.simulator.log)
         raise AssertionError(message) from violation

@@ -30,16 +30,16 @@ RANDOM_RUNS_MAX = 1_500
 
 def _crash_points(name: str) -> Iterator[int]:
     """Let a call die before and after each of its rounds."""
-    start, rounds = prepared(), 0
-    while cut_short(start, name, warm=True, rounds=rounds, effects=()) is not None:
+    start, rounds, seen = prepared(), 0, set[str]()
+    while cut_short(start, name, warm=True, rounds=rounds, effects=(), seen=seen) is not None:
         rounds += 1
         yield rounds
 
 
 def _races(*names: str) -> Iterator[int]:
     """Let calls interrupt each other once, anywhere."""
-    start = prepared(switches_max=1)
-    yield every_schedule(lambda choices: race(choices, names, start, both_ends=True), 1_000)
+    start, ends = prepared(switches_max=1), set[str]()
+    yield every_schedule(lambda choices: race(choices, names, start, ends=ends), 1_000)
 
 
 def _random_races(first_seed: int, *names: str) -> Iterator[int]:

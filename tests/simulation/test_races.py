@@ -37,5 +37,5 @@ def test_two_calls_may_run_at_the_same_time(pair: tuple[str, str]) -> None:
 @every_pair
 def test_two_calls_may_interrupt_each_other_anywhere(pair: tuple[str, str]) -> None:
     """Run every schedule of two processes, one of which remembers what it stored."""
-    run = partial(race, names=pair, start=prepared(switches_max=SWITCHES_MAX), both_ends=True)
+    run = partial(race, names=pair, start=prepared(switches_max=SWITCHES_MAX), ends=set())
     assert every_schedule(run, SCHEDULES_MAX) > SWITCHES_MAX

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import random
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -87,6 +88,9 @@ READ_EVERY = 3
 SNAPSHOT_STEPS = 4
 
 NETWORK_ERRORS = (EndpointConnectionError, ReadTimeoutError, ClientError)
+
+# As a history prints it.
+_MOMENT = re.compile(r"Moment\(move=(\d+), seconds=([\d.]+)\)")
 
 _T = TypeVar("_T")
 Flow = Generator[Any, Any, None]
@@ -709,6 +713,18 @@ class World:
         """Return a world that goes on from here by itself; nothing may be under way."""
         return Snapshot(self).copy(self.simulator.choices)
 
+    def state(self) -> str:
+        """Return a text that is the same for worlds in which whatever comes next goes the same way.
+
+        Of moments it has their order, and their time to ten seconds: no shorter time makes a difference.
+        """
+        items = sorted(repr(sorted(item.items())) for item in self.simulator.model.items())
+        known = f"{self.history} {self.directory} {sorted(self._unwatched)}"
+        moves = sorted({int(moment[1]) for moment in _MOMENT.finditer(known)})
+        order = {move: position for position, move in enumerate(moves)}
+        known = _MOMENT.sub(lambda each: f"{order[int(each[1])]} at {_tens(float(each[2]))}", known)
+        return f"{items} {known} {_tens(self.simulator.now)}"
+
     def check_nothing_left(self) -> None:
         """Delete every thread, and find the table empty."""
         self.simulator.settle()
@@ -768,6 +784,10 @@ def _check_sound(found: Verification) -> None:
     flaws = [each for each in found.messages if "delta channels" not in each]
     if flaws:
         raise Violation(f"a verification finds damage: {flaws}")
+
+
+def _tens(seconds: float) -> int:
+    return round(seconds / 10)
 
 
 def _use_up(found: CheckpointTuple | None) -> None:
