@@ -160,9 +160,21 @@ def _no_aws_account() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _descriptions_read_once() -> Iterator[None]:
     """Read what AWS says of its services and regions once for all sessions, each of which would parse megabytes."""
+    loaders = botocore.loaders
+    listed = loaders.Loader.list_available_services
+
+    @functools.cache
+    def services(folders: tuple[str, ...], kind: str) -> list[str]:
+        return listed(loaders.Loader(extra_search_paths=[*folders], include_default_search_paths=False), kind)
+
     with pytest.MonkeyPatch.context() as patch:
-        read = functools.lru_cache(maxsize=None)(botocore.loaders.JSONFileLoader().load_file)
-        patch.setattr(botocore.loaders.JSONFileLoader, "load_file", lambda self, path: read(path))
+        read = functools.cache(loaders.JSONFileLoader().load_file)
+        patch.setattr(loaders.JSONFileLoader, "load_file", lambda self, path: read(path))
+        patch.setattr(
+            loaders.Loader,
+            "list_available_services",
+            lambda self, type_name: services(tuple(self.search_paths), type_name),
+        )
         yield
 
 

@@ -382,6 +382,7 @@ def test_ages_are_read() -> None:
         moments.parse_age("1.5d")
 
 
+@pytest.mark.search
 def test_ctrl_c_ends_the_process_and_what_was_done_is_noted(
     shared: str, engine: Engine, client: DynamoDBClient, thread: str, tmp_path: Path
 ) -> None:

@@ -64,9 +64,7 @@ def rows(page: Page) -> Any:
     return page.locator("#chats .open")
 
 
-@pytest.mark.parametrize(
-    ("threads", "users"), [(200, 10), pytest.param(10_000, 500, marks=pytest.mark.search)]
-)
+@pytest.mark.parametrize(("threads", "users"), [(50, 5), pytest.param(10_000, 500, marks=pytest.mark.search)])
 async def test_a_user_s_conversations_are_in_the_sidebar(
     make_saver: Callable[..., DynamoDBSaver], threads: int, users: int
 ) -> None:

@@ -20,6 +20,7 @@ MakeSaver = Callable[..., DynamoDBSaver]
 LARGE = pytest.mark.engines("dynamodb-local")  # moto's server takes minutes for thousands of items.
 
 
+@pytest.mark.search
 @LARGE
 def test_a_value_of_25_megabytes(make_saver: MakeSaver) -> None:
     saver, value = make_saver(), noise(25_000_000)

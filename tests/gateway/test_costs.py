@@ -53,6 +53,7 @@ async def test_a_small_body_costs_little_cpu(
     assert min(seconds) < CPU_SECONDS_MAX
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(("endpoint", "media", "body"), CRAFTED.values(), ids=CRAFTED)
 async def test_a_small_body_costs_little_memory(
     endpoint: str, media: Media, body: bytes, make_client: MakeClient, traced: Callable[[], int]

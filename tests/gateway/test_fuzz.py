@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.bodies import Decoder
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MEDIA, Media
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
@@ -35,7 +35,6 @@ from tests.gateway.conftest import MakeClient, always
 from tests.gateway.mutations import BULKS, Bulk, Post, make_bulky_post, make_post
 from tests.gateway.recorded import Recorded, connected, converse, remember
 from tests.gateway.requests import example
-from tests.support.examples import percent
 from tests.support.seeds import fresh_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -294,24 +293,3 @@ def test_very_much_of_what_the_description_says_is_served(
 ) -> None:
     statuses = _send_by_description(gateway, mode, CASES // 200, [each.name for each in ENDPOINTS], undecoded)
     tell(f"{mode.name}: {Counter(statuses)}")
-
-
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
-def test_what_the_description_allows_has_the_shape_of_the_model(
-    endpoint: Endpoint,
-) -> None:
-    app = create_gateway(DynamoDBSaver("threads"), insecure=True, plain_json=True)
-    described = schemathesis.openapi.from_asgi("/openapi.json", app)[f"/checkpoints/{endpoint.name}"]["POST"]
-
-    @settings(
-        max_examples=percent(20),
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(described.as_strategy(GenerationMode.POSITIVE))
-    def check(case: Any) -> None:
-        endpoint.model.model_validate(case.body)
-
-    check()

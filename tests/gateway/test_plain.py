@@ -256,7 +256,13 @@ LEFT_OUT: dict[str, tuple[str, bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "data", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
+@pytest.mark.parametrize(
+    ("kind", "data", "reason"),
+    [
+        pytest.param(*each, id=name, marks=[pytest.mark.search] if len(each[1]) > 500_000 else [])
+        for name, each in LEFT_OUT.items()
+    ],
+)
 async def test_what_cannot_be_shown_is_named_and_the_rest_is_there(
     kind: str, data: bytes, reason: str, ask: Ask, make_saver: MakeSaver
 ) -> None:

@@ -86,6 +86,7 @@ async def test_everybody_has_their_own(
     assert recorded.documents.keys() >= methods
 
 
+@pytest.mark.search
 async def test_whatever_is_exchanged_a_request_reaches_its_labels_only(
     connect: Callable[..., Any], recorded: Recorded, traffic: Traffic
 ) -> None:

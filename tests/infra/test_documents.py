@@ -6,6 +6,8 @@ import ast
 import json
 import re
 
+import pytest
+
 from benchmarks.contestants import FLOOR, OURS
 from langgraph.checkpoint.dynamodb._format.pricing import (
     GB_BYTES,
@@ -142,6 +144,7 @@ def test_the_growth_of_a_step_is_that_of_the_chart() -> None:
     assert {ours, aws} <= {*ends}
 
 
+@pytest.mark.search
 def test_as_many_principals_fit_as_the_page_says() -> None:
     """Counted with names of ordinary length, as JSON without spaces, which is the shortest that can be given."""
     many = _section(GATEWAY, "### How many callers fit")

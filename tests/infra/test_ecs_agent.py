@@ -121,6 +121,7 @@ def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -
     assert task.request("GET", "/threads/other") == (http.HTTPStatus.OK, {"messages": []})
 
 
+@pytest.mark.search
 def test_thread_ids_are_any_text(start_task: Callable[..., Task]) -> None:
     task = start_task()
     task.say("a%2Fb%23%20%F0%9F%90%A6", "1", "first")
@@ -201,6 +202,7 @@ def test_a_message_that_kills_its_task_is_given_up_and_later_ones_are_served(
     assert status == http.HTTPStatus.UNPROCESSABLE_ENTITY
 
 
+@pytest.mark.search
 def test_a_client_that_sends_nothing_does_not_keep_a_task_from_ending_in_time(
     start_task: Callable[..., Task],
 ) -> None:
@@ -301,6 +303,7 @@ def test_body_that_is_too_large_is_refused_unread(start_task: Callable[..., Task
         assert connection.getresponse().status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
+@pytest.mark.search
 def test_missing_table_is_answered_and_the_service_lives_on(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
 ) -> None:
@@ -401,6 +404,7 @@ def test_the_documented_image_is_the_one_that_is_deployed_and_fits_the_tasks() -
     assert push.split() == ["docker", "push", image]
 
 
+@pytest.mark.search
 @pytest.mark.engines("moto")
 def test_the_documented_commands_make_a_registry_and_log_in(engine: Engine, aws_cli: Path) -> None:
     """As far as moto goes: what needs a Docker engine is left out."""

@@ -176,6 +176,7 @@ def test_the_page_has_what_the_emulator_makes() -> None:
     assert made == {name: LEFT_OUT if name in CANNOT else OK for name in TRIALS}
 
 
+@pytest.mark.search
 def test_another_cursor_key_reaches_the_function_only_by_its_version(client: Client, stacks: Stacks) -> None:
     template, given = read_template(INFRA / "gateway.yaml"), {**ACCOUNT, **TRIALS["gateway"].given}
     assert stacks.create("rotated", template, given) == "CREATE_COMPLETE"

@@ -174,7 +174,7 @@ _OF_A_LOAD_BALANCER = "700000"
     [
         pytest.param(FunctionUrl, variables_of_the_template()[LIMIT], 25_000_000, marks=pytest.mark.search),
         pytest.param(LoadBalancer, _OF_A_LOAD_BALANCER, 25_000_000, marks=pytest.mark.search),
-        (LoadBalancer, _OF_A_LOAD_BALANCER, 1_500_000),
+        (LoadBalancer, _OF_A_LOAD_BALANCER, 800_000),
     ],
 )
 def test_a_large_value_goes_in_and_comes_out_in_parts(

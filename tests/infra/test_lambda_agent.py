@@ -134,9 +134,8 @@ def test_agent_remembers_in_another_environment(
     assert result["reply"] == "You have told me 2 things. The first was: first"
 
 
-@pytest.mark.parametrize(
-    ("handler", "successor"), [HANDLERS, pytest.param(*HANDLERS[::-1], marks=pytest.mark.search)]
-)
+@pytest.mark.search
+@pytest.mark.parametrize(("handler", "successor"), [HANDLERS, HANDLERS[::-1]])
 def test_agent_remembers_its_user_in_another_thread(
     environment_of: Callable[[str], Environment], handler: str, successor: str
 ) -> None:
@@ -149,6 +148,7 @@ def test_agent_remembers_its_user_in_another_thread(
         assert other.invoke(thread_id=thread_id, message="hello")["reply"] == told
 
 
+@pytest.mark.search
 def test_saver_store_and_cache_share_a_table(environment_of: Callable[[str], Environment]) -> None:
     """One environment caches a node's result and remembers a place; another one, frozen meanwhile, uses both."""
     first, second = environment_of("cached_agent.handler"), environment_of("cached_agent.handler")
@@ -175,6 +175,7 @@ def test_frozen_environment_thaws_to_dead_connections(
     assert proxy.opened > opened
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
@@ -188,6 +189,7 @@ def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
     assert answer["result"]["reply"] == "You have told me 2 things. The first was: before"
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_invocations_share_their_connections(
     environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
@@ -201,6 +203,7 @@ def test_invocations_share_their_connections(
     assert proxy.opened - opened < 10
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_an_event_that_comes_twice_is_heard_once(
     environment_of: Callable[[str], Environment], handler: str
@@ -279,6 +282,7 @@ def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_a
     assert successor.invoke(**event)["error"] == GIVEN_UP_ANSWER["error"]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_attempts_count_for_one_step_only(environment_of: Callable[..., Environment], handler: str) -> None:
     """A thread that had its troubles before has all attempts again."""
@@ -291,10 +295,9 @@ def test_attempts_count_for_one_step_only(environment_of: Callable[..., Environm
         assert environment.invoke(**event)["messages"] == 2 * int(number)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
-@pytest.mark.parametrize(
-    "answered", [pytest.param(0, marks=pytest.mark.search), 6], ids=["from the start", "in the middle"]
-)
+@pytest.mark.parametrize("answered", [0, 6], ids=["from the start", "in the middle"])
 def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
     environment_of: Callable[..., Environment], handler: str, answered: int
 ) -> None:

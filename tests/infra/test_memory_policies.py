@@ -297,7 +297,10 @@ def test_no_crafted_namespace_reaches_another_tenants_memories(
 
 @pytest.mark.usefixtures("secret")
 @pytest.mark.parametrize("prefix", [(), ("tenant-b",), ("tenant-a/../tenant-b",), ("tenant-a#",)])
-@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(
+    "beside",
+    [pytest.param(each, marks=[pytest.mark.search] if place else []) for place, each in enumerate(BESIDE)],
+)
 def test_no_prefix_of_a_cache_reaches_another_tenants_entries(
     cache_of: CacheOf, client: DynamoDBClient, table_name: str, prefix: tuple[str, ...], beside: str
 ) -> None:

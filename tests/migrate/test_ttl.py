@@ -88,7 +88,12 @@ def waiting() -> Tables:
 
 
 @pytest.mark.parametrize(
-    ("ttl_seconds", "step"), [pytest.param(DAY, 1, marks=pytest.mark.search), (DAY, 17), (None, 23)]
+    ("ttl_seconds", "step"),
+    [
+        pytest.param(DAY, 1, marks=pytest.mark.search),
+        (DAY, 17),
+        pytest.param(None, 23, marks=pytest.mark.search),
+    ],
 )
 def test_whatever_request_it_dies_before_nothing_is_lost_and_the_next_attempt_ends_well(
     waiting: Tables, ttl_seconds: int | None, step: int

@@ -91,6 +91,7 @@ async def test_forks_of_a_delta_graph_equal_in_memory(
     await assert_same(make_saver, graphs.journal, scenario, side, durability)
 
 
+@pytest.mark.search
 async def test_parents_of_every_run_are_stored(make_saver: MakeSaver) -> None:
     """LangGraph never names a parent that it did not store, so that a missing one is always a loss."""
     for durability in ("sync", "async", "exit"):
@@ -123,7 +124,9 @@ async def test_history_equals_the_inherited_walk(make_saver: MakeSaver, durabili
         assert own == await session.saver.aget_delta_channel_history(config=each, channels=channels)
 
 
-@pytest.mark.parametrize("answers", range(4))
+@pytest.mark.parametrize(
+    "answers", [0, pytest.param(1, marks=pytest.mark.search), 2, pytest.param(3, marks=pytest.mark.search)]
+)
 @pytest.mark.parametrize("keep_last", [None, 1, 3])
 async def test_prune_keeps_what_the_kept_state_needs_and_nothing_else(
     make_saver: MakeSaver, answers: int, keep_last: int | None

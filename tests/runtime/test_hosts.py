@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 
-@pytest.mark.parametrize(
-    "host", [each if each == "anyio" else pytest.param(each, marks=pytest.mark.search) for each in HOSTS]
-)
+@pytest.mark.search
+@pytest.mark.parametrize("host", HOSTS)
 def test_an_agent_runs_under(engine: Engine, table_name: str, tmp_path: Path, host: str) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text(f"checkpointer: {{type: dynamodb, config: {{table_name: {table_name}}}}}")

@@ -173,6 +173,7 @@ def test_a_thread_is_deleted_in_batches(
     assert len(traffic.operations) <= 9 + 7
 
 
+@pytest.mark.search
 def test_a_thread_is_copied_in_batches(saver: DynamoDBSaver, traffic: Traffic) -> None:
     conversation = Conversation(saver, "t")
     for count in range(60):
@@ -206,7 +207,8 @@ def _delta_chain(
     return config
 
 
-@pytest.mark.parametrize("newest", [False, pytest.param(True, marks=pytest.mark.search)])
+@pytest.mark.search
+@pytest.mark.parametrize("newest", [False, True])
 def test_a_far_snapshot_is_reached_at_once(saver: DynamoDBSaver, traffic: Traffic, *, newest: bool) -> None:
     config = _delta_chain(saver, 300)
     traffic.clear()

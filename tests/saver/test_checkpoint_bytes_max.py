@@ -96,7 +96,7 @@ def test_three_small_items_whose_values_are_gigabytes_are_refused() -> None:
     _assert_refused(with_item(thread, head, bomb))
 
 
-@pytest.mark.parametrize("name", [items.BODY, items.WRITES])
+@pytest.mark.parametrize("name", [items.BODY, pytest.param(items.WRITES, marks=pytest.mark.search)])
 def test_three_small_items_whose_content_is_gigabytes_are_refused(name: str) -> None:
     thread, head = _thread()
     index_id, segments, _ = _bomb()

@@ -100,6 +100,7 @@ print(graph.get_state(config).values)
 """
 
 
+@pytest.mark.search
 def test_a_graph_in_strict_mode_revives_its_schema_s_types_only(engine: Engine, table_name: str) -> None:
     """LangGraph derives the list from the state's schema, and gives it to the graph's saver."""
     environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true", "AWS_DEFAULT_REGION": engine.region_name}

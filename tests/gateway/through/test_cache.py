@@ -64,6 +64,7 @@ def test_each_call_has_an_event_with_its_units(make_cache: Callable[..., HttpCac
     assert events.last("cache.set").bytes_written
 
 
+@pytest.mark.search
 def test_values_that_need_many_answers_are_read(make_cache: Callable[..., HttpCache[Any]]) -> None:
     cache = make_cache()
     values = {(("n",), str(number)): noise(320_000, number) for number in range(100)}

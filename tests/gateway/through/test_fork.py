@@ -14,12 +14,12 @@ from tests.support.operations import Side, both_sides
 pytestmark = [pytest.mark.engines("dynamodb-local"), *needs_fork]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(40, marks=pytest.mark.search)])
+@pytest.mark.search
 @both_sides
 def test_a_child_that_is_forked_beside_every_kind_of_call_makes_every_kind_of_call(
-    make_remote: Callable[..., HttpCheckpointSaver], side: Side, count: int
+    make_remote: Callable[..., HttpCheckpointSaver], side: Side
 ) -> None:
-    assert statuses_beside_calls(make_remote(), side, count) == {0}, "a child failed, or waits for ever"
+    assert statuses_beside_calls(make_remote(), side, 20) == {0}, "a child failed, or waits for ever"
 
 
 @both_sides
