@@ -179,6 +179,7 @@ def test_what_is_printed_is_what_python_prints(
         (["--policy", "root"], "use one of agent, runner"),
         (["gateway", "--policy", "agent"], "--policy: not allowed with argument NAME"),
         (["--list", "--policy", "agent"], "--policy: not allowed with argument --list"),
+        (["gateway", "--table-arn", "arn:aws:dynamodb:*:*:table/threads"], "add --policy"),
     ],
 )
 def test_a_template_that_is_not_there_is_told(words: list[str], says: str) -> None:

@@ -31,11 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print what the command line asks for."""
     parser, _ = parsers()
     given = parser.parse_args(arguments)
+    if given.command == "template" and given.table_arn and not given.policy:
+        parser.error("argument --table-arn: it is the table of a policy; add --policy")
     try:
         if given.command == "docs":
             text = document(given.name)
         elif given.command == "template":
-            text = print_template(given.name, given.policy, given.table_arn, lists=given.list)
+            text = print_template(given.name, given.policy, given.table_arn or TABLE_ARN, lists=given.list)
         else:
             text = schema()
     except LookupError as error:
@@ -69,7 +71,7 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
         help="Print a policy as JSON instead: agent, runner, operator, reader, or tenant by session tag.",
     )
     template.add_argument(
-        "--table-arn", metavar="ARN", default=TABLE_ARN, help="The table that the policy is for."
+        "--table-arn", metavar="ARN", help=f"The table that the policy is for; otherwise {TABLE_ARN}."
     )
     docs.add_argument(
         "name",
