@@ -39,8 +39,8 @@ from tests.support.seeds import fresh_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-# How many mutated requests the searches send. `make fuzz-gateway` sends ten times as many.
-CASES = int(os.environ.get("LANGGRAPH_DYNAMODB_GATEWAY_CASES", "10000"))
+# How many mutated requests the searches send. `make fuzz-gateway` sends twenty times as many.
+CASES = int(os.environ.get("LANGGRAPH_DYNAMODB_GATEWAY_CASES", "5000"))
 EVERYBODY = Principal("fuzz", rights=RIGHTS)
 URL = "http://localhost"
 # How many requests of one endpoint are mutated.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ class Tables:
         self.models = {name: DynamoDBModel(table_schema(name), lambda: self.now) for name in (LIVE, RESTORED)}
         self._pool = ThreadPoolExecutor(4)
         self._turn = threading.Lock()
+        self._savers = 0
         self.restored: Any = None
         """What a reader saw of the thread at the point in time."""
 
@@ -44,8 +46,15 @@ class Tables:
             tables.models[name].load(model.items())
             # A copy is for one of very many runs of what the original has checked.
             tables.models[name].check_parameters = False
-        tables.now, tables.restored = self.now, self.restored
+        tables.now, tables.restored, tables._savers = self.now, self.restored, self._savers
         return tables
+
+    def state(self) -> str:
+        """What is in both, as a text: a reader finds the same in the same."""
+        items = [
+            (name, sorted(item.items())) for name, model in self.models.items() for item in model.items()
+        ]
+        return repr(sorted(map(repr, items)))
 
     def restore(self) -> None:
         """Make the restored table what the one in use is now, item by item, as DynamoDB does."""
@@ -67,7 +76,9 @@ class Tables:
         saver = DynamoDBSaver(LIVE, region_name="us-east-1", **options)
         clients: Any = SimpleNamespace(send=send, asend=None, pool=lambda: self._pool)
         saver.transport, saver.runner = clients, Runner(clients)
-        change_storage(saver, clock=lambda: self.now)
+        # Ids that are drawn are the same in each copy, and others in each process.
+        self._savers += 1
+        change_storage(saver, clock=lambda: self.now, rng=random.Random(self._savers))
         return saver
 
     def seen(self, thread_id: str = "t") -> Any:

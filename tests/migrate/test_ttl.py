@@ -100,12 +100,15 @@ def test_whatever_request_it_dies_before_nothing_is_lost_and_the_next_attempt_en
 ) -> None:
     seen, before = waiting.seen(), contents(waiting)
     assert len({namespace for namespace, _ in before}) == 3
-    outcomes = list[Any]()
+    outcomes, looked_at = list[Any](), set[str]()
     for requests in count(step=step):
         tables = waiting.copied()
         try:
             change(tables, ttl_seconds, requests).run()
         except PowerCutError:
+            if (state := tables.state()) in looked_at:
+                continue
+            looked_at.add(state)
             outcomes.append(tables.seen())
         else:
             break
@@ -460,12 +463,16 @@ def test_the_directory_has_the_thread_as_it_had_it(waiting: Tables, step: int) -
     original = waiting.copied()
     original.saver().set_thread("t", owner="ada", title="Trains")
     [before] = original.saver().threads(owner="ada").threads
+    looked_at = set[str]()
     for requests in count(1, step):
         tables = original.copied()
         tables.now += 50
         try:
             change(tables, requests_left=requests).run()
         except PowerCutError:
+            if (state := tables.state()) in looked_at:
+                continue
+            looked_at.add(state)
             # The copy that stands for the thread is never listed.
             assert [each.thread_id for each in tables.saver().threads(owner="ada").threads] in (["t"], [])
             # A deletion that died keeps others out for two minutes.

@@ -78,7 +78,7 @@ def test_a_child_remembers_nothing_of_its_parent(make_saver: Callable[..., Dynam
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(2, marks=pytest.mark.share), pytest.param(40, marks=pytest.mark.search)]
+    "count", [pytest.param(2, marks=pytest.mark.share), pytest.param(20, marks=pytest.mark.search)]
 )
 @both_sides
 def test_a_child_that_is_forked_beside_every_kind_of_call_makes_every_kind_of_call(
