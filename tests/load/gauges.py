@@ -11,11 +11,11 @@ _MEMORY = Path("/proc/self/statm")
 _SAMPLE_SECONDS = 0.02
 
 
-def open_sockets() -> int | None:
-    """Count the sockets of this process."""
+def open_sockets() -> set[str] | None:
+    """Return the names that the system has for the sockets of this process."""
     if not _DESCRIPTORS.exists():
         return None
-    return sum(_target(each).startswith("socket:") for each in _DESCRIPTORS.iterdir())
+    return {name for name in map(_target, _DESCRIPTORS.iterdir()) if name.startswith("socket:")}
 
 
 def _target(descriptor: Path) -> str:
