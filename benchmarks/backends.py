@@ -66,7 +66,7 @@ def row_titles() -> list[str]:
         f"conformance: {', '.join(_BASE)}",
         f"conformance: {', '.join(_MORE)}",
         *(_latency_title(*each) for each in _latency_rows()),
-        f"a state of {LARGE_BYTES / 1e6:.0f} MB: put, get_tuple, ms",
+        f"a state of {LARGE_BYTES / 1e6:.0f} MB: first put, get_tuple by another saver, ms",
         *(f"stored after {turns} turns of a conversation, KB" for turns in _TURNS),
         *(example.title for example in EXAMPLES),
         "limits",

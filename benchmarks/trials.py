@@ -93,15 +93,18 @@ class Large:
 
 
 def large(store: Store) -> Large:
-    """Store, and read, a state that does not compress."""
+    """Store a state that does not compress, and read it with another saver, both with their connections open."""
     put, get = Times(), Times()
     with store.open() as saver:
+        saver.get_tuple(config_of("nobody"))
         thread = Thread(saver, "large")
         value = Random("large").randbytes(LARGE_BYTES)
         try:
             put.measure(lambda: thread.put(value=value))
         except Exception as error:  # noqa: BLE001  # Each saver has errors of its own.
             return Large(refusal=f"{type(error).__name__}: {error}")
+    with store.open() as saver:
+        saver.get_tuple(config_of("nobody"))
         get.measure(lambda: saver.get_tuple(config_of("large")))
     return Large(put.p50_ms, get.p50_ms)
 
