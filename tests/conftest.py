@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
-import botocore.loaders
+import botocore.session
 import hypothesis
 import pytest
+from botocore.loaders import create_loader
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_WRITE_ITEMS_MAX
@@ -159,22 +160,9 @@ def _no_aws_account() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _descriptions_read_once() -> Iterator[None]:
-    """Read what AWS says of its services and regions once for all sessions, each of which would parse megabytes."""
-    loaders = botocore.loaders
-    listed = loaders.Loader.list_available_services
-
-    @functools.cache
-    def services(folders: tuple[str, ...], kind: str) -> list[str]:
-        return listed(loaders.Loader(extra_search_paths=[*folders], include_default_search_paths=False), kind)
-
+    """Let all sessions share what AWS says of its services and regions: each would look for it, and parse megabytes."""
     with pytest.MonkeyPatch.context() as patch:
-        read = functools.cache(loaders.JSONFileLoader().load_file)
-        patch.setattr(loaders.JSONFileLoader, "load_file", lambda self, path: read(path))
-        patch.setattr(
-            loaders.Loader,
-            "list_available_services",
-            lambda self, type_name: services(tuple(self.search_paths), type_name),
-        )
+        patch.setattr(botocore.session, "create_loader", functools.cache(create_loader))
         yield
 
 

@@ -19,7 +19,6 @@ from tests.infra.rendering import INFRA, Node
 from tools.engine import Engine
 
 if TYPE_CHECKING:
-    from botocore.loaders import Loader
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
 
@@ -52,22 +51,13 @@ def stack_outputs(cloudformation: CloudFormationClient) -> Iterator[dict[str, st
     cloudformation.delete_stack(StackName=name)
 
 
-@pytest.fixture(scope="session")
-def descriptions() -> Loader:
-    """Give what all sessions read the descriptions of AWS's services by."""
-    loader: Loader = boto3.Session()._session.get_component("data_loader")  # noqa: SLF001
-    return loader
-
-
 @pytest.fixture
-def saver_of(make_saver: MakeSaver, descriptions: Loader) -> Callable[[Gate], DynamoDBSaver]:
+def saver_of(make_saver: MakeSaver) -> Callable[[Gate], DynamoDBSaver]:
     """Give a factory of savers whose every request a gate judges, sync and async."""
 
     def make(gate: Gate, **options: Any) -> DynamoDBSaver:
         sessions = {"session": boto3.Session(), "async_session": aioboto3.Session()}
         for session in sessions.values():
-            # What AWS says of its services is the same for all of them, and takes long to read.
-            session._session.register_component("data_loader", descriptions)  # noqa: SLF001
             gate.guard(session)
         return make_saver(**sessions, **options)
 

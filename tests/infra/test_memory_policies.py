@@ -28,7 +28,6 @@ from tests.support.examples import percent
 from tools.engine import Engine
 
 if TYPE_CHECKING:
-    from botocore.loaders import Loader
     from mypy_boto3_dynamodb import DynamoDBClient
 
 # What is asked for is the same on every engine.
@@ -45,14 +44,13 @@ Denied: TypeAlias = Callable[[DynamoDBStore, Cache], object]
 
 
 @pytest.fixture
-async def opened(engine: Engine, table_name: str, descriptions: Loader) -> AsyncIterator[Callable[..., Any]]:
+async def opened(engine: Engine, table_name: str) -> AsyncIterator[Callable[..., Any]]:
     """Give a factory of stores and caches whose every request a gate judges, sync and async."""
     made: list[DynamoDBStore | Cache] = []
 
     def make(kind: Callable[..., Any], gate: Gate | None, **options: Any) -> Any:
         sessions = {"session": boto3.Session(), "async_session": aioboto3.Session()}
         for session in sessions.values():
-            session._session.register_component("data_loader", descriptions)  # noqa: SLF001
             if gate is not None:
                 gate.guard(session)
         reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
