@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -49,13 +50,6 @@ class Tables:
         tables.now, tables.restored, tables._savers = self.now, self.restored, self._savers
         return tables
 
-    def state(self) -> str:
-        """What is in both, as a text: a reader finds the same in the same."""
-        items = [
-            (name, sorted(item.items())) for name, model in self.models.items() for item in model.items()
-        ]
-        return repr(sorted(map(repr, items)))
-
     def restore(self) -> None:
         """Make the restored table what the one in use is now, item by item, as DynamoDB does."""
         for item in self.models[LIVE].items():
@@ -85,6 +79,33 @@ class Tables:
         """What a reader sees of a thread: its state, what it waits for, and those of its subgraphs."""
         graph = graphs.subgraphs(None)(self.saver())
         return _shown(graph.get_state(config(thread_id), subgraphs=True))
+
+
+def deaths(
+    start: Tables, run: Callable[[Tables, int], object], counts: Iterable[int]
+) -> Iterator[tuple[int, Tables]]:
+    """Let a process that starts from the same end after so many requests, until it gets to its end.
+
+    Args:
+        start: What it starts from; it runs in copies of it.
+        run: Makes requests in the tables that it gets, as many as it is told at most.
+        counts: After how many requests it ends, fewest first.
+
+    Yields:
+        How many requests it made, and what it left. Most requests change nothing: the same is yielded once.
+    """
+    seen = set[tuple[str, ...]]()
+    for requests in counts:
+        tables = start.copied()
+        try:
+            run(tables, requests)
+        except PowerCutError:
+            state = tuple(model.state() for model in tables.models.values())
+            if state not in seen:
+                seen.add(state)
+                yield requests, tables
+        else:
+            return
 
 
 def _shown(state: Any) -> Any:

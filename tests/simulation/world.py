@@ -718,12 +718,11 @@ class World:
 
         Of moments it has their order, and their time to ten seconds: no shorter time makes a difference.
         """
-        items = sorted(repr(sorted(item.items())) for item in self.simulator.model.items())
         known = f"{self.history} {self.directory} {sorted(self._unwatched)}"
         moves = sorted({int(moment[1]) for moment in _MOMENT.finditer(known)})
         order = {move: position for position, move in enumerate(moves)}
         known = _MOMENT.sub(lambda each: f"{order[int(each[1])]} at {_tens(float(each[2]))}", known)
-        return f"{items} {known} {_tens(self.simulator.now)}"
+        return f"{self.simulator.model.state()} {known} {_tens(self.simulator.now)}"
 
     def check_nothing_left(self) -> None:
         """Delete every thread, and find the table empty."""
