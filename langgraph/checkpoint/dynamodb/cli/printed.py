@@ -31,12 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print what the command line asks for."""
     parser, _ = parsers()
     given = parser.parse_args(arguments)
-    if given.command == "template" and given.table_arn and not given.policy:
-        parser.error("argument --table-arn: it is the table of a policy; add --policy")
     try:
         if given.command == "docs":
             text = document(given.name)
         elif given.command == "template":
+            if given.table_arn and not given.policy:
+                parser.error("argument --table-arn: it is the table of a policy; add --policy")
             text = print_template(given.name, given.policy, given.table_arn or TABLE_ARN, lists=given.list)
         else:
             text = schema()
