@@ -34,11 +34,11 @@ class Entrance(ABC):
     def __init__(self, process: subprocess.Popen[str]) -> None:
         """Take the process that `lambda_runtime` runs in, which serves one event at a time.
 
-        `lost` counts what was too large, either way, and what the function failed at.
+        `lost` has what was too large, either way, and what the function failed at, which a client is not told.
         """
         self._process = process
         self._turn = threading.Lock()
-        self.lost = 0
+        self.lost: list[str] = []
 
     @abstractmethod
     def event(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Node:
@@ -50,7 +50,7 @@ class Entrance(ABC):
         """Answer a request: the status, the headers and the body."""
         event = json.dumps(self.event(method, path, headers, body))
         if len(body) > self.request_bytes_max or len(event) > self.event_bytes_max:
-            self.lost += 1
+            self.lost.append(f"a request of {len(body)} bytes, {len(event)} as an event")
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, b"too large for the way in"
         with self._turn:
             assert self._process.stdin is not None
@@ -60,8 +60,7 @@ class Entrance(ABC):
             line = self._process.stdout.readline()
         answer = json.loads(line)
         if "error" in answer or len(line) > self.answer_bytes_max:
-            # Nothing says why, but the function's log.
-            self.lost += 1
+            self.lost.append(answer.get("error", f"an answer of {len(line)} bytes"))
             return HTTPStatus.BAD_GATEWAY, {}, b"Internal Server Error"
         return _opened(answer["result"])
 

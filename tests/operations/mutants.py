@@ -27,7 +27,6 @@ from langgraph.checkpoint.dynamodb._operations import (
     threads,
 )
 from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
-from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, SharedReads
@@ -259,14 +258,7 @@ def what_is_kept_for_others_is_rebuilt(patch: pytest.MonkeyPatch) -> None:
 
 def a_gateway_sends_expired_ancestors(patch: pytest.MonkeyPatch) -> None:
     """A gateway sends whatever ancestors are still in the table."""
-
-    class Undying(TableSource):
-        """The table as if nothing expired."""
-
-        def __init__(self, storage: LocalStorage, *arguments: Any, **options: Any) -> None:
-            super().__init__(replace(storage, clock=lambda: 0.0), *arguments, **options)
-
-    patch.setattr(gateway, "TableSource", Undying)
+    expired_ancestors_are_served(patch)
 
 
 def a_held_checkpoint_of_another_epoch_is_used(patch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ ABOUT = {
     "limits": {"body_bytes_max": 189_000, "items_max": 4},
     "owner": None,
 }
-SEGMENTS_BYTES_MAX = 1000
+ANSWER_BYTES = 1000
 # So that copies and prunes go on with the next request as soon as they can.
 PART_SECONDS = 0.0
 
@@ -212,7 +212,7 @@ def answered(storage: LocalStorage, call: Call) -> Op[Any]:
         replace(storage, codec=codec),
         driver,
         limits=Limits(),
-        segments_bytes_max=SEGMENTS_BYTES_MAX,
+        answer_bytes=ANSWER_BYTES,
         part_seconds=PART_SECONDS,
     )
     endpoint = _ENDPOINTS[call.method]

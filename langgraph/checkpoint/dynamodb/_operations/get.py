@@ -87,14 +87,28 @@ def read_checkpoint(
     checkpoint_id: str | None,
     load_some: Callable[[LocalStorage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
     | None = None,
+    *,
+    as_ancestor: bool = False,
 ) -> Op[tuple[StoredCheckpoint, LoadedSegments] | None]:
     """Read the items of a checkpoint, or of the newest acknowledged one, with the segments that they name.
 
-    `load_some` loads them if given, and may load only some. Returns `None` if there is no such checkpoint.
+    `load_some` loads them if given, and may load only some. `as_ancestor` also finds a named checkpoint that is kept
+    only because later ones are rebuilt from it. Returns `None` if there is no such checkpoint.
     """
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
-        checkpoint = yield from _one(storage, partition, checkpoint_id, below)
+        if checkpoint_id is None:
+            checkpoint = yield from find_newest(
+                storage, partition, below=below, consistent=storage.consistent_read
+            )
+        else:
+            checkpoint = yield from find(
+                storage,
+                partition,
+                checkpoint_id,
+                consistent=storage.consistent_read,
+                as_ancestor=as_ancestor,
+            )
         if checkpoint is None:
             if below is None:
                 yield from look_for_other_savers(storage, partition)
@@ -115,14 +129,6 @@ def read_checkpoint(
         " attempts; retry the call"
     )
     raise CheckpointNotFoundError(msg)
-
-
-def _one(
-    storage: LocalStorage, partition: Partition, checkpoint_id: str | None, below: str | None
-) -> Op[StoredCheckpoint | None]:
-    if checkpoint_id is not None:
-        return (yield from find(storage, partition, checkpoint_id, consistent=storage.consistent_read))
-    return (yield from find_newest(storage, partition, below=below, consistent=storage.consistent_read))
 
 
 def read_bytes(checkpoint: StoredCheckpoint, loaded: LoadedSegments) -> int:

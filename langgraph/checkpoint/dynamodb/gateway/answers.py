@@ -48,12 +48,13 @@ class SegmentExpiry(Message):
 
 
 class StoredCheckpoint(Message):
-    """A checkpoint's items, the head first, and those of its segments that fit."""
+    """A checkpoint's items, the head first, and its segments, as many as fit."""
 
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
     items: list[dict[str, AttributeValue]]
+    left: list[str] = Field(description="The tasks whose writes did not fit.")
     segments: list[StoredSegment]
     complete: bool = Field(description="Whether all segments that the items name came with them.")
     committed: bool = Field(description="Whether its head has the thread's epoch.")
@@ -224,7 +225,9 @@ class FoundWrites(Message):
     item: dict[str, AttributeValue] | None
     is_gone: bool
     is_safe: bool
-    segments: list[FoundSegment] | None
+    segments: list[FoundSegment] | None = Field(
+        description="The segments of the regular writes, as many as fit; null: they were never committed."
+    )
 
 
 class WritesOutcome(Answer):

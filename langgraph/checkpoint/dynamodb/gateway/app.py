@@ -127,7 +127,7 @@ class _Service:
             saver.storage,
             saver.runner.wrapped(counted),
             limits=limits,
-            segments_bytes_max=limits.body_bytes_max // 2,
+            answer_bytes=limits.body_bytes_max // 2,
             part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
         )
         self._readiness = Readiness(saver)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial, partialmethod
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX, INDEX_GROUP, SEGMENT_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy, delete, directory_table, item_builder, reads
@@ -41,6 +42,7 @@ from langgraph.checkpoint.dynamodb.gateway import stored, wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.plain import PlainCheckpoint, Room
+from langgraph.checkpoint.dynamodb.gateway.stored import fitting_count
 from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 
@@ -68,7 +70,7 @@ class Operations:
         runner: Runner,
         *,
         limits: Limits,
-        segments_bytes_max: int,
+        answer_bytes: int,
         part_seconds: float,
     ) -> None:
         """Store the storage that is served, and the limits of one request.
@@ -77,7 +79,8 @@ class Operations:
             storage: The storage.
             runner: Runs the operations.
             limits: How deep plain JSON may be, and how many values it may have.
-            segments_bytes_max: How many bytes of segments one answer may have.
+            answer_bytes: After how many bytes of items and segments an answer ends. What came last may exceed it, so
+                an answer has up to twice as many.
             part_seconds: After how long a copy, or a prune of many threads, stops and leaves the rest to the next
                 request.
         """
@@ -88,7 +91,7 @@ class Operations:
         cache = Cache(CACHE_BYTES, self._storage.cache.facts)
         self._sealed = replace(self._storage, codec=opaque, cache=cache)
         self._limits = limits
-        self._segments_bytes_max = segments_bytes_max
+        self._answer_bytes = answer_bytes
         self._part_seconds = part_seconds
 
     async def run(self, endpoint: Endpoint, request: wire.Message) -> Document:
@@ -105,14 +108,16 @@ class Operations:
         loader = {"none": _load_nothing, "checked": reads.load}.get(
             request.segments, self._loader(request.held)
         )
-        found = yield from read_checkpoint(storage, partition, request.checkpoint_id, loader)
+        if request.tasks is not None:
+            loader = _of_tasks(frozenset(request.tasks), loader)
+        found = yield from read_checkpoint(
+            storage, partition, request.checkpoint_id, loader, as_ancestor=request.tasks is not None
+        )
         # As this request last saw the thread.
         hint = hint_of(storage.cache, partition, storage.cache.thread(partition.root))
         document: Document = {"checkpoint": None, "thread": hint}
         if found is not None:
-            document["checkpoint"] = stored.checkpoint_document(
-                partition, *found, (), self._segments_bytes_max
-            )
+            document["checkpoint"] = stored.checkpoint_document(partition, *found, (), self._answer_bytes)
         return document
 
     def _loader(self, held: wire.Held | None) -> Load:
@@ -125,7 +130,7 @@ class Operations:
                 loaded.is_committed = True
                 return checkpoint
             count = sum(INDEX_GROUP if is_index(each) else 1 for each in checkpoint.ids())
-            if count * SEGMENT_BYTES_MAX // 2 > self._segments_bytes_max:
+            if count * SEGMENT_BYTES_MAX // 2 > self._answer_bytes:
                 # The client asks for them by their ids, and may keep them if the checkpoint is committed.
                 loaded.is_committed = yield from _is_committed(storage, checkpoint)
                 return checkpoint
@@ -137,11 +142,14 @@ class Operations:
         """Read segments by their ids, as many as fit."""
         partition = _namespace(request)
         left, found, size = list(dict.fromkeys(request.ids)), list[Item](), 0
-        while left and size < self._segments_bytes_max:
-            some, left = left[:BATCH_GET_ITEMS_MAX], left[BATCH_GET_ITEMS_MAX:]
+        while left and size <= self._answer_bytes:
+            # How large they are is only known once they are read, which is paid for.
+            count = max(1, (2 * self._answer_bytes - size) // SEGMENT_BYTES_MAX)
+            count = min(count, BATCH_GET_ITEMS_MAX)
+            some, left = left[:count], left[count:]
             read = yield from reads.segment_items(self._storage.table, partition.pk, some)
             found += read
-            size += sum(len(items.binary(item, items.DATA)) for item in read)
+            size += sum(map(item_bytes, read))
         return {"segments": list(map(stored.stored_segment_document, found)), "left": left}
 
     async def list(self, request: wire.List, prefix: str = "") -> AsyncIterator[Document]:
@@ -160,17 +168,15 @@ class Operations:
             count += 1
             if count <= skipped:
                 continue
-            if config is not None and size > self._segments_bytes_max:
+            if config is not None and size > self._answer_bytes:
                 yield {"cursor": _cursor(config, last, count - 1)}
                 return
             if config is None:
                 sent = {partition.pk: sent.get(partition.pk, set())}
             seen = sent.setdefault(partition.pk, set())
-            document = stored.checkpoint_document(
-                partition, checkpoint, loaded, seen, self._segments_bytes_max
-            )
+            document = stored.checkpoint_document(partition, checkpoint, loaded, seen, self._answer_bytes)
             seen |= {each["id"] for each in document["segments"]}
-            size += sum(len(each["data"]) for each in document["segments"]) + checkpoint.sealed_bytes()
+            size += _size(document)
             last = checkpoint.checkpoint_id, partition.namespace
             yield document
         is_at_limit = request.limit is not None and count - skipped >= request.limit
@@ -205,7 +211,7 @@ class Operations:
         return {"checkpoints": found, "cursor": None}
 
     def _room(self) -> Room:
-        return Room(self._limits, self._segments_bytes_max)
+        return Room(self._limits, self._answer_bytes)
 
     def _plain(
         self,
@@ -217,7 +223,7 @@ class Operations:
     ) -> Op[Document]:
         """Open a checkpoint in a thread, since nothing stored tells beforehand how much work that is."""
         checkpoint = PlainCheckpoint(partition, found, loaded, room)
-        return work(partial(checkpoint.document, channels), self._segments_bytes_max)
+        return work(partial(checkpoint.document, channels), self._answer_bytes)
 
     def delta_channel_history(self, request: wire.DeltaChannelHistory) -> Op[Document]:
         """Read a checkpoint's ancestors, with the segments that hold their items' own content."""
@@ -230,13 +236,17 @@ class Operations:
         if start is None:
             return {"checkpoints": [], "ended": True}
         path = yield from source.back(start.head, "", request.count)
-        documents = []
+        documents, size = list[Document](), 0
         for each in (start, *path):
+            # The next answer begins with the last ancestor of this one, so there are two.
+            if len(documents) > 1 and size > self._answer_bytes:
+                return {"checkpoints": documents, "ended": False}
             checkpoint = yield from source.segments(each, each.ids(), indexes_only=True)
             checkpoint = yield from source.segments(checkpoint, checkpoint.own_ids())
             documents.append(
-                stored.checkpoint_document(partition, checkpoint, source.known, (), self._segments_bytes_max)
+                stored.checkpoint_document(partition, checkpoint, source.known, (), self._answer_bytes)
             )
+            size += _size(documents[-1])
         return {"checkpoints": documents, "ended": len(path) < request.count}
 
     # Writing
@@ -276,7 +286,7 @@ class Operations:
             "stored": outcome.stored,
             "thread": hint_of(storage.cache, partition, outcome.thread),
             "segments": _expiries(refs, request.reused),
-            "found": None if outcome.found is None else _found_document(outcome.found),
+            "found": None if outcome.found is None else _found_document(outcome.found, self._answer_bytes),
         }
 
     def put_segments(self, request: wire.PutSegments) -> Op[Document]:
@@ -357,14 +367,15 @@ class Operations:
         page = yield from directory_table.read_entries(
             self._storage, owner, request.since, before, request.count
         )
+        count = max(1, fitting_count(map(item_bytes, page.entries), self._answer_bytes))
         entries = [
             {
                 "thread_id": directory_table.ThreadPosition.of(each).thread_id,
                 "item": stored.item_document(each),
             }
-            for each in page.entries
+            for each in page.entries[:count]
         ]
-        return {"entries": entries, "is_last": page.is_last}
+        return {"entries": entries, "is_last": page.is_last and count >= len(page.entries)}
 
     def thread_status(self, request: wire.ThreadStatus) -> Op[Document]:
         """Read the newest checkpoint of each thread, without its body."""
@@ -386,7 +397,7 @@ class Operations:
     # Memories and cached nodes
 
     def _carry_out(self, request: wire.TableRequest, *, method: str) -> Op[Document]:
-        return carried_out(self._storage.table, method, request, self._segments_bytes_max)
+        return carried_out(self._storage.table, method, request, self._answer_bytes)
 
     get_item = partialmethod(_carry_out, method="get_item")
     batch_get_item = partialmethod(_carry_out, method="batch_get_item")
@@ -438,6 +449,18 @@ def _is_committed(storage: LocalStorage, checkpoint: StoredCheckpoint) -> Op[boo
     return thread is not None and is_reusable(epoch_of(checkpoint.head, items.BODY), thread.epoch)
 
 
+def _of_tasks(tasks: Collection[str], loader: Load) -> Load:
+    """Return a loader of a checkpoint without the writes of other tasks."""
+
+    def load(
+        storage: LocalStorage, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+    ) -> Op[StoredCheckpoint | None]:
+        writes = [each for each in checkpoint.writes if items.task_id_of(each) in tasks]
+        return (yield from loader(storage, replace(checkpoint, writes=writes), loaded))
+
+    return load
+
+
 def _load_nothing(
     _storage: LocalStorage, checkpoint: StoredCheckpoint, _known: LoadedSegments
 ) -> Op[StoredCheckpoint | None]:
@@ -450,6 +473,11 @@ def _listed(
     partition: Partition, _codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
 ) -> tuple[Partition, StoredCheckpoint, LoadedSegments]:
     return partition, checkpoint, loaded
+
+
+def _size(document: Document) -> int:
+    """Return how many bytes the items and segments of a checkpoint's document have."""
+    return sum(map(item_bytes, document["items"])) + sum(len(each["data"]) for each in document["segments"])
 
 
 def _config(request: wire.List) -> RunnableConfig | None:
@@ -521,10 +549,11 @@ def _head(partition: Partition, request: wire.Put) -> Head:
     return Head(partition, item, refs, request.has_delta_channels, parent)
 
 
-def _found_document(found: Found) -> Document:
+def _found_document(found: Found, bytes_max: int) -> Document:
     contents = None
     if found.contents is not None:
         contents = [{"id": each, "data": stored.sealed(each, data)} for each, data in found.contents.items()]
+        contents = contents[: fitting_count((len(each["data"]) for each in contents), bytes_max)]
     return {
         "item": stored.item_document(found.item),
         "is_gone": found.is_gone,

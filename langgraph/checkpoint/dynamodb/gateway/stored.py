@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate, takewhile
 from typing import Any
 
 from typing_extensions import override
@@ -11,6 +12,7 @@ from typing_extensions import override
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, Ids, check_sealed, parse_metadata, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.entries import tenant_prefix
@@ -24,6 +26,11 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.gateway import wire
 
 # What was read
+
+
+def fitting_count(sizes: Iterable[int], bytes_max: int) -> int:
+    """Return how many things, the first ones of these sizes in bytes, fit into an answer together."""
+    return sum(1 for _ in takewhile(lambda total: total <= bytes_max, accumulate(sizes)))
 
 
 class OpaqueCodec(Codec):
@@ -44,28 +51,29 @@ def checkpoint_document(
     left_out: Iterable[bytes],
     bytes_max: int,
 ) -> dict[str, Any]:
-    """Return the document of a checkpoint: its items, and those of its loaded segments that fit.
+    """Return the document of a checkpoint: those of its items that fit, and of its loaded segments.
+
+    The head and one writes item always come, so that a client that asks again for what is left gets on.
 
     Args:
         partition: The namespace.
         checkpoint: The items.
         loaded: Segments that were read for it, as they are stored.
         left_out: Segments that the client has already.
-        bytes_max: How many bytes the segments may take together.
+        bytes_max: How many bytes the items and segments may take together.
     """
+    count = max(2, fitting_count(map(item_bytes, checkpoint.members), bytes_max))
+    members = checkpoint.members[:count]
+    room = bytes_max - sum(map(item_bytes, members))
     needed = sorted(reach(checkpoint.ids(), loaded.contents) - set(left_out))
-    segments, size = [], 0
-    for each in needed:
-        if each in loaded.contents:
-            segments.append(_segment_document(each, loaded))
-            size += len(segments[-1]["data"])
-        if size > bytes_max:
-            break
+    segments = [_segment_document(each, loaded) for each in needed if each in loaded.contents]
+    segments = segments[: fitting_count((len(each["data"]) for each in segments), room)]
     return {
         "thread_id": partition.thread_id,
         "checkpoint_ns": partition.namespace,
         "checkpoint_id": checkpoint.checkpoint_id,
-        "items": [item_document(each) for each in checkpoint.members],
+        "items": [item_document(each) for each in members],
+        "left": [items.task_id_of(each) for each in checkpoint.members[count:]],
         "segments": segments,
         "complete": len(segments) == len(needed),
         "committed": loaded.is_committed,

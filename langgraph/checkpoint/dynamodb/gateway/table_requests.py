@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
+from langgraph.checkpoint.dynamodb.gateway.stored import fitting_count
 
 # Escaped labels, and a mark that no key of a thread has.
 _PARTITION = re.compile(r"(?:(?:[^\0-%/]|%(?:[01][0-9A-F]|2[0-5F]))*/)*%[MNK]#")
@@ -162,19 +163,14 @@ def _fitting(items: list[Item], bytes_max: int) -> tuple[list[Item], list[Item]]
 def _page(items: list[Item], pk: str, bytes_max: int) -> dict[str, Any]:
     """Return the items of a query that fit into an answer, and where they end; nothing if all fit."""
     count = _fitting_count(items, bytes_max)
-    if count == len(items) or schema.SORT_KEY not in items[count - 1]:
+    if count >= len(items) or schema.SORT_KEY not in items[count - 1]:
         return {}
     last = {schema.PARTITION_KEY: {"S": pk}, schema.SORT_KEY: items[count - 1][schema.SORT_KEY]}
     return {"Items": items[:count], "LastEvaluatedKey": last}
 
 
 def _fitting_count(items: list[Item], bytes_max: int) -> int:
-    size = 0
-    for position, each in enumerate(items):
-        size += item_bytes(each)
-        if position and size > bytes_max:
-            return position
-    return len(items)
+    return max(1, fitting_count(map(item_bytes, items), bytes_max))
 
 
 def _check_query(request: wire.Query) -> None:

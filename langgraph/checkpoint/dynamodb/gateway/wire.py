@@ -261,6 +261,11 @@ class GetTuple(Namespace):
         description="Which of its segments are wanted: those that fit into an answer, or none of them; or it is to be"
         " made sure first that all are there, however many.",
     )
+    tasks: list[str] | None = Field(
+        None,
+        description="The tasks whose writes are wanted, as an earlier answer left them; null: all. With them, a"
+        " checkpoint is also found that is kept only because later ones are rebuilt from it.",
+    )
 
 
 class GetSegments(Namespace):

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_body, read_metada
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY, RUN_ID, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, piece
+from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, Outcome, TaskWrites
 from langgraph.checkpoint.dynamodb._operations.directory_table import EntryPage, Newest, ThreadPosition
@@ -45,6 +45,8 @@ Document: TypeAlias = Mapping[str, Any]
 # A request's size beside its segments (names, ids, a head or a task's writes), and the share that base64 leaves.
 _REST_BYTES = 128 * 1024
 _ROOM = 0.7
+# Of how many threads an answer may have the heads. Without its body, a head has up to some 10 KB.
+_STATUSES_AT_ONCE = 50
 
 
 def ask(endpoint: str, document: Document) -> Op[Any]:
@@ -95,7 +97,9 @@ class RemoteBackend:
             document = answer["checkpoint"]
             if document is None:
                 return None
-            checkpoint = checkpoint_of(partition, document)
+            checkpoint = yield from self.whole(partition, document, segments)
+            if checkpoint is None:
+                continue
             loaded = LoadedSegments.of(checkpoint.head)
             loaded.is_committed = document["committed"]
             if segments == "none":
@@ -111,6 +115,27 @@ class RemoteBackend:
         )
         raise CheckpointNotFoundError(msg)
 
+    def whole(
+        self, partition: Partition, document: Document, segments: str = "none"
+    ) -> Op[StoredCheckpoint | None]:
+        """Return the items of a checkpoint; read those that did not fit into the answer. `None` if they have gone."""
+        checkpoint = checkpoint_of(partition, document)
+        epoch = items.binary(checkpoint.head, items.EPOCH)
+        writes, left = [*checkpoint.writes], document["left"]
+        while left:
+            some, rest = left[: self.about.items_max], left[self.about.items_max :]
+            wanted = {"checkpoint_id": checkpoint.checkpoint_id, "segments": segments, "tasks": some}
+            others = (yield from ask("get-tuple", {**place_of(partition), **wanted}))["checkpoint"]
+            if others is None:
+                return None
+            more = checkpoint_of(partition, others)
+            is_same = items.binary(more.head, items.EPOCH) == epoch
+            if not is_same or len(more.writes) + len(others["left"]) < len(some):
+                return None
+            writes += more.writes
+            left = [*others["left"], *rest]
+        return replace(checkpoint, writes=writes)
+
     def _held(self, partition: Partition, checkpoint_id: str | None) -> Document | None:
         """Return the cached checkpoint whose segments the service need not send: the same one, or the last one used."""
         for each in (checkpoint_id, self.storage.cache.latest(partition.pk)):
@@ -119,10 +144,22 @@ class RemoteBackend:
                 return {"checkpoint_id": each, "epoch": entry.epoch}
         return None
 
-    def fill(self, partition: Partition, loaded: LoadedSegments, ids: Iterable[bytes]) -> Op[set[bytes]]:
+    def fill(
+        self,
+        partition: Partition,
+        loaded: LoadedSegments,
+        ids: Iterable[bytes],
+        *,
+        indexes_only: bool = False,
+    ) -> Op[set[bytes]]:
         """Read segments that are not loaded yet, and those that index segments name; return the ids of missing ones."""
         gone: set[bytes] = set()
-        while wanted := set(expand(ids, loaded.contents)) - loaded.contents.keys() - gone:
+
+        def wanted_now() -> set[bytes]:
+            named = expand(ids, loaded.contents)
+            return set(filter(is_index, named) if indexes_only else named) - loaded.contents.keys() - gone
+
+        while wanted := wanted_now():
             remembered: Mapping[bytes, CachedSegment] = {}
             if loaded.is_committed and loaded.epoch is not None:
                 remembered = self.storage.cache.segments(partition.pk, loaded.epoch, wanted)
@@ -244,17 +281,21 @@ class RemoteBackend:
             self.storage.cache.remember_segments(partition.pk, known.epoch, writes.refs.stored())
         found = answer["found"]
         if found is not None:
-            found = self._found(partition, found)
+            found = yield from self._found(partition, found)
         return Outcome(answer["stored"], known, found)
 
-    def _found(self, partition: Partition, document: Document) -> Found:
-        """Decode the stored writes of a task."""
+    def _found(self, partition: Partition, document: Document) -> Op[Found]:
+        """Decode the stored writes of a task, and read those of their segments that did not fit into the answer."""
+        item = document["item"] and {**document["item"], PARTITION_KEY: {"S": partition.pk}}
         contents = None
         if document["segments"] is not None:
-            contents = _opened(
+            loaded, part = LoadedSegments(partition.pk), items.parse_part(item, items.WRITES)
+            loaded.contents |= _opened(
                 self.storage.codec, partition, {each["id"]: each["data"] for each in document["segments"]}
             )
-        item = document["item"] and {**document["item"], PARTITION_KEY: {"S": partition.pk}}
+            # Without those of its segments that have been deleted meanwhile it cannot be merged, only replaced.
+            gone = part is not None and (yield from self.fill(partition, loaded, part.own))
+            contents = None if gone else loaded.contents
         return Found(item, document["is_gone"], contents, document["is_safe"])
 
     def _send_ahead(
@@ -347,7 +388,8 @@ class RemoteBackend:
         found: dict[str, Newest] = {}
         left = list(thread_ids)
         while left:
-            some, left = left[: self.about.items_max], left[self.about.items_max :]
+            count = min(self.about.items_max, _STATUSES_AT_ONCE)
+            some, left = left[:count], left[count:]
             answer = yield from ask("thread-status", {"thread_ids": some})
             for each in answer["threads"]:
                 found[each["thread_id"]] = yield from self._newest(each)

@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.http.backend import About, RemoteBackend, ask, checkpoint_of, place_of
+from langgraph.checkpoint.dynamodb.http.backend import About, RemoteBackend, ask, place_of
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 
@@ -163,10 +163,10 @@ class RemoteOperations:
                 if partition.pk not in segments and len(segments) > _NAMESPACES_KEPT:
                     segments.clear()
                 loaded = segments.setdefault(partition.pk, LoadedSegments(partition.pk))
-                checkpoint = checkpoint_of(partition, document)
+                checkpoint = yield from backend.whole(partition, document)
                 yield from backend.open(partition, loaded, document["segments"])
-                if (yield from backend.fill(partition, loaded, checkpoint.ids())):
-                    read = yield from backend.read(partition, checkpoint.checkpoint_id, "checked")
+                if checkpoint is None or (yield from backend.fill(partition, loaded, checkpoint.ids())):
+                    read = yield from backend.read(partition, document["checkpoint_id"], "checked")
                     if read is None:
                         # It was deleted meanwhile.
                         continue
@@ -485,19 +485,20 @@ class _GatewaySource:
     def segments(
         self, checkpoint: StoredCheckpoint, ids: Iterable[bytes], *, indexes_only: bool = False
     ) -> Op[StoredCheckpoint]:
-        """Read segments that did not come with the items.
+        """Read segments that did not come with the items. Most index segments do, and those of the items' own content.
 
         Raises:
             CheckpointNotFoundError: The segments were deleted meanwhile.
         """
-        # Index segments, and the segments of the items' own content, come with the items.
-        if not indexes_only and (yield from self._backend.fill(self._partition, self.known, ids)):
-            msg = (
-                f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
-                " was read; retry the call"
-            )
-            raise errors.CheckpointNotFoundError(msg)
+        if (yield from self._backend.fill(self._partition, self.known, ids, indexes_only=indexes_only)):
+            raise self._gone(checkpoint.checkpoint_id)
         return checkpoint
+
+    def _gone(self, checkpoint_id: str) -> errors.CheckpointNotFoundError:
+        return errors.CheckpointNotFoundError(
+            f"checkpoint {checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it was read; retry"
+            " the call"
+        )
 
     def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
         document = {**place_of(self._partition), **wanted, "count": self._count}
@@ -506,7 +507,10 @@ class _GatewaySource:
         self._ended = answer["ended"]
         for document in answer["checkpoints"]:
             self._last = document["checkpoint_id"]
-            self.read.setdefault(document["checkpoint_id"], checkpoint_of(self._partition, document))
+            checkpoint = yield from self._backend.whole(self._partition, document)
+            if checkpoint is None:
+                raise self._gone(document["checkpoint_id"])
+            self.read.setdefault(checkpoint.checkpoint_id, checkpoint)
             yield from self._backend.open(self._partition, self.known, document["segments"])
 
 
