@@ -24,8 +24,8 @@ CURRENT = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # The extras of the environment that most tests run in.
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
-# What commands do when they are interrupted, or find what changed meanwhile, is no matter of versions. So of these
-# files it is one test for each command.
+# What commands do when they are interrupted, or find what changed meanwhile, is no matter of versions, nor is what they
+# refuse. So of these files it is one test for each command.
 ONE_FOR_EACH = {
     "tests/cli/test_many.py": (
         "test_what_runs_stored_is_deleted",
@@ -35,6 +35,21 @@ ONE_FOR_EACH = {
     "tests/cli/test_person.py": (
         "test_everything_of_a_person_is_erased",
         "test_everything_of_a_person_is_exported",
+    ),
+    "tests/cli/test_memories.py": (
+        "test_namespaces_are_listed_so_that_they_can_be_given_again",
+        "test_a_memory_is_shown",
+        "test_memories_are_searched",
+        "test_a_memory_is_stored_and_replaced",
+        "test_a_memory_is_deleted_after_a_question",
+        "test_memories_go_to_a_file_and_back",
+        "test_memories_are_moved",
+    ),
+    "tests/cli/test_migrate.py": ("test_threads_are_moved_and_what_they_took_is_said",),
+    "tests/cli/test_set_ttl.py": ("test_it_says_what_it_costs_and_asks",),
+    "tests/cli/test_verify.py": (
+        "test_one_thread_is_verified_without_a_scan",
+        "test_a_repair_removes_what_nothing_can_reach",
     ),
 }
 # The command line, the configuration and the saver need most of the dependencies.

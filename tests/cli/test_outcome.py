@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from botocore.config import Config
 from botocore.exceptions import (
     ClientError,
     EndpointConnectionError,
@@ -27,7 +28,7 @@ from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb import cli
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.clients import Clients
+from langgraph.checkpoint.dynamodb._runtime.clients import Clients, default_config
 from langgraph.checkpoint.dynamodb.cli import printed, threads
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
@@ -360,6 +361,10 @@ def test_an_endpoint_that_does_not_answer_is_asked_once(
     silent: socket.socket, run_at: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after the time-outs of one request; a saver's own attempts go on for a minute."""
+    given = default_config()
+    assert given.connect_timeout + given.read_timeout <= 15
+    hasty = given.merge(Config(read_timeout=0.5))
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.clients.default_config", lambda: hasty)
     clients: list[Any] = []
     requests: list[str] = []
     make = Clients.client
@@ -380,7 +385,7 @@ def test_an_endpoint_that_does_not_answer_is_asked_once(
     assert "no answer from DynamoDB for table x" in ended.err
     assert requests == [f"{url}/"]
     (config,) = [each.meta.config for each in clients]
-    assert config.connect_timeout + config.read_timeout <= 15
+    assert config.read_timeout == hasty.read_timeout
     assert config.retries["total_max_attempts"] == 1
 
 

@@ -219,6 +219,8 @@ def test_the_package_has_all_that_the_handler_loads(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "each cold start will" in done.stdout
+    assert not list(package.rglob("*.pyc"))
     event = FunctionUrl.event(FunctionUrl.__new__(FunctionUrl), "GET", "/health", {}, b"")
     program = f"""
 import sys
