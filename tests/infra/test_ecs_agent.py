@@ -138,7 +138,6 @@ def test_same_message_again_is_answered_and_not_added(start_task: Callable[..., 
 
 
 @pytest.mark.search
-@pytest.mark.engines("dynamodb-local", "moto")
 @pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
 def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool

@@ -15,6 +15,9 @@ from tests.support import graphs
 from tests.support.operations import Side, both_sides
 from tests.support.session import Session, assert_same, canonical
 
+# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
+pytestmark = pytest.mark.engines("external", "dynamodb-local")
+
 MakeSaver = Callable[..., DynamoDBSaver]
 
 every_durability = pytest.mark.parametrize(

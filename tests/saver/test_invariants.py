@@ -26,6 +26,9 @@ from tests.support.session import described
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
+pytestmark = pytest.mark.engines("external", "dynamodb-local")
+
 MakeSaver = Callable[..., DynamoDBSaver]
 
 BIG = [f"entry {number}: {number * number} {number * 7919 % 10007}" for number in range(3000)]

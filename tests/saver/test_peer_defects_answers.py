@@ -23,6 +23,9 @@ from tests.support.traffic import Traffic
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
+pytestmark = pytest.mark.engines("external", "dynamodb-local")
+
 
 def test_defect_02_writes_come_back_in_the_order_in_which_a_run_applies_them(saver: DynamoDBSaver) -> None:
     """A peer sorted writes as text (0, 1, 10, 11, 2), by task id, and did not look at the task path.

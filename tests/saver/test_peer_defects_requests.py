@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
+# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
+pytestmark = pytest.mark.engines("external", "dynamodb-local")
+
 DATA_PLANE = {"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "BatchGetItem", "BatchWriteItem"}
 
 

@@ -1,6 +1,6 @@
 """What an agent runs under beside `asyncio.run`: anyio, uvloop, nest_asyncio, Starlette's TestClient, Jupyter.
 
-Each runs a coroutine that makes every kind of call on the saver and plays the examples, in a process of its own.
+Each runs a coroutine that makes every kind of call on some savers and plays the examples, in a process of its own.
 `examples/demo*.py` and the agents in `infra/` are left out: they are, or start, processes that decide themselves what
 they run under, and `tests/infra` runs them. Three examples make their own saver, and are played with that one only.
 """
@@ -20,32 +20,34 @@ from examples import async_quickstart, conversation, many_users, progress, remot
 from langgraph.checkpoint.dynamodb import create_checkpointer
 from tests.support.operations import aask_all, ask_all
 
-file, where = sys.argv[1:]
+# Configuration files, each with its saver's table, or with the address of its gateway.
+PLACES = list(zip(sys.argv[1::2], sys.argv[2::2]))
 workflow.STEP_SECONDS = remote_agent.STEP_SECONDS = progress.PAGE_SECONDS = 0
 
-def act(number):
+def act(file, where, name):
     with create_checkpointer(file) as saver:
-        ask_all("sync", saver, f"thread-{number}")
-    conversation.main(file, f"user-{number}", "Hello")
-    workflow.main(file, f"order-{number}")
-    progress.main(file, "run", f"report-{number}")
-    progress.main(file, "watch", f"report-{number}")
+        ask_all("sync", saver, f"thread-{name}")
+    conversation.main(file, f"user-{name}", "Hello")
+    workflow.main(file, f"order-{name}")
+    progress.main(file, "run", f"report-{name}")
+    progress.main(file, "watch", f"report-{name}")
     if where.startswith("http"):
-        remote_agent.main(where, "start", f"trip-{number}")
-        remote_agent.main(where, "yes", f"trip-{number}")
+        remote_agent.main(where, "start", f"trip-{name}")
+        remote_agent.main(where, "yes", f"trip-{name}")
     else:
         runpy.run_module("examples.sync_quickstart")["saver"].close()
 
 async def main():
-    with create_checkpointer(file) as saver:
-        await aask_all(saver, "thread-1")
-        await saver.aclose()
-    await many_users.main(file, "3")
-    if not where.startswith("http"):
-        await async_quickstart.main()
-    # Blocking calls in a thread that has the context of the event loop, and in its own.
-    await asyncio.to_thread(act, 2)
-    act(3)
+    for number, (file, where) in enumerate(PLACES):
+        with create_checkpointer(file) as saver:
+            await aask_all(saver, f"thread-{number}-1")
+            await saver.aclose()
+        await many_users.main(file, "3")
+        if not where.startswith("http"):
+            await async_quickstart.main()
+        # Blocking calls in a thread that has the context of the event loop, and in its own.
+        await asyncio.to_thread(act, file, where, f"{number}-2")
+        act(file, where, f"{number}-3")
     print("played")
 """
 
@@ -94,18 +96,18 @@ assert TestClient(Starlette(routes=[Route("/", endpoint)])).get("/").text == "an
 _OF_JUPYTER = "[IPKernelApp] WARNING | Kernel is running over TCP without encryption."
 
 
-def played(host: str, file: Path, where: str, environment: Mapping[str, str]) -> tuple[list[str], str]:
-    """Play under a host with what a configuration file makes; return the lines of its output, and its errors.
+def played(host: str, places: Mapping[Path, str], environment: Mapping[str, str]) -> tuple[list[str], str]:
+    """Play under a host with what configuration files make; return the lines of its output, and its errors.
 
     Args:
         host: One of `HOSTS`.
-        file: The configuration of the saver.
-        where: The saver's table, or the address of its gateway.
+        places: The configurations of savers, each with its table, or with the address of its gateway.
         environment: That of the process.
     """
     program = f"MAIN = {_MAIN!r}\n{_MAIN}{_CELLS}{HOSTS[host]}"
+    arguments = [word for file, where in places.items() for word in (str(file), where)]
     done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, "-W", "always::ResourceWarning", "-c", program, str(file), where],
+        [*(sys.executable, "-W", "always::ResourceWarning", "-c", program), *arguments],
         capture_output=True,
         text=True,
         cwd=PROJECT_FOLDER,

@@ -213,8 +213,11 @@ def test_a_command_ends_that_is_interrupted_while_it_starts(monkeypatch: pytest.
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("who", ["the whole group", "the program alone"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("who", "number"),
+    # As Ctrl-C at a terminal does, and as a supervisor or `kill` do.
+    [("the whole group", signal.SIGINT), ("the program alone", signal.SIGTERM)],
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interrupted_program_leaves_no_process_and_no_traceback(
     name: str, number: signal.Signals, who: str

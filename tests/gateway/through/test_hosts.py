@@ -1,23 +1,29 @@
-"""Every call and the examples under whatever an agent runs under, with the saver that asks the gateway."""
+"""Every call and the examples under whatever an agent runs under, with either saver."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.hosts import HOSTS, played
 
-# The saver's own hosts are in tests/runtime/test_hosts.py.
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
 pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.search]
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_an_agent_runs_under(serve: Callable[..., str], tmp_path: Path, host: str) -> None:
+def test_an_agent_runs_under(
+    engine: Engine, table_name: str, serve: Callable[..., str], tmp_path: Path, host: str
+) -> None:
     address = serve()
-    file = tmp_path / "agent.yaml"
-    file.write_text(f"checkpointer: {{type: http, config: {{url: {address}}}}}")
-    lines, errors = played(host, file, address, os.environ)
+    itself, through_a_gateway = tmp_path / "itself.yaml", tmp_path / "through.yaml"
+    itself.write_text(f"checkpointer: {{type: dynamodb, config: {{table_name: {table_name}}}}}")
+    through_a_gateway.write_text(f"checkpointer: {{type: http, config: {{url: {address}}}}}")
+    environment = {**engine.environment(), "TABLE_NAME": table_name}
+    lines, errors = played(host, {itself: table_name, through_a_gateway: address}, environment)
     assert (lines[-1:], errors) == (["played"], "")

@@ -39,6 +39,7 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.thread_hints import hint_of, remember_hint, thread_of
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.http.documents import grouped
+from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -129,7 +130,7 @@ class RemoteBackend:
             if others is None:
                 return None
             more = checkpoint_of(partition, others)
-            is_same = items.binary(more.head, items.EPOCH) == epoch
+            is_same = is_reusable(epoch, items.binary(more.head, items.EPOCH))
             if not is_same or len(more.writes) + len(others["left"]) < len(some):
                 return None
             writes += more.writes
