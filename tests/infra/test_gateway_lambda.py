@@ -172,8 +172,8 @@ _OF_A_LOAD_BALANCER = "700000"
 @pytest.mark.parametrize(
     ("entrance", "body_bytes_max", "size"),
     [
-        pytest.param(FunctionUrl, variables_of_the_template()[LIMIT], 25_000_000, marks=pytest.mark.search),
-        pytest.param(LoadBalancer, _OF_A_LOAD_BALANCER, 25_000_000, marks=pytest.mark.search),
+        pytest.param(FunctionUrl, variables_of_the_template()[LIMIT], 10_000_000, marks=pytest.mark.search),
+        pytest.param(LoadBalancer, _OF_A_LOAD_BALANCER, 10_000_000, marks=pytest.mark.search),
         (LoadBalancer, _OF_A_LOAD_BALANCER, 800_000),
     ],
 )

@@ -15,7 +15,7 @@ from tests.simulation.schedule import Choices, search
 from tests.support.seeds import VARIABLE, fresh_seed
 
 SCHEDULES = 30
-SEARCHED = 1000
+SEARCHED = 500
 MUTANT_SCHEDULES_MAX = 2000
 
 

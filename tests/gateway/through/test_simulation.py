@@ -19,7 +19,7 @@ from tests.support.seeds import VARIABLE, fresh_seed
 Run: TypeAlias = Callable[..., World]
 
 SCHEDULES = 20
-SEARCHED = 150
+SEARCHED = 100
 FIXED_SEED = 11
 
 
