@@ -62,6 +62,9 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, data
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("ci"), max_examples=25)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+# For tests of more than the contracts of saver, store and cache, which moto has an opinion of.
+NO_SECOND_OPINION = pytest.mark.engines(EXTERNAL, DYNAMODB_LOCAL)
+
 # The property of a test's report that names its engine.
 _RAN_ON = "ran on"
 tests_run: Counter[str] = Counter()

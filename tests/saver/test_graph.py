@@ -11,12 +11,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import NO_SECOND_OPINION
 from tests.support import graphs
 from tests.support.operations import Side, both_sides
 from tests.support.session import Session, assert_same, canonical
 
-# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
-pytestmark = pytest.mark.engines("external", "dynamodb-local")
+pytestmark = NO_SECOND_OPINION
 
 MakeSaver = Callable[..., DynamoDBSaver]
 

@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from tests.conftest import NO_SECOND_OPINION
 from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.format_fixtures import THREADS, read_items
@@ -26,8 +27,7 @@ from tests.support.session import described
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
-pytestmark = pytest.mark.engines("external", "dynamodb-local")
+pytestmark = NO_SECOND_OPINION
 
 MakeSaver = Callable[..., DynamoDBSaver]
 

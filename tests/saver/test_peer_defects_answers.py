@@ -17,14 +17,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import NO_SECOND_OPINION
 from tests.support.checkpoints import all_items, checkpoint_of, noise, store, stored_values, thread_config
 from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
-pytestmark = pytest.mark.engines("external", "dynamodb-local")
+pytestmark = NO_SECOND_OPINION
 
 
 def test_defect_02_writes_come_back_in_the_order_in_which_a_run_applies_them(saver: DynamoDBSaver) -> None:

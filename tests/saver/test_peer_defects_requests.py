@@ -12,6 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import NO_SECOND_OPINION
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, store, thread_config
 from tests.support.traffic import Traffic
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
-# The contracts of saver, store and cache have a second opinion of moto. What is found here does not need one.
-pytestmark = pytest.mark.engines("external", "dynamodb-local")
+pytestmark = NO_SECOND_OPINION
 
 DATA_PLANE = {"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "BatchGetItem", "BatchWriteItem"}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -40,6 +41,16 @@ class Entrance(Pair):
         """Return the operations of a client that has read nothing yet."""
         return RemoteOperations(gateway_of(self.harness.process()), SERDE)
 
+    def got(self) -> list[CheckpointTuple]:
+        """Return the newest checkpoint as another client reads it, if there is one."""
+        found = self.run(self.another().get_tuple(thread_config(THREAD)))
+        return [] if found is None else [found]
+
+    def listed_tuples(self) -> list[CheckpointTuple]:
+        """Return the checkpoints as another client lists them."""
+        thread: Any = {"configurable": {"thread_id": THREAD}}
+        return self.run(collected(self.another().list(thread, None, None, None)))
+
     def write(self, checkpoint_id: str, task_id: str, value: Any) -> None:
         """Store a task's write."""
         at = thread_config(THREAD, "", checkpoint_id)
@@ -59,8 +70,7 @@ def entrance(monkeypatch: pytest.MonkeyPatch) -> Iterator[Entrance]:
 def test_a_large_value_comes_in_parts(entrance: Entrance) -> None:
     value = noise(6_000_000)
     entrance.put("1", {"x": value})
-    found = entrance.run(entrance.another().get_tuple(thread_config(THREAD)))
-    assert found is not None
+    [found] = entrance.got()
     assert found.checkpoint["channel_values"] == {"x": value}
 
 
@@ -77,12 +87,9 @@ def _with_writes(entrance: Entrance, checkpoint_id: str, seed: int = 0) -> list[
 def test_the_writes_of_many_tasks_come_in_parts(entrance: Entrance) -> None:
     entrance.put("1", {"x": noise(100_000)})
     expected = _with_writes(entrance, "1")
-    found = entrance.run(entrance.another().get_tuple(thread_config(THREAD)))
-    assert found is not None
+    [found] = entrance.got()
     assert found.pending_writes == expected
-    thread: Any = {"configurable": {"thread_id": THREAD}}
-    listed = entrance.run(collected(entrance.another().list(thread, None, None, None)))
-    assert listed == [found]
+    assert entrance.listed_tuples() == [found]
 
 
 def test_a_task_that_stores_large_writes_again_is_told_in_parts(entrance: Entrance) -> None:
@@ -107,17 +114,6 @@ def test_the_ancestors_of_a_delta_channel_come_in_parts(entrance: Entrance) -> N
     assert found["x"]["writes"] == expected
 
 
-def _get(entrance: Entrance) -> list[Any]:
-    found = entrance.run(entrance.another().get_tuple(thread_config(THREAD)))
-    return [] if found is None else [found.pending_writes]
-
-
-def _list(entrance: Entrance) -> list[Any]:
-    thread: Any = {"configurable": {"thread_id": THREAD}}
-    listed = entrance.run(collected(entrance.another().list(thread, None, None, None)))
-    return [each.pending_writes for each in listed]
-
-
 def _once(entrance: Entrance, endpoint: str, meanwhile: Callable[[], None]) -> None:
     """Let something happen after the first answer of an endpoint."""
     happened = list[Call]()
@@ -131,10 +127,12 @@ def _once(entrance: Entrance, endpoint: str, meanwhile: Callable[[], None]) -> N
     entrance.change = change
 
 
-@pytest.mark.parametrize(("endpoint", "read"), [("get-tuple", _get), ("list", _list)])
+@pytest.mark.parametrize(
+    ("endpoint", "read"), [("get-tuple", Entrance.got), ("list", Entrance.listed_tuples)]
+)
 @pytest.mark.parametrize("stored_anew", [False, True])
 def test_writes_of_two_lives_of_a_checkpoint_are_not_mixed(
-    entrance: Entrance, endpoint: str, read: Callable[[Entrance], list[Any]], *, stored_anew: bool
+    entrance: Entrance, endpoint: str, read: Callable[[Entrance], list[CheckpointTuple]], *, stored_anew: bool
 ) -> None:
     """The thread is deleted between two answers, and perhaps stored again under the same ids."""
     expected = list[Any]()
@@ -152,7 +150,7 @@ def test_writes_of_two_lives_of_a_checkpoint_are_not_mixed(
 
     store(0)
     _once(entrance, endpoint, meanwhile)
-    assert read(entrance) == expected
+    assert [each.pending_writes for each in read(entrance)] == expected
 
 
 def test_a_task_whose_writes_go_between_two_answers_does_not_just_lack(entrance: Entrance) -> None:
@@ -160,7 +158,8 @@ def test_a_task_whose_writes_go_between_two_answers_does_not_just_lack(entrance:
     expected = _with_writes(entrance, "1")
     left = entrance.harness.items(items.writes_sk("1", expected[0][0]))
     _once(entrance, "get-tuple", lambda: entrance.harness.remove(*left.values()))
-    assert _get(entrance) == [expected[1:]]
+    [found] = entrance.got()
+    assert found.pending_writes == expected[1:]
     from_the_start = [each for each in entrance.asked if each.params.get("held", 0) is None]
     assert len(from_the_start) == 2
 

@@ -81,6 +81,13 @@ class Source(Protocol):
         """Read some of the segments that a checkpoint names; return it without writes that were never acknowledged."""
 
 
+def deleted_meanwhile(partition: Partition, checkpoint_id: str) -> CheckpointNotFoundError:
+    """Return the error about a checkpoint of which a part has gone since its reading began."""
+    return CheckpointNotFoundError(
+        f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r} was deleted while it was read; retry the call"
+    )
+
+
 class TableSource(AncestorReader):
     """The source of a process with access to the table."""
 
@@ -116,11 +123,7 @@ class TableSource(AncestorReader):
         except ChangedMeanwhileError:
             whole = None
         if whole is None:
-            msg = (
-                f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
-                " was read; retry the call"
-            )
-            raise CheckpointNotFoundError(msg)
+            raise deleted_meanwhile(self._partition, checkpoint.checkpoint_id)
         return whole
 
 

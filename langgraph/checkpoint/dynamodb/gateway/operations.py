@@ -42,7 +42,7 @@ from langgraph.checkpoint.dynamodb.gateway import stored, wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.plain import PlainCheckpoint, Room
-from langgraph.checkpoint.dynamodb.gateway.stored import fitting_count
+from langgraph.checkpoint.dynamodb.gateway.stored import fitting
 from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 
@@ -367,15 +367,15 @@ class Operations:
         page = yield from directory_table.read_entries(
             self._storage, owner, request.since, before, request.count
         )
-        count = max(1, fitting_count(map(item_bytes, page.entries), self._answer_bytes))
+        found = fitting(page.entries, item_bytes, self._answer_bytes, at_least=1)
         entries = [
             {
                 "thread_id": directory_table.ThreadPosition.of(each).thread_id,
                 "item": stored.item_document(each),
             }
-            for each in page.entries[:count]
+            for each in found
         ]
-        return {"entries": entries, "is_last": page.is_last and count >= len(page.entries)}
+        return {"entries": entries, "is_last": page.is_last and len(found) == len(page.entries)}
 
     def thread_status(self, request: wire.ThreadStatus) -> Op[Document]:
         """Read the newest checkpoint of each thread, without its body."""
@@ -552,8 +552,8 @@ def _head(partition: Partition, request: wire.Put) -> Head:
 def _found_document(found: Found, bytes_max: int) -> Document:
     contents = None
     if found.contents is not None:
-        contents = [{"id": each, "data": stored.sealed(each, data)} for each, data in found.contents.items()]
-        contents = contents[: fitting_count((len(each["data"]) for each in contents), bytes_max)]
+        read = ({"id": each, "data": stored.sealed(each, data)} for each, data in found.contents.items())
+        contents = fitting(read, lambda each: len(each["data"]), bytes_max)
     return {
         "item": stored.item_document(found.item),
         "is_gone": found.is_gone,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import accumulate, takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
@@ -25,12 +24,22 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.gateway import wire
 
+T = TypeVar("T")
+
 # What was read
 
 
-def fitting_count(sizes: Iterable[int], bytes_max: int) -> int:
-    """Return how many things, the first ones of these sizes in bytes, fit into an answer together."""
-    return sum(1 for _ in takewhile(lambda total: total <= bytes_max, accumulate(sizes)))
+def fitting(
+    things: Iterable[T], size_of: Callable[[T], int], bytes_max: int, *, at_least: int = 0
+) -> list[T]:
+    """Return the first things that fit into an answer together, but at least so many."""
+    found, size = list[T](), 0
+    for each in things:
+        size += size_of(each)
+        if size > bytes_max and len(found) >= at_least:
+            break
+        found.append(each)
+    return found
 
 
 class OpaqueCodec(Codec):
@@ -62,18 +71,17 @@ def checkpoint_document(
         left_out: Segments that the client has already.
         bytes_max: How many bytes the items and segments may take together.
     """
-    count = max(2, fitting_count(map(item_bytes, checkpoint.members), bytes_max))
-    members = checkpoint.members[:count]
+    members = fitting(checkpoint.members, item_bytes, bytes_max, at_least=2)
     room = bytes_max - sum(map(item_bytes, members))
     needed = sorted(reach(checkpoint.ids(), loaded.contents) - set(left_out))
-    segments = [_segment_document(each, loaded) for each in needed if each in loaded.contents]
-    segments = segments[: fitting_count((len(each["data"]) for each in segments), room)]
+    there = (_segment_document(each, loaded) for each in needed if each in loaded.contents)
+    segments = fitting(there, lambda each: len(each["data"]), room)
     return {
         "thread_id": partition.thread_id,
         "checkpoint_ns": partition.namespace,
         "checkpoint_id": checkpoint.checkpoint_id,
         "items": [item_document(each) for each in members],
-        "left": [items.task_id_of(each) for each in checkpoint.members[count:]],
+        "left": [items.task_id_of(each) for each in checkpoint.members[len(members) :]],
         "segments": segments,
         "complete": len(segments) == len(needed),
         "committed": loaded.is_committed,

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
-from langgraph.checkpoint.dynamodb.gateway.stored import fitting_count
+from langgraph.checkpoint.dynamodb.gateway.stored import fitting
 
 # Escaped labels, and a mark that no key of a thread has.
 _PARTITION = re.compile(r"(?:(?:[^\0-%/]|%(?:[01][0-9A-F]|2[0-5F]))*/)*%[MNK]#")
@@ -155,22 +155,18 @@ def _listed(table: Table, params: Mapping[str, Any]) -> Op[list[Item]]:
 
 def _fitting(items: list[Item], bytes_max: int) -> tuple[list[Item], list[Item]]:
     """Return the items that fit into an answer, at least one, and the keys of the others."""
-    count = _fitting_count(items, bytes_max)
+    found = fitting(items, item_bytes, bytes_max, at_least=1)
     names = (schema.PARTITION_KEY, schema.SORT_KEY)
-    return items[:count], [{name: item[name] for name in names} for item in items[count:]]
+    return found, [{name: item[name] for name in names} for item in items[len(found) :]]
 
 
 def _page(items: list[Item], pk: str, bytes_max: int) -> dict[str, Any]:
     """Return the items of a query that fit into an answer, and where they end; nothing if all fit."""
-    count = _fitting_count(items, bytes_max)
-    if count >= len(items) or schema.SORT_KEY not in items[count - 1]:
+    found = fitting(items, item_bytes, bytes_max, at_least=1)
+    if len(found) == len(items) or schema.SORT_KEY not in found[-1]:
         return {}
-    last = {schema.PARTITION_KEY: {"S": pk}, schema.SORT_KEY: items[count - 1][schema.SORT_KEY]}
-    return {"Items": items[:count], "LastEvaluatedKey": last}
-
-
-def _fitting_count(items: list[Item], bytes_max: int) -> int:
-    return max(1, fitting_count(map(item_bytes, items), bytes_max))
+    last = {schema.PARTITION_KEY: {"S": pk}, schema.SORT_KEY: found[-1][schema.SORT_KEY]}
+    return {"Items": found, "LastEvaluatedKey": last}
 
 
 def _check_query(request: wire.Query) -> None:

@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb._format.content import read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations import arguments, put, put_with_writes, put_writes
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
-from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history
+from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history, deleted_meanwhile
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
 from langgraph.checkpoint.dynamodb._operations.entries import with_entry
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
@@ -491,14 +491,8 @@ class _GatewaySource:
             CheckpointNotFoundError: The segments were deleted meanwhile.
         """
         if (yield from self._backend.fill(self._partition, self.known, ids, indexes_only=indexes_only)):
-            raise self._gone(checkpoint.checkpoint_id)
+            raise deleted_meanwhile(self._partition, checkpoint.checkpoint_id)
         return checkpoint
-
-    def _gone(self, checkpoint_id: str) -> errors.CheckpointNotFoundError:
-        return errors.CheckpointNotFoundError(
-            f"checkpoint {checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it was read; retry"
-            " the call"
-        )
 
     def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
         document = {**place_of(self._partition), **wanted, "count": self._count}
@@ -509,7 +503,7 @@ class _GatewaySource:
             self._last = document["checkpoint_id"]
             checkpoint = yield from self._backend.whole(self._partition, document)
             if checkpoint is None:
-                raise self._gone(document["checkpoint_id"])
+                raise deleted_meanwhile(self._partition, document["checkpoint_id"])
             self.read.setdefault(checkpoint.checkpoint_id, checkpoint)
             yield from self._backend.open(self._partition, self.known, document["segments"])
 
