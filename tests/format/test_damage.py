@@ -19,7 +19,15 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointFormatError,
     DynamoDBSaver,
 )
-from tests.support.checkpoints import METADATA, all_items, checkpoint_of, store, stored_values, thread_config
+from tests.support.checkpoints import (
+    METADATA,
+    all_items,
+    checkpoint_of,
+    noise,
+    store,
+    stored_values,
+    thread_config,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -31,7 +39,7 @@ Item = dict[str, Any]
 CONFIG = thread_config(checkpoint_id="2")
 HEAD, SEGMENT, WRITES = "C#2#", "S#", "C#2#W#"
 # Long enough for several segments, in the head and among the writes.
-VALUES = {"big": [f"message {number} " * 40 for number in range(200)], "small": "x"}
+VALUES = {"big": [noise(300, number).hex() for number in range(200)], "small": "x"}
 # Of a sealed unit: format version, compression, length of the cipher's name (there is none), and checksum.
 HEADER_BYTES = 3 + 12
 # Large enough to be sealed instead of being stored as readable JSON in the head.

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb._format.items import unpack_ids
 from langgraph.checkpoint.dynamodb._format.limits import (
+    CUT_RANGE_BYTES,
     HEAD_IDS_MAX,
     INDEX_GROUP,
+    LARGE_SEGMENT_BYTES_MIN,
+    LARGE_SEGMENTS_MIN,
     PREAMBLE_BYTES,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
@@ -44,13 +47,33 @@ def _text(seed: int, size: int) -> bytes:
     return " ".join(random.choices(words, k=size // 5)).encode()[:size]
 
 
-@given(st.binary(max_size=100), st.integers(0, 60_000))
+def _least(left: int) -> int:
+    """Return the least size of the next piece if so many bytes are left to cut."""
+    sizes = (SEGMENT_BYTES_MIN << doubled for doubled in range(20))
+    fitting = (each for each in sizes if each * LARGE_SEGMENTS_MIN <= left)
+    return min(LARGE_SEGMENT_BYTES_MIN, max(fitting, default=SEGMENT_BYTES_MIN))
+
+
+def _changed(before: list[Chunk], after: bytes) -> tuple[list[int], list[int]]:
+    """Return the sizes of the pieces that a change takes from a value, and of those that it adds."""
+    pieces, tail = split(after, PREAMBLE_BYTES, before)
+    assert after[:PREAMBLE_BYTES] + b"".join(each.content for each in pieces) + tail == after
+    assert all(digest(each.content) == each.digest for each in pieces)
+    old, now = {each.digest for each in before}, {each.digest for each in pieces}
+    gone = [each.length for each in before if each.digest not in now]
+    return gone, [len(each.content) for each in pieces if each.digest not in old]
+
+
+@given(st.binary(max_size=100), st.integers(0, 60_000) | st.integers(60_000, 900_000))
 def test_a_split_value_is_the_value(unit: bytes, size: int) -> None:
     data = (unit * (size // max(1, len(unit)) + 1))[:size]
     pieces, tail = split(data, PREAMBLE_BYTES, [])
     assert data[:PREAMBLE_BYTES] + b"".join(each.content for each in pieces) + tail == data
-    assert all(SEGMENT_BYTES_MIN <= len(each.content) <= SEGMENT_BYTES_MAX for each in pieces)
-    assert len(tail) <= SEGMENT_BYTES_MAX
+    left = len(data) - PREAMBLE_BYTES
+    for each in pieces:
+        assert 0 <= len(each.content) - _least(left) <= CUT_RANGE_BYTES
+        left -= len(each.content)
+    assert len(tail) <= SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -59,52 +82,76 @@ def test_a_split_value_is_the_value(unit: bytes, size: int) -> None:
     ids=["random", "text", "hexadecimal"],
 )
 def test_pieces_of_usual_data_lie_between_the_bounds(data: bytes) -> None:
-    sizes = [len(piece) for piece in _pieces(data)]
-    assert sum(size == SEGMENT_BYTES_MAX for size in sizes) <= len(sizes) / 4
+    pieces, left, at_bound = _pieces(data), len(data) - PREAMBLE_BYTES, 0
+    for each in pieces:
+        at_bound += len(each) == _least(left) + CUT_RANGE_BYTES
+        left -= len(each)
+    assert at_bound <= len(pieces) / 4
+
+
+def test_what_is_large_is_cut_into_few_pieces_and_its_end_into_small_ones() -> None:
+    pieces = [len(each) for each in _pieces(_text(1, 10_000_000))]
+    assert len(pieces) <= 10_000_000 / LARGE_SEGMENT_BYTES_MIN + 30
+    assert min(pieces[:200]) >= LARGE_SEGMENT_BYTES_MIN
+    assert max(pieces[-5:]) <= SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
+
+
+def test_an_edit_of_a_large_piece_makes_small_ones_of_it() -> None:
+    before, middle = _text(1, 3_000_000), 1_500_000
+    once = before[:middle] + b"other" + before[middle + 5 :]
+    gone, new = _changed(_chunks(before), once)
+    assert max(new) <= max(gone) / 2
+    chunks = [Chunk.of(each, None) for each in split(once, PREAMBLE_BYTES, _chunks(before))[0]]
+    gone, new = _changed(chunks, once[:middle] + b"again" + once[middle + 5 :])
+    assert sum(new) <= 2 * (SEGMENT_BYTES_MIN + CUT_RANGE_BYTES)
+
+
+@pytest.mark.parametrize("data", [_text(1, 3_000_000), b"u" * 3_000_000], ids=["text", "one byte"])
+def test_a_segment_of_any_piece_can_be_opened(data: bytes) -> None:
+    at = data.find(data[-1:], 1_500_000)
+    for value in (data, data[: at - 5] + b"other" + data[at:]):
+        pieces, tail = split(value, PREAMBLE_BYTES, _chunks(data))
+        assert max(len(each.content) for each in pieces) + len(tail) <= SEGMENT_BYTES_MAX
+
+
+def test_equal_parts_of_values_of_other_lengths_are_cut_in_the_same_places() -> None:
+    value = _text(1, 400_000)
+    longer = _pieces(value + _text(2, 3_000))
+    assert len({*_pieces(value)} & {*longer}) >= len(longer) - 4
 
 
 def test_a_value_that_grew_keeps_its_pieces() -> None:
-    before, after = _text(1, 200_000), _text(1, 200_000) + _text(2, 9_000)
-    assert _pieces(after)[: len(_pieces(before))] == _pieces(before)
-
-
-def _kept(before: bytes, after: bytes) -> tuple[int, int, int]:
-    """How many pieces a value has before a change, and of those after it how many are old and new."""
-    chunks = _chunks(before)
-    pieces, tail = split(after, PREAMBLE_BYTES, chunks)
-    assert after[:PREAMBLE_BYTES] + b"".join(each.content for each in pieces) + tail == after
-    assert all(digest(each.content) == each.digest for each in pieces)
-    old = {each.digest for each in chunks}
-    return (
-        len(chunks),
-        sum(each.digest in old for each in pieces),
-        sum(each.digest not in old for each in pieces),
-    )
+    before = _text(1, 200_000)
+    gone, new = _changed(_chunks(before), before + _text(2, 9_000))
+    assert not gone
+    # With what was open.
+    assert sum(new) <= 9_000 + SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 
 
 @pytest.mark.parametrize("trimmed", [1, 7_777, 100_000, 390_000])
 def test_a_value_whose_front_was_trimmed_keeps_all_pieces_behind(trimmed: int) -> None:
     before = _text(1, 400_000)
-    count, old, new = _kept(before, before[trimmed:])
-    assert old >= count * (400_000 - trimmed) / 400_000 - 3
-    assert new <= 2
+    gone, new = _changed(_chunks(before), before[trimmed:])
+    # What is left of the piece at the front.
+    assert sum(gone[:-1]) <= trimmed
+    assert sum(new) <= sum(gone) - trimmed + PREAMBLE_BYTES
 
 
 @pytest.mark.parametrize("size", [0, 15, 5_000, 50_000])
-def test_a_change_in_the_middle_changes_little_more_than_what_changed(size: int) -> None:
+def test_a_change_in_the_middle_stores_the_changed_piece_and_what_was_added(size: int) -> None:
     before = _text(1, 400_000)
-    count, old, new = _kept(before, before[:200_000] + _text(2, size) + before[200_010:])
-    assert old >= count - 2
-    assert new <= 2 + size / SEGMENT_BYTES_MIN
+    gone, new = _changed(_chunks(before), before[:200_000] + _text(2, size) + before[200_010:])
+    assert len(gone) <= 2
+    assert sum(new) <= sum(gone) + size
 
 
 def test_many_changes_change_a_piece_or_two_each() -> None:
     after = bytearray(_text(1, 400_000))
     for position in range(30_000, 400_000, 60_000):
         after[position : position + 5] = b"other"
-    count, old, new = _kept(_text(1, 400_000), bytes(after))
-    assert old >= count - 14
-    assert new <= 14
+    gone, new = _changed(_chunks(_text(1, 400_000)), bytes(after))
+    assert len(gone) <= 14
+    assert sum(new) <= sum(gone)
 
 
 def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
@@ -117,8 +164,9 @@ def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
 
 
 def test_another_value_has_nothing_of_the_parents() -> None:
-    _, old, _ = _kept(_text(1, 300_000), _text(2, 300_000))
-    assert old == 0
+    chunks = _chunks(_text(1, 300_000))
+    gone, _ = _changed(chunks, _text(2, 300_000))
+    assert len(gone) == len(chunks)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 9_000), st.integers(0, 9_000)), max_size=4))
@@ -126,7 +174,7 @@ def test_what_is_kept_and_what_is_new_are_the_value(changes: list[tuple[int, int
     before = after = _text(1, 60_000)
     for position, removed, added in changes:
         after = after[:position] + _text(added, added) + after[position + removed :]
-    _kept(before, after)
+    _changed(_chunks(before), after)
 
 
 def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> None:
@@ -137,12 +185,12 @@ def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> Non
 
 
 def test_a_run_of_one_byte_is_cut_at_the_upper_bound() -> None:
-    assert {len(piece) for piece in _pieces(b"u" * 100_000)} == {SEGMENT_BYTES_MAX}
+    assert {len(piece) for piece in _pieces(b"u" * 60_000)} == {SEGMENT_BYTES_MIN + CUT_RANGE_BYTES}
 
 
 def test_cut_ends_ascend_and_stay_inside() -> None:
     data = _text(3, 50_000)
-    ends = list(cut(data, 100, len(data)))
+    ends = list(cut(data, 100, len(data), LARGE_SEGMENT_BYTES_MIN))
     assert ends == sorted(set(ends))
     assert ends[-1] <= len(data)
 

@@ -132,7 +132,7 @@ def test_a_deleted_state_is_not_read_from_memory_by_a_new_index() -> None:
     """What the head names itself was stored by a put that was under way; what that leads to has gone."""
     harness = Harness()
     reader, other = harness.process(), harness.process()
-    small, large = noise(170_000), noise(170_000) + noise(150_000, seed=1)
+    small, large = noise(200_000), noise(200_000) + noise(150_000, seed=1)
     harness.run(other.put("1", {"big": small}))
     assert 20 < len(harness.items("S#")) < INDEX_GROUP
     reader.get()

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import items, segments
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import part_content
 from langgraph.checkpoint.dynamodb._format.items import Part
 from langgraph.checkpoint.dynamodb._format.limits import (
     BODY_BYTES_MAX,
+    CUT_RANGE_BYTES,
     HEAD_IDS_MAX,
     INDEX_GROUP,
-    PACKED_BYTES_MAX,
+    LARGE_SEGMENT_BYTES_MIN,
     PREAMBLE_BYTES,
     SEALED_TAIL_BYTES_MIN,
     SEGMENT_BYTES_MAX,
@@ -43,6 +44,8 @@ AT = items.partition_of(THREAD)
 SK = items.checkpoint_prefix("1")
 HEAD = items.key(AT.pk, SK)
 BIG = noise(100_000)
+# The largest piece of a value that is not large.
+_CUT_BYTES_MAX = SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 TTL_SECONDS = 1000
 
 
@@ -87,9 +90,7 @@ def test_a_value_that_grew_names_what_is_stored_and_stores_what_is_new(*, is_bef
     grown = BIG + noise(5_000, 1)
     value = _value(then, grown, before if is_before_known else None)
     assert value.segments[: len(before.segments)] == before.segments
-    assert (
-        sum(map(len, _contents(CODEC, then).values())) + inline_bytes([value]) < 5_000 + 2 * SEGMENT_BYTES_MAX
-    )
+    assert sum(map(len, _contents(CODEC, then).values())) + inline_bytes([value]) < 5_000 + 2 * _CUT_BYTES_MAX
     assert value.join(_contents(CODEC, first, then)) == grown
     # All that it names is known to the next step, too.
     assert {*value.segments} <= then.chunks.keys()
@@ -116,12 +117,12 @@ def test_nothing_is_found_by_its_digest_if_pieces_are_not_to_be_shared() -> None
 
 
 def test_pieces_that_compress_are_packed_and_cost_fewer_units() -> None:
-    text = b"".join(b"the same line again, number %d\n" % (number % 7) for number in range(10_000))
+    text = b"".join(b"the same line again, number %d\n" % (number % 7) for number in range(3_000))
     storage = _storage()
     builder = _builder(storage)
     value = _value(builder, text)
     sizes = [len(each) for each in _contents(CODEC, builder).values()]
-    assert SEGMENT_BYTES_MAX < max(sizes) <= PACKED_BYTES_MAX
+    assert _CUT_BYTES_MAX < max(sizes) <= SEGMENT_BYTES_MAX
     # Each piece by itself would cost one.
     units = sum(write_units(item_bytes(each)) for each in builder.segments.values())
     assert units <= len(split(text, PREAMBLE_BYTES, ())[0]) / 2
@@ -135,7 +136,7 @@ def test_pieces_that_do_not_compress_are_not_packed() -> None:
     builder = _builder(_storage())
     _value(builder, BIG)
     sizes = [len(each) for each in _contents(CODEC, builder).values()]
-    assert max(sizes) <= SEGMENT_BYTES_MAX
+    assert max(sizes) < 2 * _CUT_BYTES_MAX
     assert min(sizes) >= SEGMENT_BYTES_MIN
 
 
@@ -144,7 +145,7 @@ def test_pieces_that_do_not_compress_are_not_packed() -> None:
 
 def _with_tail(builder: ItemBuilder, size: int) -> tuple[bytes, StoredValue]:
     """Return a value with so many inline bytes behind its preamble and segments."""
-    first = noise(SEGMENT_BYTES_MAX * 2)
+    first = noise(_CUT_BYTES_MAX * 2)
     whole = _value(builder, first)
     stored = len(whole.join(_contents(CODEC, builder))) - len(whole.inline[-1][1])
     data = first[:stored] + noise(size, 1)
@@ -241,7 +242,7 @@ def test_content_that_is_mostly_stored_names_the_segments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "is_inline"), [(b"compresses " * 2_000, True), (noise(SEGMENT_BYTES_MAX + 1, 1), False)]
+    ("new", "is_inline"), [(b"compresses " * 2_000, True), (noise(_CUT_BYTES_MAX + 1, 1), False)]
 )
 def test_new_content_beside_stored_content_is_inline_if_it_takes_at_most_one_unit(
     new: bytes, *, is_inline: bool
@@ -262,7 +263,7 @@ def test_new_content_beside_stored_content_is_inline_if_it_takes_at_most_one_uni
 def test_long_lists_of_ids_move_to_index_segments_which_need_no_key() -> None:
     storage = _storage(ENCRYPTED)
     first = _builder(storage)
-    raw = noise(2 * INDEX_GROUP * SEGMENT_BYTES_MAX)
+    raw = noise(2 * INDEX_GROUP * LARGE_SEGMENT_BYTES_MIN)
     part = first.part(items.BODY, raw, BODY_BYTES_MAX)
     contents = _contents(ENCRYPTED, first)
     assert len(part.own) <= INDEX_GROUP < len(expand(part.own, contents))
@@ -273,10 +274,13 @@ def test_long_lists_of_ids_move_to_index_segments_which_need_no_key() -> None:
     assert _read(ENCRYPTED, part, contents) == raw
 
 
-def test_values_of_many_segments_are_named_by_index_segments_which_the_next_step_names_again() -> None:
+def test_values_of_many_segments_are_named_by_index_segments_which_the_next_step_names_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(segments, "LARGE_SEGMENT_BYTES_MIN", SEGMENT_BYTES_MIN)
     storage = _storage()
     first = _builder(storage)
-    many = noise((HEAD_IDS_MAX + 5 * INDEX_GROUP) * SEGMENT_BYTES_MAX)
+    many = noise((HEAD_IDS_MAX + 5 * INDEX_GROUP) * _CUT_BYTES_MAX)
     value = _value(first, many)
     part = first.part(items.BODY, b"body", BODY_BYTES_MAX, [value])
     contents = _contents(CODEC, first)

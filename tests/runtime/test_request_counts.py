@@ -151,7 +151,7 @@ def test_a_list_requests_nothing_before_it_is_asked(saver: DynamoDBSaver, traffi
 
 def test_equal_segments_of_a_list_are_read_once(saver: DynamoDBSaver, traffic: Traffic) -> None:
     conversation = Conversation(saver, "t")
-    conversation.put(documents=_messages(300))
+    conversation.put(documents=_messages(3000))
     for count in range(8):
         conversation.put(count=count)
     traffic.clear()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.harness import Harness
 
-ITEMS = [{**items.key("t#", f"S#{number:016x}"), "data": {"B": b"data"}} for number in range(60)]
+KEYS = [items.key("t#", f"S#{number:016x}") for number in range(60)]
+ITEMS = [{**each, "data": {"B": b"data"}} for each in KEYS]
 
 
 def test_a_batch_goes_on_until_nothing_is_unprocessed() -> None:
@@ -21,3 +26,18 @@ def test_a_batch_goes_on_until_nothing_is_unprocessed() -> None:
     assert sorted(map(items.sort_key, found)) == list(map(items.sort_key, ITEMS))
     harness.run(table.batch_write(deletes=ITEMS[1:]))
     assert harness.model.items() == ITEMS[:1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "groups"),
+    [([1] * 60, [25, 25, 10]), ([300_000] * 5, [2, 2, 1]), ([399_000, 1, 399_000, 1, 1], [2, 3])],
+)
+def test_a_batch_has_no_more_items_and_bytes_than_one_request_may(
+    sizes: list[int], groups: list[int]
+) -> None:
+    """An event loop would stand still while it sends more than 1 MiB, and a load balancer loses it."""
+    puts = [{**key, "data": {"B": bytes(size)}} for key, size in zip(KEYS, sizes, strict=False)]
+    operation = Table("x").batch_write(puts)
+    sent = [call.params["RequestItems"]["x"] for call in next(operation) if isinstance(call, Call)]
+    assert [len(each) for each in sent] == groups
+    assert [request["PutRequest"]["Item"] for each in sent for request in each] == puts

@@ -60,10 +60,11 @@ from tests.simulation.snapshot import Snapshot
 # Everything that the real sizes make happen to states of megabytes, these make happen to states of a few hundred bytes.
 SMALL_LIMITS = {
     "SEGMENT_BYTES_MIN": 48,
-    "SEGMENT_BYTES_MAX": 160,
+    "LARGE_SEGMENT_BYTES_MIN": 96,
+    "CUT_RANGE_BYTES": 112,
+    "SEGMENT_BYTES_MAX": 320,
     "INLINE_STATE_BYTES_MAX": 100,
     "SEALED_TAIL_BYTES_MIN": 40,
-    "PACKED_BYTES_MAX": 320,
     "NEW_BYTES_INLINE_MAX": 60,
     "WRITE_UNIT_BYTES": 128,
     "BODY_BYTES_MAX": 700,

@@ -104,7 +104,7 @@ def test_looking_again_reads_no_segment_again(metered: Metered, saver: DynamoDBS
 
 def test_few_segments_are_read_by_their_keys(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
     talk = Conversation(saver, thread)
-    talk.put(log=noise(20_000, 1), other=noise(400_000, 2))
+    talk.put(log=noise(20_000, 1), other=noise(2_000_000, 2))
     talk.put(log=noise(20_000, 3), other=1)
     with metered.meter.operation() as read:
         assert metered.asked.values(thread)["log"]["node"]["length"] == 20_000

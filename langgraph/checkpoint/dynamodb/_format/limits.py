@@ -11,13 +11,20 @@ PARTITION_KEY_BYTES_MAX = 2048
 SORT_KEY_BYTES_MAX = 1024
 BATCH_WRITE_ITEMS_MAX = 25
 BATCH_GET_ITEMS_MAX = 100
+# Items of one batch together, unless one has more. They travel as base64: more than 1 MiB would hold up an event loop,
+# and a load balancer passes no more to a function.
+BATCH_WRITE_BYTES_MAX = 700_000
 
-# A value is cut into segments at positions that its content determines, between these sizes (docs/decisions/0001).
+# A value is cut into segments at positions that its content determines (docs/decisions/0001): at least the minimum
+# after the last cut, and at most the range later. The minimum doubles, up to that of large segments, while at least
+# this many of its size are still to be cut (docs/decisions/0029).
 SEGMENT_BYTES_MIN = 4 * 1024
-SEGMENT_BYTES_MAX = 16 * 1024
+LARGE_SEGMENT_BYTES_MIN = 32 * 1024
+LARGE_SEGMENTS_MIN = 8
+CUT_RANGE_BYTES = 12 * 1024
 # Pieces that are stored together become one segment if it costs one write unit, and if the pieces together have no more
 # than this. The codec opens no segment with more content.
-PACKED_BYTES_MAX = 64 * 1024
+SEGMENT_BYTES_MAX = 128 * 1024
 # Content of writes is tried inline where no more of it is new: it may compress to what costs less than segments.
 NEW_BYTES_INLINE_MAX = 256 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.

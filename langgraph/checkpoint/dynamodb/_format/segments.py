@@ -17,8 +17,10 @@ from typing import NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENT_ID_BYTES, segment_sk, unpack_ids
 from langgraph.checkpoint.dynamodb._format.limits import (
+    CUT_RANGE_BYTES,
     INDEX_GROUP,
-    SEGMENT_BYTES_MAX,
+    LARGE_SEGMENT_BYTES_MIN,
+    LARGE_SEGMENTS_MIN,
     SEGMENT_BYTES_MIN,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
@@ -118,16 +120,27 @@ def piece(content: bytes) -> Piece:
     return Piece(content, digest(content))
 
 
-def cut(data: bytes, start: int, stop: int) -> Iterator[int]:
-    """Yield the positions between `start` and `stop` at which segments end. Bytes behind the last one stay open."""
-    while stop - start > SEGMENT_BYTES_MIN:
-        limit = min(start + SEGMENT_BYTES_MAX, stop)
-        for match in _CANDIDATE.finditer(data, start + SEGMENT_BYTES_MIN, limit):
+def cut(data: bytes, start: int, stop: int, large: int) -> Iterator[int]:
+    """Yield the positions between `start` and `stop` at which segments end. Bytes behind the last one stay open.
+
+    Args:
+        data: The serialized data.
+        start: Where the first segment begins.
+        stop: Where the bytes end.
+        large: How large the least size of a segment may become where much is left to cut. With SEGMENT_BYTES_MIN, the
+            places do not depend on that.
+    """
+    while (left := stop - start) > SEGMENT_BYTES_MIN:
+        least = SEGMENT_BYTES_MIN
+        while least < large and 2 * least * LARGE_SEGMENTS_MIN <= left:
+            least *= 2
+        limit = start + least + CUT_RANGE_BYTES
+        for match in _CANDIDATE.finditer(data, start + least, min(limit, stop)):
             end = match.end()
             if zlib.crc32(data[end - _WINDOW_BYTES : end]) & _CUT_MASK == 0:
                 break
         else:
-            if limit - start < SEGMENT_BYTES_MAX:
+            if limit > stop:
                 return
             end = limit
         yield end
@@ -151,7 +164,7 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
         pieces.append(kept)
         start = offset + len(kept.content)
         position += 1
-    for end in cut(data, start, len(data)):
+    for end in cut(data, start, len(data), LARGE_SEGMENT_BYTES_MIN):
         pieces.append(piece(data[start:end]))
         start = end
     return pieces, data[start:]
@@ -159,7 +172,7 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
 
 def _pieces_between(data: bytes, start: int, stop: int) -> list[Piece]:
     """Cut the new bytes before a piece that is kept. The last of them joins the one before it if it is small."""
-    ends = [*cut(data, start, stop), stop]
+    ends = [*cut(data, start, stop, LARGE_SEGMENT_BYTES_MIN), stop]
     if len(ends) > 1 and ends[-1] - ends[-2] < SEGMENT_BYTES_MIN:
         del ends[-2]
     return [piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False)]

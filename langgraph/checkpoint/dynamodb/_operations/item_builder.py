@@ -16,10 +16,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     HEAD_IDS_MAX,
     INDEX_GROUP,
     NEW_BYTES_INLINE_MAX,
-    PACKED_BYTES_MAX,
     PREAMBLE_BYTES,
     RAW_BYTES_MAX,
     SEALED_TAIL_BYTES_MIN,
+    SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
 )
 from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item_bytes
@@ -108,7 +108,7 @@ class ItemBuilder(SegmentRefs):
             content = b"".join(each.content for each in run)
             # A sixteenth is spare, since a part compresses less than the whole.
             unit = self._unit_data_bytes * 15 // 16
-            room = min(PACKED_BYTES_MAX, len(content) * unit // self._sealed_bytes(content))
+            room = min(SEGMENT_BYTES_MAX, len(content) * unit // self._sealed_bytes(content))
             joined = b""
             for each in run:
                 if joined and len(joined) + len(each.content) > room:

@@ -15,9 +15,9 @@ from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
+    LARGE_SEGMENT_BYTES_MIN,
     PAGE_ITEMS_FIRST,
     PAGE_ITEMS_MAX,
-    SEGMENT_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
 from langgraph.checkpoint.dynamodb._format.segments import is_index
@@ -226,12 +226,13 @@ class _Selection(Generic[T]):
 
     def _fitting(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> int:
         """Return how many of the checkpoints have segments that fit into memory together; at least one."""
-        ids: set[bytes] = set()
-        for count, (_, checkpoint) in enumerate(checkpoints):
-            ids |= checkpoint.ids()
+        room = min(_SEGMENT_BYTES_KEPT, self._storage.codec.bytes_max) - self._kept_bytes()
+        new: set[bytes] = set()
+        for count, (partition, checkpoint) in enumerate(checkpoints):
+            new |= checkpoint.ids() - self._known(partition.pk).contents.keys()
             # An index segment names up to a group of segments.
-            named = sum(INDEX_GROUP if is_index(each) else 1 for each in ids)
-            if count and named * SEGMENT_BYTES_MAX > min(_SEGMENT_BYTES_KEPT, self._storage.codec.bytes_max):
+            named = sum(INDEX_GROUP if is_index(each) else 1 for each in new)
+            if count and named * LARGE_SEGMENT_BYTES_MIN > room:
                 return count
         return len(checkpoints)
 
@@ -279,9 +280,11 @@ class _Selection(Generic[T]):
 
     def _forget(self) -> None:
         """Drop the segments that were read if they are too many to keep for the next checkpoints."""
-        size = sum(len(data) for known in self._segments.values() for data in known.contents.values())
-        if size > _SEGMENT_BYTES_KEPT:
+        if self._kept_bytes() > _SEGMENT_BYTES_KEPT:
             self._segments.clear()
+
+    def _kept_bytes(self) -> int:
+        return sum(len(data) for known in self._segments.values() for data in known.contents.values())
 
 
 class _Merge:

@@ -5,20 +5,23 @@ Everything here sends to one table, and knows nothing of the meaning of its item
 
 from __future__ import annotations
 
+import math
 import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.items import Item, key, key_of
 from langgraph.checkpoint.dynamodb._format.limits import (
     BATCH_GET_ITEMS_MAX,
+    BATCH_WRITE_BYTES_MAX,
     BATCH_WRITE_ITEMS_MAX,
     PAGE_ITEMS_GROWTH,
     PAGE_ITEMS_MAX,
     RETRY_SECONDS,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
 from langgraph.checkpoint.dynamodb._runtime.failures import (
@@ -31,6 +34,8 @@ from langgraph.checkpoint.dynamodb._runtime.failures import (
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.protocol import Change
+
+T = TypeVar("T")
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -107,8 +112,8 @@ class Table:
 
         def requests(left: Sequence[Item]) -> list[Mapping[str, Any]]:
             return [
-                {"RequestItems": {self.name: {"Keys": list(group), "ConsistentRead": consistent}}}
-                for group in _groups(left, BATCH_GET_ITEMS_MAX)
+                {"RequestItems": {self.name: {"Keys": group, "ConsistentRead": consistent}}}
+                for group in grouped(left, count_max=BATCH_GET_ITEMS_MAX)
             ]
 
         def left_over(response: Any) -> list[Item]:
@@ -124,9 +129,8 @@ class Table:
         writes += [{"DeleteRequest": {"Key": key_of(item)}} for item in deletes]
 
         def requests(left: Sequence[Any]) -> list[Mapping[str, Any]]:
-            return [
-                {"RequestItems": {self.name: list(group)}} for group in _groups(left, BATCH_WRITE_ITEMS_MAX)
-            ]
+            groups = grouped(left, _written_bytes, BATCH_WRITE_BYTES_MAX, BATCH_WRITE_ITEMS_MAX)
+            return [{"RequestItems": {self.name: group}} for group in groups]
 
         def left_over(response: Any) -> list[Any]:
             return [each for table in response.get("UnprocessedItems", {}).values() for each in table]
@@ -296,8 +300,27 @@ class Query(Pages):
             self._params["ExpressionAttributeValues"][name] = {"S": value}
 
 
-def _groups(sequence: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
-    return (sequence[start : start + size] for start in range(0, len(sequence), size))
+def grouped(
+    things: Iterable[T],
+    size_of: Callable[[T], int] = lambda _: 0,
+    bytes_max: int = 0,
+    count_max: float = math.inf,
+) -> Iterator[list[T]]:
+    """Divide what is sent into groups that fit into one request each; if all fit, one group, if an empty one."""
+    group: list[T] = []
+    size = 0
+    for each in things:
+        added = size_of(each)
+        if group and (size + added > bytes_max or len(group) >= count_max):
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += added
+    yield group
+
+
+def _written_bytes(request: Mapping[str, Any]) -> int:
+    return item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
 
 
 def _remedy(table_name: str, error: Exception) -> str | None:

@@ -15,7 +15,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX, INDEX_GROUP, SEGMENT_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.limits import (
+    BATCH_GET_ITEMS_MAX,
+    INDEX_GROUP,
+    LARGE_SEGMENT_BYTES_MIN,
+)
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
@@ -48,6 +52,8 @@ from langgraph.checkpoint.dynamodb.protocol import epoch_of, is_reusable
 
 Document: TypeAlias = dict[str, Any]
 # Only the client knows the expiries of all segments that it reuses, and one of them has to live longer.
+# What a segment takes, roughly, before any was read: most have a write unit, and those of large values 32.
+_SEGMENT_BYTES = 8 * 1024
 _WANTS_REUSED: Document = {"wants_reused": True}
 # The saver's methods that have another name than their endpoint, for the names of events.
 _METHODS = {
@@ -130,7 +136,7 @@ class Operations:
                 loaded.is_committed = True
                 return checkpoint
             count = sum(INDEX_GROUP if is_index(each) else 1 for each in checkpoint.ids())
-            if count * SEGMENT_BYTES_MAX // 2 > self._answer_bytes:
+            if count * _SEGMENT_BYTES > self._answer_bytes:
                 # The client asks for them by their ids, and may keep them if the checkpoint is committed.
                 loaded.is_committed = yield from _is_committed(storage, checkpoint)
                 return checkpoint
@@ -142,15 +148,19 @@ class Operations:
         """Read segments by their ids, as many as fit."""
         partition = _namespace(request)
         left, found, size = list(dict.fromkeys(request.ids)), list[Item](), 0
+        expected = LARGE_SEGMENT_BYTES_MIN
         while left and size <= self._answer_bytes:
-            # How large they are is only known once they are read, which is paid for.
-            count = max(1, (2 * self._answer_bytes - size) // SEGMENT_BYTES_MAX)
+            # How large they are is only known once they are read, which is paid for: probably as large as those before.
+            count = max(1, (2 * self._answer_bytes - size) // (expected + expected // 4))
             count = min(count, BATCH_GET_ITEMS_MAX)
             some, left = left[:count], left[count:]
             read = yield from reads.segment_items(self._storage.table, partition.pk, some)
             found += read
             size += sum(map(item_bytes, read))
-        return {"segments": list(map(stored.stored_segment_document, found)), "left": left}
+            expected = size // len(found) if found else expected
+        fits = stored.fitting(found, item_bytes, 2 * self._answer_bytes, at_least=1)
+        left += map(items.segment_id_of, found[len(fits) :])
+        return {"segments": list(map(stored.stored_segment_document, fits)), "left": left}
 
     async def list(self, request: wire.List, prefix: str = "") -> AsyncIterator[Document]:
         """List checkpoints, newest first. Each comes with the segments that those before it did not need.

@@ -34,11 +34,11 @@ from langgraph.checkpoint.dynamodb._runtime.cache import (
     CachedThread,
     Lifetime,
 )
+from langgraph.checkpoint.dynamodb._runtime.requests import grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.thread_hints import hint_of, remember_hint, thread_of
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.http.documents import grouped
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 Document: TypeAlias = Mapping[str, Any]

@@ -7,9 +7,7 @@ if they were asked for, or a `problem` if the service failed on the way. A strea
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import ormsgpack
 
@@ -20,8 +18,6 @@ STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
 _LENGTH_BYTES = 4
 
-T = TypeVar("T")
-
 
 class BadDocumentError(ValueError):
     """The received bytes are not a document."""
@@ -29,22 +25,6 @@ class BadDocumentError(ValueError):
 
 class CutOffError(BadDocumentError):
     """The received bytes are only a part of the response."""
-
-
-def grouped(
-    documents: Iterable[T], size_of: Callable[[T], int], bytes_max: int, count_max: float = math.inf
-) -> Iterator[list[T]]:
-    """Divide documents into groups that fit into one request each; there is one group, if an empty one, if all fit."""
-    group: list[T] = []
-    size = 0
-    for each in documents:
-        added = size_of(each)
-        if group and (size + added > bytes_max or len(group) >= count_max):
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += added
-    yield group
 
 
 def packed(document: Any) -> bytes:

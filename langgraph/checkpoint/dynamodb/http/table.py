@@ -11,17 +11,13 @@ from typing import Any
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http.backend import ask
-from langgraph.checkpoint.dynamodb.http.documents import grouped
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 
-# What a request may hold behind a load balancer that passes 1 MB to a function. A single item always fits.
-_REQUEST_BYTES_MAX = 700_000
 _REQUEST_ITEMS = "RequestItems"
 
 
@@ -73,10 +69,9 @@ def ask_table(call: Call) -> Op[Any]:
             "UnprocessedKeys": {table_name: {"Keys": left}} if left else {},
         }
         return _with_units(response, answers)
-    for group in grouped(wanted, _size_of, _REQUEST_BYTES_MAX):
-        answers += [(yield from ask(endpoint, {"requests": group}))]
-    unprocessed = [left for answer in answers for left in answer["left"]]
-    return _with_units({"UnprocessedItems": {table_name: unprocessed} if unprocessed else {}}, answers)
+    answer = yield from ask(endpoint, {"requests": wanted})
+    left = answer["left"]
+    return _with_units({"UnprocessedItems": {table_name: left} if left else {}}, [answer])
 
 
 def _with_units(response: dict[str, Any], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -86,10 +81,6 @@ def _with_units(response: dict[str, Any], answers: Sequence[Mapping[str, Any]]) 
         total = sum((each["read"] or 0.0) + (each["write"] or 0.0) for each in units)
         response["ConsumedCapacity"] = {"CapacityUnits": total}
     return response
-
-
-def _size_of(request: Mapping[str, Any]) -> int:
-    return item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
 
 
 def check_binding(serde: object, bound_to: str | None) -> None:
