@@ -15,6 +15,7 @@ import math
 import struct
 import sys
 from collections.abc import Sequence
+from copy import copy
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias
@@ -41,6 +42,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RAW_BYTES_MAX,
     SEGMENT_BYTES_MAX,
 )
+from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -107,6 +109,7 @@ class Codec:
         self._cipher: CipherProtocol | None = None
         if type(serde) is EncryptedSerializer:
             self._serde, self._cipher = serde.serde, serde.cipher
+        self.loads_typed = self._serde.loads_typed
         # A subclass of LangGraph's encrypts too, in its own way.
         self.encrypts = isinstance(serde, EncryptedSerializer)
 
@@ -124,15 +127,22 @@ class Codec:
 
     def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
         """Deserialize a value of an item. With `plain`, LangGraph's serializer makes plain data only."""
-        serde = _STRICT if plain and type(self._serde) is JsonPlusSerializer else self._serde
+        is_plain = plain and type(self._serde) is JsonPlusSerializer
         try:
-            return serde.loads_typed((kind, data))
+            return (_STRICT.loads_typed if is_plain else self.loads_typed)((kind, data))
         except Exception as error:
             msg = (
                 f"{name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error}); give the"
                 " saver the serde that the thread was written with"
             )
             raise UnreadableError(msg) from error
+
+    def for_many(self) -> Codec:
+        """Return a codec for one OS thread at a time, which deserializes messages that many values have only once."""
+        codec = copy(self)
+        if type(self._serde) is JsonPlusSerializer:
+            codec.loads_typed = SharedMessages(self._serde).loads_typed
+        return codec
 
     def check_size(self, size_bytes: int, item: Item) -> None:
         """Raise if data is larger than a checkpoint may be, before it is stored or read into memory."""

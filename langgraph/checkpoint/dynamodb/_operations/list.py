@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -104,7 +105,7 @@ class _Selection(Generic[T]):
         prefix: str,
     ) -> None:
         self._decode = decode
-        self._storage = storage
+        self._storage = replace(storage, codec=storage.codec.for_many())
         self._filter = metadata_filter
         self._before = before
         self._after = after

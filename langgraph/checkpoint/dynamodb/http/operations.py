@@ -157,6 +157,7 @@ class RemoteOperations:
         """List checkpoints page by page, as `decode` returns them."""
         backend = yield from self.gateway.backend(self.serde)
         pages, segments = _Pages(wanted, limit), dict[str, LoadedSegments]()
+        codec = backend.storage.codec.for_many()
         while not pages.done:
             for document in (yield from pages.next()):
                 partition = items.partition_of(document["thread_id"], document["checkpoint_ns"])
@@ -172,7 +173,7 @@ class RemoteOperations:
                         continue
                     checkpoint, loaded = read
                 sealed_bytes = sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids())
-                decoding = partial(decode, partition, backend.storage.codec, checkpoint, loaded)
+                decoding = partial(decode, partition, codec, checkpoint, loaded)
                 yield Emit((yield from work(decoding, sealed_bytes)))
                 if sum(map(len, loaded.contents.values())) > _SEGMENT_BYTES_KEPT:
                     segments.clear()
