@@ -95,7 +95,7 @@ def run(engine: Engine) -> Section:
 
 def _repeated(client: DynamoDBClient, table_name: str, name: str) -> Callable[[], object]:
     """Return a call that repeats one operation, on a thread and with a saver of its own."""
-    tape = Tape(client)
+    is_cold, tape = name == _COLD_GET, Tape(client)
     saver = DynamoDBSaver(table_name, client=tape.as_client)
     thread = Thread(saver, name)
     messages = chat(saver.serde, STATE_BYTES)
@@ -108,17 +108,19 @@ def _repeated(client: DynamoDBClient, table_name: str, name: str) -> Callable[[]
             thread.put(steps=2)
         change = thread.change(steps=3)
 
+    # Made beforehand: what a saver takes to make is not a part of its first call.
+    cold = (
+        [DynamoDBSaver(table_name, client=tape.as_client) for _ in range(_REPETITIONS + 1)] if is_cold else []
+    )
+
     def operation() -> object:
-        if name == _COLD_GET:
-            return next(cold).get_tuple(thread.config)
-        return saver.get_tuple(thread.config) if name == _GET else saver.put(*change)
+        reader = cold.pop() if is_cold else saver
+        return reader.get_tuple(thread.config) if name in (_GET, _COLD_GET) else saver.put(*change)
 
     def repeat() -> object:
         tape.rewind()
         return operation()
 
-    # Made beforehand: what a saver takes to make is not a part of its first call.
-    cold = iter([DynamoDBSaver(table_name, client=tape.as_client) for _ in range(_REPETITIONS + 1)])
     tape.record()
     operation()
     return repeat

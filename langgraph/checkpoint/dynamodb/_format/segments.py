@@ -164,7 +164,14 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
         pieces.append(kept)
         start = offset + len(kept.content)
         position += 1
-    for end in cut(data, start, len(data), LARGE_SEGMENT_BYTES_MIN):
+    new, tail = cut_pieces(data, start, LARGE_SEGMENT_BYTES_MIN)
+    return pieces + new, tail
+
+
+def cut_pieces(data: bytes, start: int, large: int) -> tuple[list[Piece], bytes]:
+    """Cut data from `start` on into pieces, and the open tail; see `cut` for `large`."""
+    pieces = list[Piece]()
+    for end in cut(data, start, len(data), large):
         pieces.append(piece(data[start:end]))
         start = end
     return pieces, data[start:]

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import pairwise
 from typing import Any, BinaryIO, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_BYTES_MIN
-from langgraph.checkpoint.dynamodb._format.segments import cut, piece
+from langgraph.checkpoint.dynamodb._format.segments import cut_pieces
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -125,8 +124,7 @@ class _Writer:
         """Return a value as its type, its pieces and its tail. New pieces are written in lines of their own first."""
         kind, data = self._source.dumps(value)
         # Equal parts of values of other lengths have to be equal pieces too.
-        ends = [0, *cut(data, 0, len(data), SEGMENT_BYTES_MIN)]
-        pieces, tail = [piece(data[start:end]) for start, end in pairwise(ends)], data[ends[-1] :]
+        pieces, tail = cut_pieces(bytes(data), 0, SEGMENT_BYTES_MIN)
         names = [each.digest.hex()[:_PIECE_DIGITS] for each in pieces]
         for name, each in zip(names, pieces, strict=True):
             if name not in self._pieces:
