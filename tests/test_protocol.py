@@ -160,6 +160,29 @@ def test_a_put_and_its_writes_are_sent_in_the_order_of_the_table() -> None:
     assert _steps(list(map(_step_of_put, writes))) == [each.name for each in WRITE_ORDER["put_writes"]]
 
 
+def _step_of_renewal(call: Call) -> str:
+    [key] = _keys(call)
+    if "#W#" in key:
+        return "extend writes"
+    heads = "extend heads, the newest first"
+    return {"T": "note at thread", "N#": "register namespace", "S#": "extend segments", "C#": heads}[key[:2]]
+
+
+def test_a_renewal_is_sent_in_the_order_of_the_table() -> None:
+    harness = Harness()
+    process = harness.process(1000)
+    harness.run(process.put("1", {"x": BIG}, namespace="a"))
+    harness.run(process.put("2", {"x": BIG}, "1", namespace="a"))
+    harness.run(process.put_writes("2", [("x", MUCH)], "other", namespace="a"))
+    harness.now += 990
+    harness.run(process.put("3", {"x": BIG}, "2", namespace="a|b"))
+    harness.now += 900
+    calls = harness.begin(process.put("4", {"x": 1}, "3", namespace="a|b")).trace()
+    confirmed = next(place for place, call in enumerate(calls) if call.method == "get_item")
+    changes = [each for each in calls[confirmed:] if each.method in {"put_item", "update_item"}]
+    assert _steps(list(map(_step_of_renewal, changes))) == [each.name for each in WRITE_ORDER["renewal"]]
+
+
 def _step_of_deletion(call: Call, has_ended: bool) -> str:
     if call.method in ("query", "batch_get_item"):
         return "read again" if has_ended else "read"

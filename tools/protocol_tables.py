@@ -50,6 +50,7 @@ def _condition(name: str) -> str:
         "create_pending_thread": (b"", 0),
         "begin_epoch": (b"", None),
         "extend_thread": (b"", 0),
+        "keep_thread": (b"", 0, None, None),
         "list_thread": (b"", {}, 0, 0),
         "touch_thread": (b"", 0, 0),
         "describe_thread": (b"", {}, {}),

@@ -84,7 +84,8 @@ def test_a_put_into_a_namespace() -> None:
         assert requests == [*([f"put_item N#{namespace}"] if is_new else []), *_stored(checkpoint_id)]
     other = harness.process(TTL_SECONDS)
     requests = _requests(harness.begin(other.put("3", {}, "2", namespace="a")))
-    assert requests == ["get_item C#2#", "put_item N#a", *_stored("3")]
+    # It looks once at what the graph above has, which it does not know.
+    assert requests == ["get_item C#2#", "put_item N#a", *_stored("3"), "get_item T", "query t# C#"]
     assert _requests(harness.begin(other.put("4", {}, "3", namespace="a"))) == _stored("4")
 
 
@@ -163,9 +164,11 @@ def test_writes_into_a_namespace(*, knows_the_thread: bool) -> None:
         harness.run(process.put("1", {}))
     update = ["update_item C#1#W#task SET", "get_item T"]
     known = [] if knows_the_thread else ["get_item T"]
-    for registered in ([*known, "put_item N#a"], []):
+    # It looks once at what the run needs, as far as it does not know that.
+    looks = ["get_item T", *([] if knows_the_thread else ["query t# C#"]), "query t#a C#1#"]
+    for registered, looked in (([*known, "put_item N#a"], looks), ([], [])):
         writes = harness.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
-        assert _requests(writes) == [*registered, *update]
+        assert _requests(writes) == [*registered, *update, *looked]
 
 
 def test_writes_of_what_the_checkpoint_has_are_not_written_again() -> None:

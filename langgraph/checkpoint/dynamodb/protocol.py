@@ -92,6 +92,8 @@ class Thread:
     """Whether that copy is complete. Its original may have been deleted since."""
     last_active: int | None = None
     """When the directory last noted activity, in epoch seconds; `None` if the thread is not in it."""
+    kept_until: int | None = None
+    """Until when a renewal keeps what the runs of the thread need, in epoch seconds. See `keep_thread`."""
 
     @classmethod
     def parse(cls, item: Item) -> Thread:
@@ -113,11 +115,12 @@ class Thread:
             items.COPY in item,
             items.WHOLE in item,
             items.number(item, LAST_ACTIVE),
+            items.number(item, items.KEPT_UNTIL),
         )
 
     @classmethod
     def parse_for_deletion(cls, item: Item) -> Thread:
-        """Read a thread item for a deletion, which needs neither the ttl nor the activity.
+        """Read a thread item for a deletion, which needs neither the ttl nor when it was used.
 
         So a thread can be deleted although they are damaged. An expiry that cannot be read is none: DynamoDB removes no
         item by it.
@@ -125,7 +128,7 @@ class Thread:
         Raises:
             CheckpointCorruptionError: The epoch or the claim is damaged.
         """
-        unneeded = {items.TTL_SECONDS, LAST_ACTIVE}
+        unneeded = {items.TTL_SECONDS, LAST_ACTIVE, items.KEPT_UNTIL}
         try:
             items.number(item, TTL_ATTRIBUTE)
         except CheckpointCorruptionError:
@@ -192,6 +195,7 @@ _NAMES = {
     "#day": ACTIVE_DAY,
     "#epoch": items.EPOCH,
     "#expiry": TTL_ATTRIBUTE,
+    "#kept": items.KEPT_UNTIL,
     "#order": items.ORDER,
     "#owner": OWNER,
     "#parent": items.PARENT,
@@ -236,7 +240,7 @@ def create_thread(
     if entry is not None:
         values |= _listed(entry, now, now)
     # An expired item may have been in the directory.
-    others = ("pending", "previous", "expiry", "active", "day", "created", "until", "owner", "about")
+    others = ("pending", "previous", "expiry", "kept", "active", "day", "created", "until", "owner", "about")
     absent = "(attribute_not_exists(#epoch) OR #expiry <= :now)"
     return _change(_replace(values, others), absent, now=_seconds(now), **values)
 
@@ -272,6 +276,28 @@ def extend_thread(epoch: bytes, expires_at: int | None) -> Change:
         epoch={"B": epoch},
         expiry=_seconds(expires_at),
     )
+
+
+def keep_thread(epoch: bytes, until: int, expires_at: int | None, active: float | None) -> Change:
+    """Note that what the runs of a thread need is kept until a time, before any of it is renewed.
+
+    A put whose checkpoint expires earlier finds the note when it confirms, and renews the checkpoint. So no older
+    checkpoint outlives it.
+
+    Args:
+        epoch: The epoch of the thread.
+        until: When the renewed checkpoints expire, in epoch seconds.
+        expires_at: The new expiry of the thread item; `None` if it lives longer than that anyway.
+        active: When the thread is used, in epoch seconds; `None` if it is not in the directory.
+    """
+    values = {"kept": _seconds(until)}
+    condition = "#epoch = :epoch AND (attribute_not_exists(#kept) OR #kept < :kept)"
+    if expires_at is not None:
+        values["expiry"] = _seconds(expires_at)
+        condition += " AND #expiry < :expiry"
+    if active is not None:
+        values |= {"active": _seconds(active), "day": {"S": day_of(active)}}
+    return _change(_set(values), condition, epoch={"B": epoch}, **values)
 
 
 def claim_thread(token: bytes, now: float) -> Change:
@@ -635,6 +661,29 @@ def extend(expires_at: int | None) -> Change:
     return _change("SET #expiry = :expiry", "#expiry < :expiry", expiry=_seconds(expires_at))
 
 
+def renew(item: Item, readable_until: int, expires_at: int | None) -> Change:
+    """Extend the expiry of a head or of writes, unless they have changed since they were read.
+
+    What has replaced them may name segments that expire earlier, and may belong to a thread that began anew.
+
+    Args:
+        item: The head or the writes.
+        readable_until: When a head is to expire for readers, in epoch seconds.
+        expires_at: When writes are to expire, and when a head is that later ones are rebuilt from.
+    """
+    read = (TTL_ATTRIBUTE, items.READABLE_UNTIL, *items.EPOCHS, *items.PARTS)
+    condition, names, values = unchanged(item, read)
+    is_kept = items.READABLE_UNTIL in item
+    is_head = items.BODY in item
+    update = _change(
+        "SET #expiry = :expiry, #readable_until = :until" if is_kept else "SET #expiry = :expiry",
+        "",
+        expiry=_seconds(readable_until if is_head and not is_kept else expires_at or 0),
+        **({"until": _seconds(readable_until)} if is_kept else {}),
+    )
+    return Change(update.expression, condition, {**names, **update.names}, {**values, **update.values})
+
+
 def extend_ancestor(expires_at: int | None) -> Change:
     """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
     kept = "SET #readable_until = if_not_exists(#readable_until, #expiry)"
@@ -665,6 +714,7 @@ TRANSITIONS: Sequence[Transition] = (
     Transition("create_pending_thread", "deletion", (State.ABSENT,), State.PENDING),
     Transition("begin_epoch", _PUTS, (State.PENDING,), State.ACTIVE),
     Transition("extend_thread", _PUTS, (State.ACTIVE,), None),
+    Transition("keep_thread", "put, put_writes", _PRESENT, None),
     Transition("list_thread", "put, put_writes, set_thread, copy", _PRESENT, None),
     Transition("touch_thread", "put, put_writes", _PRESENT, None),
     Transition("describe_thread", "set_thread", _PRESENT, None),
@@ -713,6 +763,15 @@ WRITE_ORDER: Mapping[str, Sequence[Step]] = {
         Step("write segments", _BEFORE, _SEGMENTS),
         Step("update writes", "the writes; or none, if a deletion came between", "nothing"),
         Step("confirm epoch", "the writes", "nothing"),
+    ),
+    "renewal": (
+        Step("note at thread", _BEFORE, "nothing"),
+        Step("register namespace", _BEFORE, "nothing"),
+        Step("extend segments", _BEFORE, "nothing"),
+        Step("extend writes", _BEFORE, "nothing"),
+        Step(
+            "extend heads, the newest first", "the thread; what is not renewed expires as before", "nothing"
+        ),
     ),
     "deletion": (
         Step("claim thread", _BEFORE, "a claim that runs out after two minutes"),

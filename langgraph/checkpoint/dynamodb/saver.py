@@ -78,7 +78,7 @@ class DynamoDBSaver(BackendSaver):
             still applies to unprocessed items.
         serde: The serializer. By default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer` and your own
             serializers work as well.
-        ttl_seconds: Seconds after which a checkpoint expires, counted from when it was stored, up to 31,622,400,000: a
+        ttl_seconds: Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a
             thousand years. `None` keeps checkpoints forever. A thread keeps the ttl of its first put;
             `langgraph-dynamodb set-ttl` changes it. If the newest checkpoint of a namespace has expired, the namespace
             has no state.

@@ -58,6 +58,7 @@ WHOLE = "whole"
 TTL_SECONDS = "ttl_seconds"
 REGISTERED = "registered"
 READABLE_UNTIL = "readable_until"
+KEPT_UNTIL = "kept_until"
 # The value of READABLE_UNTIL in a hidden head, which is not readable even as an ancestor.
 HIDDEN = {"N": "0"}
 CREATED_AT = "created_at"

@@ -73,6 +73,24 @@ def target(config: RunnableConfig) -> Partition:
     )
 
 
+def namespaces_above(partition: Partition, config: RunnableConfig) -> tuple[Partition, ...]:
+    """Return the namespaces of the graphs that a subgraph's run is a part of.
+
+    The name of a subgraph's namespace begins with that of its parent's, unless the state of one of them outlives its
+    calls. LangGraph's `checkpoint_map` names those as well.
+    """
+    if not partition.namespace:
+        return ()
+    parts = partition.namespace.split("|")
+    names = {"|".join(parts[:count]) for count in range(len(parts))}
+    parents = _configurable(config, "config").get("checkpoint_map")
+    if isinstance(parents, Mapping):
+        names |= {each for each in parents if isinstance(each, str)}
+    return tuple(
+        items.partition_of(partition.thread_id, each) for each in sorted(names - {partition.namespace})
+    )
+
+
 def config_of(partition: Partition, checkpoint_id: str) -> RunnableConfig:
     """Return the config that points to a checkpoint."""
     return {

@@ -15,20 +15,15 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, earlier, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import MERGE_ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
 from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs, store_segments
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._operations.renew import extend_ancestors, renew_after_put
 from langgraph.checkpoint.dynamodb._operations.threads import (
     confirm_epoch,
     ensure_epoch,
-    extend,
-    extend_ancestor,
-    extend_segments,
     read_thread,
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, Lifetime
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
@@ -44,6 +39,8 @@ class Head:
     has_delta_channels: bool
     parent: Lifetime | None
     """The lifetime of the checkpoint that it was composed from."""
+    above: Sequence[Partition] = ()
+    """The namespaces above, which its run needs too."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ def commit(
     item = items.with_ttl(items.with_expiry(head.item, expiry.head), thread.ttl_seconds)
     if head.has_delta_channels:
         item = items.kept_for_descendants(item, _last_expiry(head.refs, expiry))
-    history_expires_at = yield from _extend_history(storage, head, item, expiry)
+    history_expires_at = yield from _extend_history(storage, head, item, thread.epoch, expiry)
     lifetime = Lifetime(expiry.head, history_expires_at)
     if protocol.is_too_late(started_at, storage.clock()):
         return Committed(thread, None, lifetime)
@@ -102,8 +99,13 @@ def commit(
     committed = Committed(
         thread, (yield from confirm_epoch(storage, partition, thread.epoch, expiry.head)), lifetime
     )
-    if committed.is_confirmed:
+    if committed.thread is not None and committed.is_confirmed:
         storage.cache.remember_segments(partition.pk, thread.epoch, head.refs.stored())
+        if expiry.head is not None:
+            checkpoint_id = items.checkpoint_id_of(item)
+            yield from renew_after_put(
+                storage, partition, checkpoint_id, expiry.head, committed.thread, head.above
+            )
     return committed
 
 
@@ -139,7 +141,9 @@ def _last_expiry(refs: SegmentRefs, expiry: Expiry) -> int | None:
     return last
 
 
-def _extend_history(storage: LocalStorage, head: Head, item: Item, expiry: Expiry) -> Op[int | None]:
+def _extend_history(
+    storage: LocalStorage, head: Head, item: Item, epoch: bytes, expiry: Expiry
+) -> Op[int | None]:
     """Extend the ancestors that the checkpoint's delta channels are rebuilt from; return when the first one expires."""
     own = items.expires_at(item)
     if head.parent is None or not head.has_delta_channels:
@@ -147,36 +151,5 @@ def _extend_history(storage: LocalStorage, head: Head, item: Item, expiry: Expir
     ends_at = items.ends_at(item)
     if not expires_before(head.parent.history_expires_at, ends_at):
         return earlier(head.parent.history_expires_at, own)
-    path = yield from _ancestors(storage, head.partition, head.item)
-    members = [each for checkpoint in path for each in checkpoint.members]
-    oldest: int | None = None
-    for each in path:
-        oldest = earlier(oldest, items.expires_at(each.head))
-    if not expires_before(oldest, ends_at):
-        return earlier(oldest, own)
-    loaded = LoadedSegments(head.partition.pk)
-    yield from loaded.read_indexes(storage, items.named_ids(members))
-    reached = {items.sort_key(each): reach(items.named_ids([each]), loaded.contents) for each in members}
-    gone = yield from extend_segments(
-        storage, head.partition, {each for ids in reached.values() for each in ids}, expiry.segment
-    )
-    # An item that has lost a segment meanwhile must not outlive it.
-    whole = [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
-    writes = [each for each in whole if not items.is_head(each)]
-    yield from gather([extend(storage, items.key_of(each), expiry.item) for each in writes])
-    heads = [each for each in whole if items.is_head(each)]
-    yield from gather([extend_ancestor(storage, each, expiry.item) for each in heads])
-    return own
-
-
-def _ancestors(storage: LocalStorage, partition: Partition, head: Item) -> Op[Sequence[StoredCheckpoint]]:
-    """Read the ancestors that a head's delta channels are rebuilt from; return none if one of them is missing.
-
-    The checkpoint can still be stored then. Reading its delta channels raises the error.
-    """
-    last = items.text(head, items.REBUILT_FROM)
-    if last is None:
-        return ()
-    ancestors = AncestorReader(storage, partition, below=items.checkpoint_id_of(head))
-    path = yield from ancestors.back(head, last)
-    return path if not last or (path and path[-1].checkpoint_id == last) else ()
+    oldest = yield from extend_ancestors(storage, head.partition, epoch, item, ends_at, expiry)
+    return earlier(oldest, own)

@@ -5,7 +5,7 @@ One UpdateItem sets them, on condition that the task still has the writes that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     LoadedSegments,
     lost_parts,
 )
+from langgraph.checkpoint.dynamodb._operations.renew import renew_after_writes
 from langgraph.checkpoint.dynamodb._operations.threads import (
     confirm_epoch,
     extend,
@@ -48,6 +49,8 @@ class TaskWrites:
     """The task's item when it was last read."""
     replaces: bool = False
     """Whether the parts replace the old item, rather than being added to it."""
+    above: Sequence[Partition] = ()
+    """The namespaces above, which its run needs too."""
 
     @property
     def key(self) -> Item:
@@ -108,13 +111,23 @@ def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThrea
     if found is not None:
         return (yield from _meet(storage, writes, found, thread, expiry))
     if not must_confirm:
+        yield from _renew(storage, writes, thread)
         return Outcome(stored=True, thread=thread)
     seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.item)
     if seen is None or not protocol.is_reusable(thread.epoch, seen.epoch):
         # A deletion came between. It may have removed segments before the update named them.
         return Outcome(stored=False, thread=seen)
     storage.cache.remember_segments(partition.pk, thread.epoch, writes.refs.stored())
+    yield from _renew(storage, writes, seen)
     return Outcome(stored=True, thread=thread)
+
+
+def _renew(storage: LocalStorage, writes: TaskWrites, thread: CachedThread) -> Op[None]:
+    """Count writes as a use of their thread."""
+    if thread.ttl_seconds is None:
+        return
+    checkpoint_id = items.checkpoint_id_of(writes.key)
+    yield from renew_after_writes(storage, writes.partition, checkpoint_id, thread, writes.above)
 
 
 def _store_parts(

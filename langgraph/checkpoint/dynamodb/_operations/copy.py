@@ -20,7 +20,7 @@ from functools import partial
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import open_part
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BATCH_WRITE_ITEMS_MAX,
@@ -137,7 +137,7 @@ def copy_part(
         except ChangedMeanwhileError:
             is_whole = False
         thread = yield from confirm_epoch(storage, target, progress.epoch, progress.expiry.head)
-        if is_whole and thread is not None and protocol.is_reusable(progress.epoch, thread.epoch):
+        if is_whole and thread is not None and _may_stay(progress, thread):
             if stopped is None:
                 yield from carry_entry(read, storage, source, target, progress.epoch, progress.expiry.head)
             return stopped
@@ -150,6 +150,12 @@ def copy_part(
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
     raise ThreadBusyError(msg)
+
+
+def _may_stay(progress: Progress, thread: CachedThread) -> bool:
+    """Tell whether what was copied is committed, and lives as long as what was renewed in the target meanwhile."""
+    outlives = thread.kept_until is None or not expires_before(progress.expiry.head, thread.kept_until)
+    return outlives and protocol.is_reusable(progress.epoch, thread.epoch)
 
 
 def _begin(storage: LocalStorage, thread: CachedThread, attempts: int) -> Progress:

@@ -8,7 +8,7 @@ the put composes and stores the checkpoint again from segments that are safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,7 +41,13 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, bytes_of, is_index
-from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, id_of, target
+from langgraph.checkpoint.dynamodb._operations.arguments import (
+    checkpoint_id_in,
+    config_of,
+    id_of,
+    namespaces_above,
+    target,
+)
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.entries import with_entry
@@ -58,6 +64,7 @@ class Request:
     """A snapshot of the arguments of a `put` call, which its caller may change while requests are made."""
 
     partition: Partition
+    above: Sequence[Partition]
     checkpoint_id: str
     # The key of the head.
     key: Item
@@ -154,6 +161,7 @@ def snapshot_arguments(
     rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
     return Request(
         partition,
+        namespaces_above(partition, config),
         checkpoint_id,
         key,
         parent_id,
@@ -299,7 +307,9 @@ def _head(
         body=body,
     )
     parent_lifetime = None if parent is None else parent.lifetime
-    head = Head(request.partition, item, builder, bool(request.delta_channels), parent_lifetime)
+    head = Head(
+        request.partition, item, builder, bool(request.delta_channels), parent_lifetime, request.above
+    )
     return _Composed(head, values, sources)
 
 

@@ -24,7 +24,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PUT_WAIT_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_text, checkpoint_id_in, target
+from langgraph.checkpoint.dynamodb._operations.arguments import (
+    checked_text,
+    checkpoint_id_in,
+    namespaces_above,
+    target,
+)
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
@@ -53,7 +58,7 @@ def put_writes(
 
 def snapshot_arguments(
     codec: Codec, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-) -> Op[tuple[Partition, str, str, Serialized] | None]:
+) -> Op[tuple[Partition, Sequence[Partition], str, str, Serialized] | None]:
     """Check and serialize the arguments of a `put_writes` call; return `None` if there are no writes."""
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
     if checkpoint_id is None:
@@ -65,11 +70,16 @@ def snapshot_arguments(
         return None
     size = sum(rough_bytes(value) for _, value in writes)
     serialized = yield from work(partial(serialize, codec, tuple(writes), task_path), size)
-    return partition, checkpoint_id, task_id, serialized
+    return partition, namespaces_above(partition, config), checkpoint_id, task_id, serialized
 
 
 def store_after_put(
-    backend: Backend, partition: Partition, checkpoint_id: str, task_id: str, serialized: Serialized
+    backend: Backend,
+    partition: Partition,
+    above: Sequence[Partition],
+    checkpoint_id: str,
+    task_id: str,
+    serialized: Serialized,
 ) -> Op[None]:
     """Store a task's serialized writes. If this process is putting their checkpoint, let that end first.
 
@@ -83,7 +93,7 @@ def store_after_put(
         if put is None or left <= 0:
             break
         yield (Wait(put, left),)
-    yield from store(backend, partition, checkpoint_id, task_id, serialized)
+    yield from store(backend, partition, checkpoint_id, task_id, serialized, above=above)
 
 
 def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, serialized: Serialized) -> bool:
@@ -101,6 +111,7 @@ def store(
     task_id: str,
     serialized: Serialized,
     old: Item | None = None,
+    above: Sequence[Partition] = (),
 ) -> Op[None]:
     """Store a task's serialized writes. They replace `old` if given, and are added to stored writes otherwise."""
     storage = backend.storage
@@ -116,7 +127,7 @@ def store(
         builder = ItemBuilder(storage, partition, items.key(partition.pk, sk), base)
         parts = yield from work(partial(_parts, builder, call, base), call.size_bytes)
         order = call.order if call.special else None
-        writes = TaskWrites(partition, sk, parts, builder, order, call.old, call.replaces)
+        writes = TaskWrites(partition, sk, parts, builder, order, call.old, call.replaces, above)
         outcome = yield from backend.commit_writes(writes, thread)
         if outcome.stored:
             return

@@ -127,7 +127,9 @@ def _cached(storage: LocalStorage, partition: Partition, thread: Thread) -> Cach
             thread.ttl_seconds,
             storage.ttl_seconds,
         )
-    return cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, thread.last_active)
+    return cache.remember_thread(
+        partition.root, thread.epoch, thread.ttl_seconds, thread.last_active, thread.kept_until
+    )
 
 
 # The directory

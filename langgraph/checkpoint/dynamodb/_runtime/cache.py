@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue, inline_bytes
 from langgraph.checkpoint.dynamodb._runtime.events import note_cache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
@@ -67,11 +68,15 @@ class CachedThread:
     namespaces: Mapping[str, int | None] = field(default_factory=dict)
     last_active: int | None = None
     """When the directory last noted activity, in epoch seconds; `None` if the thread is not known to be in it."""
+    kept_until: int | None = None
+    """Until when a renewal keeps what the thread's runs need, in epoch seconds."""
+    ends: Mapping[str, int] = field(default_factory=dict)
+    """When the newest checkpoint of a namespace expires, in epoch seconds."""
 
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the entry, in bytes."""
-        return 500 + 250 * len(self.namespaces)
+        return 500 + 250 * (len(self.namespaces) + len(self.ends))
 
 
 class CachedSegment(NamedTuple):
@@ -172,21 +177,27 @@ class Cache:
         return entry if isinstance(entry, CachedThread) else None
 
     def remember_thread(
-        self, root: str, epoch: bytes, ttl_seconds: int | None, last_active: int | None = None
+        self,
+        root: str,
+        epoch: bytes,
+        ttl_seconds: int | None,
+        last_active: int | None = None,
+        kept_until: int | None = None,
     ) -> CachedThread:
         """Cache a thread's epoch and ttl, and return its entry. A new epoch drops the registered namespaces."""
         with self._lock:
-            return self._thread(root, epoch, ttl_seconds, last_active)
+            return self._thread(CachedThread(epoch, ttl_seconds, {}, last_active, kept_until), root)
 
-    def _thread(
-        self, root: str, epoch: bytes, ttl_seconds: int | None, last_active: int | None = None
-    ) -> CachedThread:
+    def _thread(self, seen: CachedThread, root: str) -> CachedThread:
         entry = self._entries.get(root)
-        if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, epoch):
-            entry = CachedThread(epoch, ttl_seconds, last_active=last_active)
+        if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, seen.epoch):
+            entry = replace(seen, namespaces={}, ends={})
             self._store({root: entry})
-        elif last_active is not None and last_active > (entry.last_active or 0):
-            entry = replace(entry, last_active=last_active)
+            return entry
+        last_active = _latest(entry.last_active, seen.last_active)
+        kept_until = _latest(entry.kept_until, seen.kept_until)
+        if (last_active, kept_until) != (entry.last_active, entry.kept_until):
+            entry = replace(entry, last_active=last_active, kept_until=kept_until)
             self._store({root: entry})
         return entry
 
@@ -200,8 +211,36 @@ class Cache:
     ) -> None:
         """Cache that a thread's namespace is registered, and when its marker expires."""
         with self._lock:
-            entry = self._thread(root, known.epoch, known.ttl_seconds)
+            entry = self._thread(known, root)
             self._store({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
+
+    def end_of(self, partition: Partition, epoch: bytes) -> int | None:
+        """Return when the newest checkpoint of a namespace expires, if that is cached under the thread's epoch."""
+        known = self.thread(partition.root)
+        if known is None or not is_reusable(known.epoch, epoch):
+            return None
+        return known.ends.get(partition.namespace)
+
+    def remember_end(self, partition: Partition, known: CachedThread | Thread, ends_at: int | None) -> None:
+        """Cache when the newest checkpoint of a namespace expires, if the thread is cached under the same epoch."""
+        with self._lock:
+            entry = self._entries.get(partition.root)
+            if (
+                ends_at is not None
+                and isinstance(entry, CachedThread)
+                and is_reusable(entry.epoch, known.epoch)
+            ):
+                ends = {**entry.ends, partition.namespace: ends_at}
+                self._store({partition.root: replace(entry, ends=ends)})
+
+    def remember_lifetime(self, pk: str, checkpoint_id: str, ends_at: int) -> None:
+        """Change when a cached checkpoint expires."""
+        with self._lock:
+            entry = self._entries.get((pk, checkpoint_id))
+            if isinstance(entry, CachedCheckpoint):
+                # In place: it stays the one that was cached last, and as large as it was.
+                lifetime = replace(entry.lifetime, ends_at=ends_at)
+                self._entries[pk, checkpoint_id] = replace(entry, lifetime=lifetime)
 
     def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
         """Return those of a partition's segments that were cached while the thread had this epoch.
@@ -257,6 +296,10 @@ class Cache:
             self._bytes -= entry.size_bytes
         if isinstance(key, tuple) and self._latest.get(key[0]) == key[1]:
             del self._latest[key[0]]
+
+
+def _latest(one: int | None, other: int | None) -> int | None:
+    return max((each for each in (one, other) if each is not None), default=None)
 
 
 class SharedReads:

@@ -144,7 +144,7 @@ class DynamoDBOptions(TableOptions, StorageOptions):
 
     ttl_seconds: Ttl | None = Field(
         default=None,
-        description="Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.",
+        description="Whole seconds after which a checkpoint expires, counted from its last use; otherwise never.",
     )
     detect_other_savers: bool = Field(
         default=True,

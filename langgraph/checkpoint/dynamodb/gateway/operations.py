@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy, delete, directory_table, item_builder, reads
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_ids
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_ids, namespaces_above
 from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites, commit_writes
 from langgraph.checkpoint.dynamodb._operations.delta_history import TableSource
@@ -287,7 +287,16 @@ class Operations:
         refs = stored.segment_refs_of(partition, request)
         sk = items.writes_sk(request.checkpoint_id, request.task_id)
         parts = stored.parts_of(items.key(partition.pk, sk), request.parts.model_dump())
-        writes = TaskWrites(partition, sk, parts, refs, request.order, _old(request), request.replaces)
+        writes = TaskWrites(
+            partition,
+            sk,
+            parts,
+            refs,
+            request.order,
+            _old(request),
+            request.replaces,
+            namespaces_above(partition, {}),
+        )
         try:
             outcome = yield from commit_writes(storage, writes, _thread(request))
         except item_builder.UnlistedExpiryError:
@@ -556,7 +565,7 @@ def _head(partition: Partition, request: wire.Put) -> Head:
         metadata=metadata,
         body=parts[items.BODY],
     )
-    return Head(partition, item, refs, request.has_delta_channels, parent)
+    return Head(partition, item, refs, request.has_delta_channels, parent, namespaces_above(partition, {}))
 
 
 def _found_document(found: Found, bytes_max: int) -> Document:

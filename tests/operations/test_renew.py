@@ -1,0 +1,289 @@
+"""What a run needs to go on lives for one ttl from the last use of its thread, and nothing outlives what is newer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
+from langgraph.checkpoint.dynamodb._operations.put import put
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.harness import ENCRYPTED, Harness, Process, Run, changes_thread, commits, updates
+
+TTL = 1000
+BIG = noise(60_000)
+TASK = [("channel", "value")]
+
+
+def _pass(harness: Harness, seconds: float) -> None:
+    """Let time pass, and DynamoDB remove what has expired."""
+    harness.now += seconds
+    harness.model.expire()
+
+
+def _ends(harness: Harness, checkpoint_id: str, namespace: str = "") -> int | None:
+    key = items.key(items.partition_of("t", namespace).pk, items.checkpoint_prefix(checkpoint_id))
+    [head] = [each for each in harness.model.items() if items.key_of(each) == key]
+    return items.ends_at(head)
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+@pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
+@pytest.mark.parametrize("written", ["value", BIG], ids=["small writes", "large writes"])
+def test_writes_renew_their_checkpoint_with_all_other_writes(
+    value: object, written: object, *, cold: bool
+) -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": value}))
+    for step in range(10):
+        _pass(harness, TTL * 0.7)
+        if cold:
+            process = harness.process(TTL)
+            process.get()
+        harness.run(process.put_writes("1", [("channel", written)], f"task-{step}"))
+    _pass(harness, TTL * 0.9)
+    found = harness.process().get()
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"x": value}
+    assert found.pending_writes == [(f"task-{step}", "channel", written) for step in range(10)]
+    _pass(harness, TTL * 0.1)
+    assert harness.process().get() is None
+    _pass(harness, 3 * TTL)
+    assert harness.model.items() == []
+
+
+@pytest.mark.parametrize("codec", [None, ENCRYPTED], ids=["plain", "encrypted"])
+def test_a_process_that_has_read_nothing_renews_too(codec: Any) -> None:
+    harness = Harness()
+    harness.run(harness.process(TTL, codec).put("1", {"x": BIG}))
+    for _ in range(4):
+        _pass(harness, TTL * 0.7)
+        harness.run(harness.process(TTL, codec).put_writes("1", TASK))
+    assert harness.process(codec=codec).values() == {"x": BIG}
+
+
+def test_a_subgraph_renews_the_checkpoints_above_it_with_their_writes() -> None:
+    """It puts checkpoints while its parent, and the parent's parent, put none."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.run(process.put_writes("1", TASK, "other"))
+    harness.run(process.put("2", {"x": 1}, namespace="a:1"))
+    for step in range(3, 9):
+        _pass(harness, TTL * 0.7)
+        harness.run(process.put(str(step), {"x": step}, str(step - 1), namespace="a:1|b:1"))
+    assert process.pending("1") == [("other", "channel", "value")]
+    assert process.values("2", namespace="a:1") == {"x": 1}
+    for step in range(3):
+        _pass(harness, TTL * 0.7)
+        harness.run(process.put_writes("8", TASK, f"task-{step}", namespace="a:1|b:1"))
+    assert process.values("1") == {"x": BIG}
+    assert process.values("2", namespace="a:1") == {"x": 1}
+    markers = harness.items("N#").values()
+    assert min(items.expires_at(each) or 0 for each in markers) >= harness.now + TTL
+    _pass(harness, TTL)
+    assert [process.get(), process.get(namespace="a:1")] == [None, None]
+
+
+def test_a_parent_whose_name_does_not_follow_from_the_namespace_is_renewed() -> None:
+    """A subgraph that keeps its state between calls has no task ids in its namespace, and its parent may have."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": 2}, namespace="a:1"))
+    config = thread_config("t", "a|b")
+    config["configurable"]["checkpoint_map"] = {"": "1", "a:1": "2", 3: "odd"}
+    for step in range(4):
+        _pass(harness, TTL * 0.7)
+        harness.run(put(process.storage, config, checkpoint_of(f"3{step}", {"x": 1}), {}, {"x": 1}))
+    assert process.values("2", namespace="a:1") == {"x": 2}
+
+
+def test_an_interrupted_run_that_stood_still_for_longer_than_the_ttl_comes_back() -> None:
+    """Its first write renews what DynamoDB has not removed yet."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += TTL * 1.5
+    assert process.get() is None
+    harness.run(process.put_writes("1", TASK))
+    assert harness.process().pending("1") == [("task", "channel", "value")]
+    assert harness.process().values() == {"x": BIG}
+
+
+def test_writes_of_a_thread_that_began_anew_bring_nothing_back() -> None:
+    """The checkpoint was committed under an epoch that is gone, and its segments may be."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += TTL * 2.5
+    harness.run(harness.process(TTL).put("0", {"x": 0}))
+    harness.run(process.put_writes("1", TASK))
+    _pass(harness, TTL * 0.5)
+    assert harness.process().values("1") is None
+
+
+def test_writes_of_an_older_checkpoint_renew_every_newer_one() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    for step in range(1, 4):
+        harness.run(process.put(str(step), {"x": step}, str(step - 1) if step > 1 else None))
+        harness.now += TTL * 0.1
+    harness.now += TTL * 0.5
+    harness.run(process.put_writes("2", TASK))
+    ends = [_ends(harness, each) for each in "123"]
+    assert ends == [1_700_000_000 + TTL, int(harness.now) + TTL, int(harness.now) + TTL]
+
+
+def _renewing(harness: Harness, process: Process) -> Run[None]:
+    return harness.begin(process.put_writes("1", TASK))
+
+
+@pytest.mark.parametrize(
+    "stands_still_before",
+    [
+        changes_thread("#kept"),
+        lambda call: call.method == "query" and "BETWEEN" in str(call.params),
+        updates("C#1#"),
+    ],
+    ids=["note", "read", "renew"],
+)
+def test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed(stands_still_before: Any) -> None:
+    """Whether the renewal has seen its head, or the put has seen the renewal's note."""
+    harness = Harness()
+    process, other = harness.process(TTL), harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    other.get("1")
+    put = harness.begin(other.put("2", {"x": 2}, "1"))
+    put.until(commits("2"))
+    harness.now += TTL * 0.6
+    renewal = _renewing(harness, process)
+    renewal.until(stands_still_before)
+    put.go_on()
+    renewal.finish()
+    put.finish()
+    assert (_ends(harness, "2") or 0) >= (_ends(harness, "1") or 0) == int(harness.now) + TTL
+
+
+def test_a_put_that_never_ended_does_not_hide_what_is_renewed() -> None:
+    """Its head carries an epoch that has ended, and is the newest. Readers take a namespace for expired with it."""
+    harness = Harness()
+    process, other = harness.process(TTL), harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    other.get("1")
+    dead = harness.begin(other.put("2", {"x": BIG + b"changed"}, "1"))
+    dead.until(commits("2"))
+    harness.run(harness.process().prune())
+    dead.go_on()
+    dead.drop()
+    for _ in range(4):
+        _pass(harness, TTL * 0.7)
+        harness.run(process.put("9", {"x": 9}, namespace="inner"))
+    assert harness.process().values("1") == {"x": BIG}
+    assert harness.process().get() is not None
+
+
+@pytest.mark.parametrize("deletes", ["prune", "delete_thread"])
+def test_a_deletion_beside_a_renewal_keeps_what_it_says(deletes: str) -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += TTL * 0.6
+    renewal = _renewing(harness, process)
+    renewal.until(updates("C#1#"))
+    harness.run(harness.process().prune() if deletes == "prune" else harness.process().delete_thread())
+    renewal.finish()
+    if deletes == "prune":
+        assert _ends(harness, "1") == int(harness.now) + TTL
+    assert harness.process().values() == ({"x": BIG} if deletes == "prune" else None)
+
+
+def test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += TTL * 0.6
+    renewal = _renewing(harness, process)
+    renewal.until(updates("C#1#"))
+    harness.run(harness.process().delete_thread())
+    harness.run(harness.process(10).put("1", {"x": BIG}))
+    renewal.finish()
+    assert _ends(harness, "1") == int(harness.now) + 10
+
+
+def _requests(harness: Harness, process: Process, calls: Sequence[str]) -> int:
+    return sum(len(harness.begin(process.put_writes("1", TASK, task)).trace()) for task in calls)
+
+
+def test_a_run_without_pauses_makes_no_further_request() -> None:
+    harness = Harness()
+    without, process = harness.process(None), harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    assert _requests(harness, process, "ab") == 2
+    harness.now += TTL * 0.09
+    assert _requests(harness, process, "cd") == 2
+    harness.run(without.put("9", {"x": BIG}, namespace="n"))
+    harness.now += TTL * 0.2
+    assert _requests(harness, process, "e") > 1
+    assert _requests(harness, process, "fg") == 2
+
+
+def test_a_subgraph_without_pauses_makes_no_further_request() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.run(process.put("2", {"x": 1}, namespace="a:1"))
+    calls = [harness.begin(process.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
+    assert [len(each) for each in calls] == [2, 2, 2]
+
+
+def test_what_is_not_there_is_looked_for_once() -> None:
+    """The parent's checkpoint may never have been put: a subgraph may run alone."""
+    harness = Harness()
+    process = harness.process(TTL)
+    calls = [harness.begin(process.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
+    assert [len(each) for each in calls[1:]] == [2, 2]
+
+
+def test_a_thread_without_a_ttl_is_never_renewed() -> None:
+    harness = Harness()
+    process = harness.process(None)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += 10_000_000
+    assert _requests(harness, process, "ab") == 2
+
+
+def test_a_renewal_extends_the_ancestors_of_delta_channels() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    parent: str | None = None
+    for step in ("1", "2", "3"):
+        count = int(step)
+        metadata: Any = {"counters_since_delta_snapshot": {"log": (count, count)}}
+        config = thread_config("t", "", parent)
+        checkpoint = checkpoint_of(step, {})
+        checkpoint["channel_versions"] = {"log": count}
+        harness.run(put(process.storage, config, checkpoint, metadata, {"log": count}))
+        harness.run(process.put_writes(step, [("log", BIG + step.encode())]))
+        parent = step
+        harness.now += TTL * 0.2
+    for _ in range(6):
+        _pass(harness, TTL * 0.7)
+        harness.run(process.put_writes("3", TASK, "late"))
+    assert set(harness.items("C#")) >= {"C#1#", "C#2#", "C#3#", "C#1#W#task", "C#2#W#task"}
+
+
+def test_a_renewal_counts_as_activity_in_the_directory() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": 1}))
+    [thread] = harness.items("T").values()
+    harness.change(thread, **{LAST_ACTIVE: {"N": str(int(harness.now))}, "active_day": {"S": "2023-11-14"}})
+    _pass(harness, TTL * 0.7)
+    harness.run(process.put_writes("1", TASK))
+    [thread] = harness.items("T").values()
+    assert items.number(thread, LAST_ACTIVE) == int(harness.now)
