@@ -244,7 +244,7 @@ checkpointer:
         " parse string as an integer (The most bytes of memory for the cache of recent checkpoints.)",
         "  agent.yaml, line 7, checkpointer.config.table_name: is missing: the name or ARN of the table.",
         "  agent.yaml, line 13, checkpointer.config.ttl_seconds: input should be greater than or equal to 1"
-        " (Whole seconds after which a checkpoint expires, counted from when it was stored; otherwise never.)",
+        " (Whole seconds after which a checkpoint expires, counted from its last use; otherwise never.)",
     ]
 
 

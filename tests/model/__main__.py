@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from multiprocessing import Pool
 
-from tests.model.configurations import BY_EFFECT, PAIRS, SIX, TRIPLES
+from tests.model.configurations import BY_EFFECT, PAIRS, SIX, TRIPLES, WAITING
 from tests.model.explore import Configuration, Report, explore
 
 PROCESSES = 2
@@ -28,7 +28,7 @@ def _printed(reports: Iterable[Report]) -> list[Report]:
 def main() -> int:
     """Explore everything; return 1 where a rule is broken."""
     until = time.monotonic() + SECONDS
-    small: Sequence[Configuration] = [*PAIRS, *BY_EFFECT]
+    small: Sequence[Configuration] = [*PAIRS, *BY_EFFECT, *WAITING]
     with Pool(PROCESSES, maxtasksperchild=1) as pool:
         reports = _printed(pool.imap(partial(explore, seconds_max=SECONDS / 10), small))
         left = PROCESSES * (until - time.monotonic() - _SECONDS_OF_SIX) / len(TRIPLES)

@@ -128,6 +128,7 @@ class Start:
 
     puts: Sequence[Put] = (FIRST, SECOND)
     harness: Harness = field(default_factory=Harness)
+    ttl_seconds: int | None = None
 
     def __post_init__(self) -> None:
         """Store it."""
@@ -156,6 +157,7 @@ class Start:
             codec=CODEC,
             cache=Cache(1 << 20, Facts(is_shared=False)),
             table=Table(TABLE, rng=tokens),
+            ttl_seconds=self.ttl_seconds,
             clock=clock,
             rng=tokens,
         )

@@ -51,6 +51,14 @@ TRIPLES: Sequence[Configuration] = (
     Configuration(("put", "writes", "prune")),
     Configuration(("fork", "read", "prune")),
 )
+# Most of a ttl passes within a superstep, or more than one.
+WAITING: Sequence[Configuration] = tuple(
+    Configuration(calls, jumps=(seconds,), jumps_anywhere=True, ttl_seconds=1000)
+    for seconds, calls in [
+        *((700.0, each) for each in [("writes",), ("put", "fork"), ("writes", "put"), ("writes", "fork")]),
+        *((1300.0, each) for each in [("writes",), ("writes", "put"), ("writes", "cold put")]),
+    ]
+)
 SIX: Sequence[Configuration] = (
     Configuration(("put", "fork", "writes", "read", "prune", "prune"), jumps=CLAIM_PASSES),
     Configuration(("put", "fork", "writes", "read", "prune", "delete"), jumps=CLAIM_PASSES),

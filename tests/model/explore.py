@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import pytest
 
 from tests.model.actors import CALLS, Start
-from tests.model.judge import ENDED, Judge, Progress, order_matters
+from tests.model.judge import ENDED, Judge, Progress, began_at, order_matters
 from tests.model.states import Actor, Local, Status, Storage, Table
 from tests.simulation.history import Violation
 from tests.simulation.schedule import subsets
@@ -45,12 +45,14 @@ class Configuration:
     jumps: Sequence[float] = ()
     """By how many seconds the clock may jump, one after the other, where a deletion waits for another one."""
     jumps_anywhere: bool = False
+    ttl_seconds: int | None = None
 
     def __str__(self) -> str:
         """Name it."""
         where = "anywhere" if self.jumps_anywhere else "where a deletion waits"
         jumps = [f"{each:.0f} s pass {where}" for each in self.jumps]
-        return ", ".join([" | ".join(self.calls), *(["by effect"] if self.by_effect else []), *jumps])
+        ttl = [] if self.ttl_seconds is None else [f"ttl of {self.ttl_seconds} s"]
+        return ", ".join([" | ".join(self.calls), *(["by effect"] if self.by_effect else []), *jumps, *ttl])
 
 
 @dataclass
@@ -101,7 +103,7 @@ class Explorer:
         self._calls = [CALLS[name] for name in configuration.calls]
         self._twins = _twins(configuration.calls)
         self._storage = Storage(self._twins and (self._twins[0] + 1, self._twins[1] + 1))
-        start = Start()
+        start = Start(ttl_seconds=configuration.ttl_seconds)
         self._times = [start.harness.now + sum(configuration.jumps[:count]) for count in range(3)]
         self._judge = Judge(start, self._calls, self._storage)
         self._actors = [
@@ -171,7 +173,7 @@ class Explorer:
 
     def _progress(self, state: State) -> list[Progress]:
         return [
-            Progress(local.status, local is not actor.start, after)
+            Progress(local.status, local is not actor.start, after, began_at(local))
             for local, actor, after in zip(state.places, self._actors, state.after, strict=True)
         ]
 

@@ -13,8 +13,9 @@ from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import THREAD as THREAD_ITEM
-from langgraph.checkpoint.dynamodb._format.items import parts_of
+from langgraph.checkpoint.dynamodb._format.items import Item, parts_of
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
@@ -26,6 +27,8 @@ from tests.support.harness import THREAD, Process
 
 _LATER = 4000.0
 _OWNERS = 200
+# When readers look, in ttls from now.
+_SHARES = (0.0, 0.2, 0.5, 0.85, 0.95, 1.0, 1.05, 1.5, 1.75, 2.05)
 ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 
 
@@ -37,6 +40,8 @@ class Progress:
     has_begun: bool
     after: int
     """The calls that had ended when it began, as bits, of those with which the order matters."""
+    began_at: float
+    """In epoch seconds, with a ttl."""
 
 
 def order_matters(one: Call, other: Call) -> bool:
@@ -82,6 +87,10 @@ class Judge:
             return
         self._judged.add(key)
         history, began = self._ledger(progress)
+        if self._start.ttl_seconds is not None:
+            # Whatever is older than the ttl may be gone; what must be there is looked at below.
+            history.ttls[THREAD] = {self._start.ttl_seconds}
+            history.now = lambda: now - self._start.harness.now
         self._check_committed(history, uncommitted, began)
         for name, local in seen.items():
             result = _result(local, f"a new process that reads {name or 'the newest checkpoint'}")
@@ -91,6 +100,35 @@ class Judge:
                 history.check_list(THREAD, result, began)
             else:
                 history.check_one(history.puts[THREAD, "", name], result, began)
+        if self._start.ttl_seconds is not None:
+            self._check_future(table, now, self._start.ttl_seconds, progress)
+
+    def _check_future(self, table: Table, now: float, ttl_seconds: int, progress: Sequence[Progress]) -> None:
+        """Check what readers will see, and when, if nothing else happens. No call deletes anything.
+
+        A dead call may leave its head as the newest, which nobody was told of. It may hide the others, but no longer
+        than until the thread is used again.
+        """
+        if any(each.has_begun and each.status not in ENDED for each in progress):
+            return
+        acknowledged = [
+            (call.record, each.began_at)
+            for call, each in zip(self._calls, progress, strict=True)
+            if each.status is Status.SUCCEEDED and isinstance(call.record, (Put, Writes))
+        ]
+        newest = max(each.checkpoint_id for each in [*self._start.puts, *(each for each, _ in acknowledged)])
+        # Writes of the newest checkpoint are a use of it.
+        used_at = max((at for each, at in acknowledged if each.checkpoint_id == newest), default=0.0)
+        for share in _SHARES:
+            at = now + share * ttl_seconds
+            # DynamoDB has removed all that has expired, which brings forth what it hid.
+            left = {key: each for key, each in table.contents.items() if not _may_be_removed(each.item, at)}
+            local = self._alone(left, self._reads[None], at)
+            seen = _result(local, "a new process that reads the newest checkpoint, later")
+            if seen is not None and seen.checkpoint["id"] < newest:
+                raise Violation(f"{seen.checkpoint['id']} is shown {share} ttls later in place of {newest}")
+            if seen is None and at < used_at + 0.9 * ttl_seconds:
+                raise Violation(f"{newest} was used at {used_at:.0f}, and is gone at {at:.0f}")
 
     def check_end(self, position: int, local: Local, progress: Sequence[Progress]) -> None:
         """Check what a call returned or raised that has just ended.
@@ -249,6 +287,17 @@ def _first(local: Local) -> Local:
     while local.before is not None and local.before.before is not None:
         local = local.before
     return local
+
+
+def _may_be_removed(item: Item, now: float) -> bool:
+    """Tell whether DynamoDB may have removed an item."""
+    expires_at = items.expires_at(item)
+    return expires_at is not None and expires_at <= now
+
+
+def began_at(local: Local) -> float:
+    """Return when a call began, in epoch seconds."""
+    return _first(local).now
 
 
 def _result(local: Local, who: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.model.configurations import BY_EFFECT, CLAIM_PASSES, HOUR_PASSES, PAIRS, TRIPLES
+from tests.model.configurations import BY_EFFECT, CLAIM_PASSES, HOUR_PASSES, PAIRS, TRIPLES, WAITING
 from tests.model.explore import Configuration, Explorer
 from tests.operations import mutants as rules
 from tests.simulation import mutants as orders
@@ -32,7 +32,7 @@ def test_every_interleaving_of_a_fork_and_a_prune() -> None:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("configuration", [*PAIRS, *BY_EFFECT, *TRIPLES], ids=str)
+@pytest.mark.parametrize("configuration", [*PAIRS, *BY_EFFECT, *TRIPLES, *WAITING], ids=str)
 def test_the_first_interleavings(configuration: Configuration) -> None:
     """Those with the fewest interruptions; `make model` goes on."""
     report = Explorer(configuration, states_max=STATES_MAX).run()
@@ -57,6 +57,8 @@ FOUND_BY: Sequence[tuple[Mutation, Configuration]] = (
         Configuration(("prune", "prune"), jumps=CLAIM_PASSES, jumps_anywhere=True),
     ),
     (rules.heads_are_replaced_under_an_epoch_that_ended, Configuration(("put again", "put again", "prune"))),
+    (rules.renewals_leave_no_note, WAITING[5]),
+    (rules.puts_ignore_renewals, WAITING[5]),
     (
         rules.what_took_a_heads_place_is_not_kept,
         Configuration(("put again", "prune"), jumps=HOUR_PASSES, jumps_anywhere=True),

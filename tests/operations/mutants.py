@@ -24,6 +24,7 @@ from langgraph.checkpoint.dynamodb._operations import (
     put_with_writes,
     put_writes,
     reads,
+    renew,
     threads,
 )
 from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
@@ -156,7 +157,7 @@ def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
 
     def prolong(storage: LocalStorage, writes: TaskWrites, thread: CachedThread, expiry: Expiry) -> Op[Any]:
         found = yield from store_parts(storage, writes, thread, expiry)
-        yield from threads.extend(storage, writes.key, expiry.item)
+        yield from threads.extend(storage, writes.key, expiry.own)
         return found
 
     patch.setattr(commit_writes, "_store_parts", prolong)
@@ -309,3 +310,60 @@ def tasks_of_a_flush_share_reads(patch: pytest.MonkeyPatch) -> None:
         return given if "shares_reads" in changes else replace(given, **changes)
 
     patch.setattr(put_with_writes, "replace", replace_others)
+
+
+def renewals_leave_no_note(patch: pytest.MonkeyPatch) -> None:
+    """A renewal does not say at the thread that it is about to extend something."""
+
+    def note(*_: Any) -> Op[bool]:
+        yield from ()
+        return True
+
+    patch.setattr(renew, "_note", note)
+
+
+def puts_ignore_renewals(patch: pytest.MonkeyPatch) -> None:
+    """A put does not look whether something older is about to outlive its checkpoint."""
+    after_put = renew.renew_after_put
+
+    def ignore(
+        storage: LocalStorage,
+        at: Partition,
+        checkpoint_id: str,
+        ends_at: int,
+        thread: CachedThread,
+        above: Any,
+    ) -> Op[None]:
+        return after_put(storage, at, checkpoint_id, ends_at, replace(thread, kept_until=None), above)
+
+    patch.setattr(commit, "renew_after_put", ignore)
+
+
+def renewals_pass_over_newer_ones(patch: pytest.MonkeyPatch) -> None:
+    """Only the checkpoint itself is renewed."""
+    needed = renew._needed
+
+    def last(storage: LocalStorage, thread: Thread, place: renew.Place) -> Op[list[StoredCheckpoint]]:
+        return (yield from needed(storage, thread, place))[-1:]
+
+    patch.setattr(renew, "_needed", last)
+
+
+def renewals_trust_what_they_have_read(patch: pytest.MonkeyPatch) -> None:
+    """A renewal extends whatever has replaced what it has read."""
+    unchanged = protocol.unchanged
+
+    def exists(item: Item, _attributes: Iterable[str]) -> tuple[str, dict[str, str], Item]:
+        return unchanged(item, ())
+
+    patch.setattr(protocol, "unchanged", exists)
+
+
+def what_has_expired_is_renewed(patch: pytest.MonkeyPatch) -> None:
+    """A renewal extends what DynamoDB has merely not removed yet."""
+    is_expired = items.is_expired
+
+    def never_as_ancestor(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
+        return not as_ancestor and is_expired(item, now)
+
+    patch.setattr(renew.items, "is_expired", never_as_ancestor)

@@ -13,9 +13,7 @@ from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.commit import Head, commit
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.item_builder import SegmentRefs
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -111,7 +109,7 @@ def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
         harness.model.expire()
         # What is kept for it is not kept for ever.
         for key, item in harness.items("").items():
-            assert _expiry(item) <= harness.now + (3 if key.startswith("S#") else 2) * TTL_SECONDS
+            assert _expiry(item) <= harness.now + (2 if key.startswith("C#") else 3) * TTL_SECONDS
 
 
 def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_it_reuses() -> None:
@@ -122,22 +120,6 @@ def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_
         _step(process, step, log=["stored"] if step == 2 else None)
         _assert_nothing_outlives_its_segments(harness)
         harness.now += pause * TTL_SECONDS
-
-
-def test_a_head_that_is_rebuilt_from_others_does_not_outlive_what_it_is_said_to_need_besides() -> None:
-    """As by the client of a gateway, which does not send what the service has."""
-    harness = Harness()
-    storage, at, until = (
-        harness.process(TTL_SECONDS).storage,
-        items.partition_of(THREAD),
-        int(harness.now) + 1500,
-    )
-    item = {**items.key(at.pk, items.checkpoint_prefix("1")), items.BODY: {"B": b""}}
-    head = Head(at, item, SegmentRefs(others_until=until), has_delta_channels=True, parent=None)
-    harness.run(commit(storage, head, None, harness.now))
-    [stored] = harness.items("C#").values()
-    assert items.expires_at(stored) == until
-    assert items.ends_at(stored) == harness.now + TTL_SECONDS
 
 
 def test_segments_of_several_ages_do_not_have_ancestors_renewed_at_each_step() -> None:

@@ -545,7 +545,7 @@ def test_who_has_read_a_copy_stores_under_its_ttl() -> None:
     assert other.values(thread="copy") == {"x": 1}
     arguments: Any = (checkpoint_of("2", {"x": 2}), {"source": "loop", "step": 2}, {"x": 2})
     harness.run(put(other.storage, thread_config("copy", "", "1"), *arguments))
-    assert items.expires_at(harness.items("C#2", "copy")["C#2#"]) == harness.now + TTL_SECONDS
+    assert items.expires_at(harness.items("C#2", "copy")["C#2#"]) == harness.now + 2 * TTL_SECONDS
 
 
 def test_a_copy_reads_what_others_have_stored_in_its_target_strongly() -> None:
@@ -573,7 +573,7 @@ def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:
     harness.now += TTL_SECONDS / 2
     harness.run(process.copy_thread("copy"))
     assert _lifetimes(harness, "copy") == stored
-    assert sorted(stored.values()) == [TTL_SECONDS, *3 * [2 * TTL_SECONDS], 3 * TTL_SECONDS]
+    assert sorted(stored.values()) == [2 * TTL_SECONDS, 2 * TTL_SECONDS, *3 * [3 * TTL_SECONDS]]
 
 
 def _lifetimes(harness: Harness, thread: str) -> dict[str, int]:

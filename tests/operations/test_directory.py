@@ -407,10 +407,10 @@ def test_an_expired_thread_is_not_listed_and_leaves_nothing_to_the_next_of_its_i
     assert users.threads() == ["one"]
     users.harness.now += 1
     assert users.threads() == users.threads(None) == []
-    users.harness.now += HOUR
+    users.harness.now += 2 * HOUR
     users.store("one", user="bob", storage=users.process())
     assert [(each.owner, each.title) for each in users.page("bob").threads] == [("bob", None)]
-    users.harness.now += 2 * HOUR
+    users.harness.now += 3 * HOUR
     users.store("one", storage=users.process(owner_from=None))
     assert users.threads(None) == []
 

@@ -352,10 +352,10 @@ def _put_value(harness: Harness, data: bytes) -> tuple[LocalStorage, SegmentRefs
     return process.storage, builder
 
 
-def _store(harness: Harness, storage: LocalStorage, refs: SegmentRefs, ends_at: int | None = None) -> bool:
+def _store(harness: Harness, storage: LocalStorage, refs: SegmentRefs) -> bool:
     thread = harness.run(find_epoch(storage, AT))
     expiry = items.Expiry.after(thread.ttl_seconds, harness.now)
-    return harness.run(store_segments(storage, AT, refs, thread, expiry, ends_at))
+    return harness.run(store_segments(storage, AT, refs, thread, expiry))
 
 
 def test_stored_segments_are_new_ones_and_their_expiry_is_known() -> None:
@@ -379,7 +379,7 @@ def test_reused_segments_live_as_long_as_the_item_or_are_told_to_be_missing(*, i
         harness.remove(next(iter(harness.items("S#").values())))
     before = {each: chunk.expires_at for each, chunk in refs.chunks.items()}
     count = len(harness.items("S#"))
-    all_there = _store(harness, storage, reused, int(harness.now) + 2 * TTL_SECONDS)
+    all_there = _store(harness, storage, reused)
     assert all_there == (not is_gone)
     # A request that extends a segment never creates one.
     assert len(harness.items("S#")) == count
@@ -395,7 +395,7 @@ def test_nothing_is_stored_if_a_segment_has_to_be_extended_that_was_not_listed()
     before = harness.model.items()
     refs.others_until = int(harness.now) + TTL_SECONDS
     with pytest.raises(UnlistedExpiryError):
-        _store(harness, storage, refs, refs.others_until + 1)
+        _store(harness, storage, refs)
     assert harness.model.items() == before
 
 

@@ -20,6 +20,7 @@ from tests.operations import (
     test_get,
     test_put,
     test_put_writes,
+    test_renew,
     test_threads,
 )
 from tests.operations.mutants import Mutation
@@ -30,6 +31,21 @@ _prune_loses_its_claim = partial(
 )
 
 CATCHERS: Mapping[Mutation, Callable[[], None]] = {
+    mutants.renewals_leave_no_note: partial(
+        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed, test_renew.extends_head
+    ),
+    mutants.puts_ignore_renewals: partial(
+        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed, test_renew.extends_head
+    ),
+    mutants.renewals_pass_over_newer_ones: (
+        test_renew.test_writes_of_an_older_checkpoint_renew_every_newer_one
+    ),
+    mutants.renewals_trust_what_they_have_read: (
+        test_renew.test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one
+    ),
+    mutants.what_has_expired_is_renewed: partial(
+        test_renew.test_an_older_checkpoint_does_not_come_back_after_a_newer_one, ""
+    ),
     mutants.unprocessed_writes_are_dropped: test_requests.test_a_batch_goes_on_until_nothing_is_unprocessed,
     mutants.new_versions_do_not_matter: (
         test_put.test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents

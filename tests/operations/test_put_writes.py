@@ -64,18 +64,18 @@ def test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_e
 
 
 def test_writes_that_find_a_segment_gone_store_the_value_again() -> None:
-    """A process stands still before it renews what it reuses, and DynamoDB removes that meanwhile."""
+    """A process stands still before it extends what it reuses, and finds it gone."""
     harness = Harness()
     process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"big": BIG}))
     for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
-        harness.now += 0.9 * TTL_SECONDS
+        harness.now += 0.45 * TTL_SECONDS
         harness.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
     harness.now += 0.9 * TTL_SECONDS
     writes = harness.begin(process.put_writes("3", [("big", BIG)]))
     writes.until(updates("S#"))
-    harness.now += 0.5 * TTL_SECONDS
-    harness.model.expire()
+    for segment in harness.items("S#").values():
+        harness.remove(segment)
     writes.finish()
     harness.run(process.put("3", {}))
     assert harness.process().pending("3") == [("task", "big", BIG)]

@@ -10,8 +10,9 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, Harness, Process, Run, changes_thread, commits, updates
+from tests.support.harness import ENCRYPTED, Harness, Process, Run, changes_thread, commits
 
 TTL = 1000
 BIG = noise(60_000)
@@ -115,6 +116,22 @@ def test_an_interrupted_run_that_stood_still_for_longer_than_the_ttl_comes_back(
     assert harness.process().values() == {"x": BIG}
 
 
+@pytest.mark.parametrize("namespace", ["", "a:1"])
+def test_an_older_checkpoint_does_not_come_back_after_a_newer_one(namespace: str) -> None:
+    """DynamoDB has removed the newer one first. The thread item is still there, with the same epoch."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": 2}, "1"))
+    harness.now += TTL * 2 + 1
+    harness.remove(harness.items("C#2#")["C#2#"])
+    if namespace:
+        harness.run(harness.process(TTL).put("3", {"x": 3}, namespace=namespace))
+    else:
+        harness.run(harness.process(TTL).put_writes("1", TASK))
+    assert harness.process().get() is None
+
+
 def test_writes_of_a_thread_that_began_anew_bring_nothing_back() -> None:
     """The checkpoint was committed under an epoch that is gone, and its segments may be."""
     harness = Harness()
@@ -139,6 +156,11 @@ def test_writes_of_an_older_checkpoint_renew_every_newer_one() -> None:
     assert ends == [1_700_000_000 + TTL, int(harness.now) + TTL, int(harness.now) + TTL]
 
 
+def extends_head(call: Call) -> bool:
+    """Tell whether a request extends the head of the first checkpoint."""
+    return call.method == "update_item" and call.params["Key"]["SK"] == {"S": "C#1#"}
+
+
 def _renewing(harness: Harness, process: Process) -> Run[None]:
     return harness.begin(process.put_writes("1", TASK))
 
@@ -148,7 +170,7 @@ def _renewing(harness: Harness, process: Process) -> Run[None]:
     [
         changes_thread("#kept"),
         lambda call: call.method == "query" and "BETWEEN" in str(call.params),
-        updates("C#1#"),
+        extends_head,
     ],
     ids=["note", "read", "renew"],
 )
@@ -194,7 +216,7 @@ def test_a_deletion_beside_a_renewal_keeps_what_it_says(deletes: str) -> None:
     harness.run(process.put("1", {"x": BIG}))
     harness.now += TTL * 0.6
     renewal = _renewing(harness, process)
-    renewal.until(updates("C#1#"))
+    renewal.until(extends_head)
     harness.run(harness.process().prune() if deletes == "prune" else harness.process().delete_thread())
     renewal.finish()
     if deletes == "prune":
@@ -208,7 +230,7 @@ def test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_o
     harness.run(process.put("1", {"x": BIG}))
     harness.now += TTL * 0.6
     renewal = _renewing(harness, process)
-    renewal.until(updates("C#1#"))
+    renewal.until(extends_head)
     harness.run(harness.process().delete_thread())
     harness.run(harness.process(10).put("1", {"x": BIG}))
     renewal.finish()

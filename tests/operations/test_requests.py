@@ -206,13 +206,13 @@ def test_writes_whose_thread_is_pruned_before_they_look() -> None:
 
 
 def test_what_lives_long_enough_is_not_renewed() -> None:
-    """Segments live for three ttls, the thread item and namespaces' entries for two."""
+    """What others rely on lives for three ttls, and is extended when it would live for less than two."""
     harness = Harness()
     process = harness.process(TTL_SECONDS)
     harness.run(process.put("0", {"big": BIG}, namespace="a"))
     harness.run(process.put("1", {"big": BIG}, "0", (), namespace="a"))
     entry, segments, thread = "put_item N#a", "update_item S# SET", "update_item T SET"
-    renewed = [[], [entry, thread], [], [entry, segments, thread], [], [entry, thread]]
+    renewed = [[], [entry, segments, thread], [], [entry, segments, thread], [], [entry, segments, thread]]
     for checkpoint_id, expected in enumerate(renewed, start=2):
         harness.now += 0.6 * TTL_SECONDS
         put = process.put(str(checkpoint_id), {"big": BIG}, str(checkpoint_id - 1), (), namespace="a")

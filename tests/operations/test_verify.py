@@ -309,6 +309,8 @@ def test_what_has_expired_is_counted_and_not_checked() -> None:
     process = harness.process(ttl_seconds=100)
     harness.run(process.put("1", {"a": noise(60_000)}))
     harness.now += 101
+    assert (verified(harness).checkpoints, verified(harness).expired) == (0, 1)
+    harness.now += 100
     a_head_that_was_changed(harness)
     found = verified(harness)
     assert found.is_sound

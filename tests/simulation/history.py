@@ -244,22 +244,85 @@ class History:
 
     def _may_expire_by(self, put: Put, moment: Moment | None) -> bool:
         """Tell whether a checkpoint may count as gone at some moment. Expiries are whole seconds."""
-        ends_at = self._ends_at(put, put.thread, lifetimes=1)
+        ends_at = self._kept_until(put)
         return ends_at is not None and (moment is None or moment.seconds >= ends_at)
 
+    def _kept_until(self, put: Put) -> int | None:
+        """Tell when a checkpoint may expire at the soonest, after all uses that must have renewed it."""
+        ends_at = self._ends_at(put, put.thread, lifetimes=1)
+        return (
+            None
+            if ends_at is None
+            else max([ends_at, *(self._renewed_until(put, each) for each in self._renewals(put))])
+        )
+
+    def _renewals(self, put: Put) -> list[Record]:
+        """Return the acknowledged uses of a thread that must have found a checkpoint, and renewed it."""
+        ends_at = self._ends_at(put, put.thread, lifetimes=1)
+        if ends_at is None or put.ended is None:
+            return []
+        found = []
+        for use in sorted(self._uses_of(put), key=lambda each: each.ended or START):
+            if _has_renewed(use, put, ends_at):
+                found.append(use)
+                ends_at = max(ends_at, self._renewed_until(put, use))
+        return found
+
+    def _renewed_until(self, put: Put, use: Record) -> int:
+        """Tell until when a use has kept a checkpoint. It may have been renewed a tenth of the ttl before."""
+        assert use.began is not None
+        return int(use.began.seconds + 0.9 * min(self._ttls(put.thread)))
+
+    def _uses_of(self, put: Put) -> Iterable[Record]:
+        """Return the writes that belong to a checkpoint, and what was stored below it while it was the newest."""
+        place = (*put.place, put.checkpoint_id)
+        for key, writes in self.writes.items():
+            if key[:3] == place:
+                yield writes
+        for key, answers in self.answers.items():
+            if key[:3] == place:
+                yield from answers
+        if put.namespace or put.thread in self.copies:
+            return
+        newer = [each.began for each in self._newer(put) if each.began is not None]
+        for use in self._in_subgraphs(put.thread):
+            if use.ended is not None and all(use.ended < began for began in newer):
+                yield use
+
+    def _in_subgraphs(self, thread: str) -> Iterable[Record]:
+        yield from (each for key, each in self.puts.items() if key[0] == thread and key[1])
+        yield from (each for key, each in self.writes.items() if key[0] == thread and key[1])
+        for key, answers in self.answers.items():
+            if key[0] == thread and key[1]:
+                yield from answers
+
+    def _ttls(self, thread: str) -> list[int]:
+        return [each for each in self.ttls.get(thread, ()) if each is not None]
+
     def _ends_at(self, record: Record, thread: str, lifetimes: int) -> int | None:
-        """Tell when something of a thread may expire at the soonest."""
-        ttls = [each for each in self.ttls.get(thread, ()) if each is not None]
+        """Tell when something of a thread may expire at the soonest, if it is not renewed."""
+        ttls = self._ttls(thread)
         if record.began is None or not ttls:
             return None
         return int(record.began.seconds) + lifetimes * min(ttls)
 
     def has_expired(self, put: Put, moment: Moment) -> bool:
-        """Tell whether a checkpoint counted as gone at some moment."""
+        """Tell whether a checkpoint counted as gone at some moment: no use of its thread can have kept it."""
         ttls = self.ttls.get(put.thread, {None})
         if put.ended is None or None in ttls:
             return False
-        return moment.seconds >= put.ended.seconds + max(each for each in ttls if each is not None)
+        uses = [each for each in self._uses_in(put.thread) if each.began is not None and each.began < moment]
+        if any(each.ended is None for each in uses):
+            return False
+        last = max([put.ended.seconds, *(each.ended.seconds for each in uses if each.ended is not None)])
+        return moment.seconds >= last + max(self._ttls(put.thread))
+
+    def _uses_in(self, thread: str) -> Iterable[Record]:
+        yield from (each for key, each in self.puts.items() if key[0] == thread)
+        yield from (each for key, each in self.writes.items() if key[0] == thread)
+        for key, answers in self.answers.items():
+            if key[0] == thread:
+                yield from answers
 
     # What a reader may see.
 
@@ -404,6 +467,9 @@ class History:
     def _may_have_lost(self, put: Put, writes: Record) -> bool:
         """Tell whether acknowledged writes may have gone: with their checkpoint, or two ttls after they were put."""
         ends_at = self._ends_at(writes, put.thread, lifetimes=2)
+        for use in self._renewals(put):
+            if ends_at is not None and _has_renewed(use, writes, ends_at):
+                ends_at = max(ends_at, self._renewed_until(put, use))
         if ends_at is not None and self.now() >= ends_at:
             return True
         came, there = writes.began or START, put.ended or Moment(0, self.now())
@@ -447,6 +513,13 @@ class History:
                 continue
             if found is None or found.over_before(answer.began or START):
                 raise Violation(f"{put.checkpoint_id} has {seen} of {task_id} in place of {answer.value}")
+
+
+def _has_renewed(use: Record, record: Record, ends_at: int) -> bool:
+    """Tell whether a use must have found a record that was stored before, and lives until then."""
+    if use.began is None or use.ended is None or record.ended is None:
+        return False
+    return use.acknowledged and use.began > record.ended and use.ended.seconds < ends_at
 
 
 def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:

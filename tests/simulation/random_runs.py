@@ -40,6 +40,8 @@ TRIES = 2
 ACTORS_MAX = 8
 # A thread with such a ttl outlives some of the simulator's pauses.
 TTLS_SECONDS: Sequence[Sequence[int | None]] = ((None,), (3000,), (None, 3000, 9000))
+# How long a superstep waits: parts of the shorter ttl.
+WAITS_SECONDS = (200, 900, 1800, 2600, 3500)
 # Enough for all that a process reads, mostly; too little for a checkpoint; none.
 MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
@@ -69,9 +71,31 @@ def copying_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
     return _run(choices, saver, flows)
 
 
-def _run(choices: Choices, saver: MakeSaver, flows_of: Callable[[World, str], list[ActorFlow]]) -> World:
+def waiting_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
+    """Let threads with a ttl wait within their supersteps, for much of the ttl, beside others; and check everything."""
+
+    def flows(world: World, namespace: str) -> list[ActorFlow]:
+        waiting = [_waiting_flow(world, choices, namespace) for _ in range(1 + choices.pick(2))]
+        return [*waiting, *(_random_flow(world, choices, namespace) for _ in range(choices.pick(3)))]
+
+    return _run(choices, saver, flows, TTLS_SECONDS[1:])
+
+
+def _waiting_flow(world: World, choices: Choices, namespace: str) -> ActorFlow:
+    waits = [float(WAITS_SECONDS[choices.pick(len(WAITS_SECONDS))]) for _ in range(2 + choices.pick(3))]
+    if choices.pick(2):
+        return lambda process: world.subgraph(process, "one", waits, tries=TRIES)
+    return lambda process: world.superstep(process, ("one", namespace), waits, tries=TRIES)
+
+
+def _run(
+    choices: Choices,
+    saver: MakeSaver,
+    flows_of: Callable[[World, str], list[ActorFlow]],
+    ttls: Sequence[Sequence[int | None]] = TTLS_SECONDS,
+) -> World:
     faults = replace(FAULTS[choices.pick(len(FAULTS))], patience=PATIENCE[choices.pick(len(PATIENCE))])
-    ttls_seconds = TTLS_SECONDS[choices.pick(len(TTLS_SECONDS))]
+    ttls_seconds = ttls[choices.pick(len(ttls))]
     world = World(
         choices,
         faults,

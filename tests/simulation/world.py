@@ -382,6 +382,32 @@ class World:
         finally:
             ended.set_result(record.acknowledged)
 
+    def superstep(
+        self, process: Process, place: tuple[str, str], waits_seconds: Sequence[float], tries: int = 1
+    ) -> Flow:
+        """Put a checkpoint, and the writes of its tasks, each some time after the one before."""
+        began = self.simulator.moment
+        latest = yield from self.saver(process).get_tuple(config(*place))
+        self.history.check_latest(place, latest, began)
+        parent = None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
+        _use_up(latest)
+        record = self.next_put(*place, parent)
+        yield from self.repeated(record, partial(self.put, process, record), tries)
+        for number, seconds in enumerate(waits_seconds):
+            yield (Wait(Future(), seconds),)
+            writes = self.next_writes(record, f"task {number}")
+            yield from self.repeated(writes, partial(self.put_writes, process, writes), tries)
+
+    def subgraph(self, process: Process, thread: str, waits_seconds: Sequence[float], tries: int = 1) -> Flow:
+        """Put a checkpoint, and then those of a subgraph, each some time after the one before."""
+        yield from self.superstep(process, (thread, ""), waits_seconds[:1], tries)
+        parent = None
+        for seconds in waits_seconds[1:]:
+            yield (Wait(Future(), seconds),)
+            record = self.next_put(thread, "inner", parent)
+            yield from self.repeated(record, partial(self.put, process, record), tries)
+            parent = record
+
     def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
         """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""
         record = self.history.puts[writes.thread, writes.namespace, writes.checkpoint_id]

@@ -669,27 +669,15 @@ def renew(item: Item, readable_until: int, expires_at: int | None) -> Change:
     Args:
         item: The head or the writes.
         readable_until: When a head is to expire for readers, in epoch seconds.
-        expires_at: When writes are to expire, and when a head is that later ones are rebuilt from.
+        expires_at: When the item is to expire.
     """
-    read = (TTL_ATTRIBUTE, items.READABLE_UNTIL, *items.EPOCHS, *items.PARTS)
-    condition, names, values = unchanged(item, read)
-    is_kept = items.READABLE_UNTIL in item
-    is_head = items.BODY in item
-    update = _change(
-        "SET #expiry = :expiry, #readable_until = :until" if is_kept else "SET #expiry = :expiry",
-        "",
-        expiry=_seconds(readable_until if is_head and not is_kept else expires_at or 0),
-        **({"until": _seconds(readable_until)} if is_kept else {}),
-    )
+    condition, names, values = unchanged(item, (*items.EPOCHS, *items.PARTS))
+    times = {"expiry": _seconds(expires_at or 0)}
+    if items.READABLE_UNTIL in item:
+        times["readable_until"] = _seconds(readable_until)
+    update = _change(_set(times), "#expiry < :expiry", **times)
+    condition = f"{condition} AND {update.condition}"
     return Change(update.expression, condition, {**names, **update.names}, {**values, **update.values})
-
-
-def extend_ancestor(expires_at: int | None) -> Change:
-    """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
-    kept = "SET #readable_until = if_not_exists(#readable_until, #expiry)"
-    if expires_at is None:
-        return _change(f"{kept} REMOVE #expiry", "attribute_exists(#expiry)")
-    return _change(f"{kept}, #expiry = :expiry", "#expiry < :expiry", expiry=_seconds(expires_at))
 
 
 # The tables of docs/design.md, which `tools/protocol_tables.py` renders and tests compare with what operations send

@@ -342,13 +342,6 @@ def with_expiry(item: Item, expires_at: int | None) -> Item:
     return item if expires_at is None else {**item, TTL_ATTRIBUTE: {"N": str(expires_at)}}
 
 
-def kept_for_descendants(head: Item, until: int | None) -> Item:
-    """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
-    if until is None or TTL_ATTRIBUTE not in head:
-        return head
-    return {READABLE_UNTIL: head[TTL_ATTRIBUTE], **head, TTL_ATTRIBUTE: {"N": str(until)}}
-
-
 def ttl_of(item: Item) -> int | None:
     """Return the ttl of a thread item or a head, in seconds; `None` if it has none."""
     ttl_seconds = number(item, TTL_SECONDS) or None
@@ -357,9 +350,12 @@ def ttl_of(item: Item) -> int | None:
     return ttl_seconds
 
 
-def with_ttl(head: Item, ttl_seconds: int | None) -> Item:
-    """Add the thread's ttl, so that a process that has read the head need not read the thread item."""
-    return head if ttl_seconds is None else {**head, TTL_SECONDS: {"N": str(ttl_seconds)}}
+def with_lifetime(head: Item, ttl_seconds: int | None, expiry: Expiry) -> Item:
+    """Add a head's expiry, and the thread's ttl, so a process that has read the head need not read the thread item."""
+    if ttl_seconds is None:
+        return head
+    times = {TTL_SECONDS: ttl_seconds, READABLE_UNTIL: expiry.readable, TTL_ATTRIBUTE: expiry.own}
+    return {**head, **{name: {"N": str(value)} for name, value in times.items()}}
 
 
 def head_item(
@@ -445,8 +441,9 @@ def binary(item: Item, name: str) -> bytes:
 
 # Expiry. Times are epoch seconds; `None` is never
 
-# A checkpoint's head lives for one ttl. Writes, namespace markers and the thread item live for two, and segments for
-# three. So an item that names an older segment has to extend it once per ttl, and not each time.
+# A checkpoint is readable for one ttl. Its head and its writes stay in the table for two, so a run that stood still can
+# renew it, and a newer head still hides it while that can happen. What they rely on is stored for three: segments,
+# namespace markers and the thread item. So that has to be extended once in a ttl, and not each time.
 SEGMENT_LIFETIMES = 3
 
 
@@ -469,14 +466,16 @@ def later(one: int | None, other: int | None) -> int | None:
 class Expiry:
     """The expiries of all items that are stored at one moment.
 
-    Compute it before the first request: a process may stand still between two requests, and a head must never outlive
-    its segments.
+    Compute them before the first request: a process may stand still between two requests, and a head must never
+    outlive its segments.
     """
 
-    head: int | None
-    item: int | None
-    """For writes, namespace markers and the thread item."""
-    segment: int | None
+    readable: int | None
+    """Until when readers see a checkpoint."""
+    own: int | None
+    """For what belongs to one checkpoint: its head and its writes."""
+    shared: int | None
+    """For what others rely on: segments, namespace markers and the thread item."""
 
     @classmethod
     def after(cls, ttl_seconds: int | None, now: float) -> Expiry:
@@ -498,7 +497,10 @@ def ends_at(item: Item) -> int | None:
 
 
 def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
-    """Tell whether an item has expired for readers, or as an ancestor, even if DynamoDB has not removed it yet."""
+    """Tell whether an item has expired, even if DynamoDB has not removed it yet.
+
+    A checkpoint expires for readers first. As an ancestor that others are rebuilt from it lives longer.
+    """
     end = expires_at(item) if as_ancestor and item.get(READABLE_UNTIL) != HIDDEN else ends_at(item)
     return end is not None and end <= now
 

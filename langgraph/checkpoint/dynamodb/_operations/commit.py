@@ -83,28 +83,26 @@ def commit(
     if thread is None:
         thread = yield from ensure_epoch(storage, partition)
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())
-    if not (yield from store_segments(storage, partition, head.refs, thread, expiry, expiry.head)):
-        return Committed(thread, None, Lifetime(expiry.head))
+    if not (yield from store_segments(storage, partition, head.refs, thread, expiry)):
+        return Committed(thread, None, Lifetime(expiry.readable))
     if store_writes is not None:
         yield from store_writes()
-    item = items.with_ttl(items.with_expiry(head.item, expiry.head), thread.ttl_seconds)
-    if head.has_delta_channels:
-        item = items.kept_for_descendants(item, _last_expiry(head.refs, expiry))
+    item = items.with_lifetime(head.item, thread.ttl_seconds, expiry)
     history_expires_at = yield from _extend_history(storage, head, item, thread.epoch, expiry)
-    lifetime = Lifetime(expiry.head, history_expires_at)
+    lifetime = Lifetime(expiry.readable, history_expires_at)
     if protocol.is_too_late(started_at, storage.clock()):
         return Committed(thread, None, lifetime)
     if not (yield from _put_head(storage, partition, item, thread.epoch)):
         return Committed(thread, None, lifetime)
     committed = Committed(
-        thread, (yield from confirm_epoch(storage, partition, thread.epoch, expiry.head)), lifetime
+        thread, (yield from confirm_epoch(storage, partition, thread.epoch, expiry.own)), lifetime
     )
     if committed.thread is not None and committed.is_confirmed:
         storage.cache.remember_segments(partition.pk, thread.epoch, head.refs.stored())
-        if expiry.head is not None:
+        if expiry.readable is not None:
             checkpoint_id = items.checkpoint_id_of(item)
             yield from renew_after_put(
-                storage, partition, checkpoint_id, expiry.head, committed.thread, head.above
+                storage, partition, checkpoint_id, expiry.readable, committed.thread, head.above
             )
     return committed
 
@@ -130,15 +128,6 @@ def _put_head(storage: LocalStorage, partition: Partition, head: Item, epoch: by
         " meanwhile. Let one process run a thread at a time."
     )
     raise ThreadBusyError(msg)
-
-
-def _last_expiry(refs: SegmentRefs, expiry: Expiry) -> int | None:
-    """Return how long a head can stay in the table without outliving a segment that it names."""
-    last = earlier(expiry.item, refs.others_until)
-    for chunk in refs.chunks.values():
-        if not expires_before(chunk.expires_at, expiry.head):
-            last = earlier(last, chunk.expires_at)
-    return last
 
 
 def _extend_history(

@@ -103,9 +103,7 @@ def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThrea
     must_confirm = bool(partition.namespace or any(part.ids for part in writes.parts.values()))
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())
     # Writes may come before the first checkpoint of their namespace.
-    if must_confirm and not (
-        yield from store_segments(storage, partition, writes.refs, thread, expiry, expiry.item)
-    ):
+    if must_confirm and not (yield from store_segments(storage, partition, writes.refs, thread, expiry)):
         return Outcome(stored=False, thread=None)
     found = yield from _store_parts(storage, writes, thread, expiry)
     if found is not None:
@@ -113,7 +111,7 @@ def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThrea
     if not must_confirm:
         yield from _renew(storage, writes, thread)
         return Outcome(stored=True, thread=thread)
-    seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.item)
+    seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.own)
     if seen is None or not protocol.is_reusable(thread.epoch, seen.epoch):
         # A deletion came between. It may have removed segments before the update named them.
         return Outcome(stored=False, thread=seen)
@@ -150,12 +148,12 @@ def _store_parts(
         attributes[items.ORDER] = {"N": str(writes.order)}
     if not writes.replaces:
         change = protocol.set_writes(
-            attributes, writes.old, least=expiry.head, expires_at=expiry.item, order=writes.order
+            attributes, writes.old, least=expiry.readable, expires_at=expiry.own, order=writes.order
         )
         return (yield from storage.table.try_update(writes.key, change))
     told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in writes.old]
     condition, names, values = protocol.unchanged(writes.old, told)
-    item = items.with_expiry({**writes.key, **attributes}, expiry.item)
+    item = items.with_expiry({**writes.key, **attributes}, expiry.own)
     return (yield from storage.table.try_put(item, protocol.Change("", condition, names, values)))
 
 
@@ -212,13 +210,13 @@ def _fit_expiry(storage: LocalStorage, writes: TaskWrites, found: Item, expiry: 
     than the one that has begun since.
     """
     expires_at = items.expires_at(found)
-    if expires_at is not None and expiry.item is not None and expires_at > expiry.item:
-        yield from storage.table.try_update(writes.key, protocol.shorten_writes(found, expiry.item))
-    if not expires_before(expires_at, expiry.head):
+    if expires_at is not None and expiry.own is not None and expires_at > expiry.own:
+        yield from storage.table.try_update(writes.key, protocol.shorten_writes(found, expiry.own))
+    if not expires_before(expires_at, expiry.readable):
         return
     loaded, named = LoadedSegments(writes.partition.pk), items.named_ids([found])
     yield from loaded.read_indexes(storage, named)
-    yield from extend_segments(storage, writes.partition, reach(named, loaded.contents), expiry.segment)
+    yield from extend_segments(storage, writes.partition, reach(named, loaded.contents), expiry.shared)
     # An item that has expired by now is replaced instead: its segments may have been removed before they were extended.
     if not items.is_expired(found, storage.clock()):
-        yield from extend(storage, writes.key, expiry.item)
+        yield from extend(storage, writes.key, expiry.own)

@@ -136,10 +136,12 @@ def copy_part(
             stopped = yield from _copy_namespaces(read, storage, within, target, progress, until)
         except ChangedMeanwhileError:
             is_whole = False
-        thread = yield from confirm_epoch(storage, target, progress.epoch, progress.expiry.head)
+        thread = yield from confirm_epoch(storage, target, progress.epoch, progress.expiry.own)
         if is_whole and thread is not None and _may_stay(progress, thread):
             if stopped is None:
-                yield from carry_entry(read, storage, source, target, progress.epoch, progress.expiry.head)
+                yield from carry_entry(
+                    read, storage, source, target, progress.epoch, progress.expiry.readable
+                )
             return stopped
         yield from _check_source(read, within)
         if thread is None:
@@ -154,7 +156,7 @@ def copy_part(
 
 def _may_stay(progress: Progress, thread: CachedThread) -> bool:
     """Tell whether what was copied is committed, and lives as long as what was renewed in the target meanwhile."""
-    outlives = thread.kept_until is None or not expires_before(progress.expiry.head, thread.kept_until)
+    outlives = thread.kept_until is None or not expires_before(progress.expiry.readable, thread.kept_until)
     return outlives and protocol.is_reusable(progress.epoch, thread.epoch)
 
 
@@ -228,7 +230,7 @@ class _Copy:
         """
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
         if self._target.namespace and self._progress.below is None:
-            yield from register_namespace(self._storage, self._target, self._expiry.item)
+            yield from register_namespace(self._storage, self._target, self._expiry.shared)
         history = NamespaceReader(
             self._read, self._source, below=self._progress.below, first_page=None, as_ancestors=True
         )
@@ -313,9 +315,7 @@ class _Copy:
         found = yield from self._storage.table.get(self._target.pk, items.checkpoint_prefix(checkpoint_id))
         if found is None:
             raise ChangedMeanwhileError
-        # A head that is kept for its descendants has a later expiry, so it needs the time until which it is readable.
-        is_kept = items.expires_at(found) != self._expiry.head
-        change = protocol.show_head(self._expiry.head if is_kept else None)
+        change = protocol.show_head(self._expiry.readable)
         instead = yield from self._storage.table.try_update(items.key_of(found), change)
         # A head that is there has been shown by a request that seemed lost, or is another copy's.
         if instead is not None and not instead:
@@ -362,7 +362,7 @@ class _Copy:
             content = b"".join(map(self._new_id, items.unpack_ids(content)))
         data = seal_segment(self._storage.codec, self._target, self._new_id(segment_id), content)
         copy = items.segment_item(self._target, self._new_id(segment_id), data)
-        return items.with_expiry(items.created(copy, self._storage.clock()), self._expiry.segment)
+        return items.with_expiry(items.created(copy, self._storage.clock()), self._expiry.shared)
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """Return the id of a segment's copy."""
@@ -373,17 +373,14 @@ class _Copy:
         writes = [item for each in checkpoints for item in each.writes]
         return (
             [self._head(each.head) for each in checkpoints],
-            [items.with_expiry(self._item(item), self._expiry.item) for item in writes],
+            [items.with_expiry(self._item(item), self._expiry.own) for item in writes],
         )
 
     def _head(self, head: Item) -> Item:
         """Return a head's copy for the target. It has expired for readers if the original has."""
-        copy = items.with_ttl(self._item(head), self._progress.ttl_seconds)
-        copy = items.with_expiry(copy, self._expiry.head)
-        if items.READABLE_UNTIL in head:
-            copy = items.kept_for_descendants(copy, self._expiry.item)
-            if items.is_expired(head, self._storage.clock()):
-                copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
+        copy = items.with_lifetime(self._item(head), self._progress.ttl_seconds, self._expiry)
+        if items.is_expired(head, self._storage.clock()):
+            copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
         return copy
 
     def _item(self, item: Item) -> Item:

@@ -285,7 +285,6 @@ def store_segments(
     refs: SegmentRefs,
     thread: CachedThread,
     expiry: Expiry,
-    ends_at: int | None,
 ) -> Op[bool]:
     """Store the segments that an item will name, before the item, and register its namespace.
 
@@ -294,8 +293,8 @@ def store_segments(
         partition: The namespace of the item.
         refs: The segments that it will name. Their known expiries are updated.
         thread: The thread under whose epoch the reused segments are safe.
-        expiry: The expiries of items that are stored now.
-        ends_at: When the item expires, in epoch seconds. Reused segments that would expire before are extended.
+        expiry: The expiries of items that are stored now. Reused segments that would expire before the item are
+            extended.
 
     Returns:
         Whether all segments exist. A reused one may have been removed.
@@ -303,18 +302,18 @@ def store_segments(
     Raises:
         UnlistedExpiryError: Nothing was written.
     """
-    if expires_before(refs.others_until, ends_at):
+    if expires_before(refs.others_until, expiry.own):
         raise UnlistedExpiryError
     yield from ensure_registered(storage, partition, thread, expiry)
     if refs.segments:
         now = storage.clock()
-        new = [items.with_expiry(items.created(each, now), expiry.segment) for each in refs.segments.values()]
+        new = [items.with_expiry(items.created(each, now), expiry.shared) for each in refs.segments.values()]
         yield from storage.table.batch_write(puts=new)
         for each in refs.segments:
-            refs.chunks[each].expires_at = expiry.segment
-    short = {each for each, chunk in refs.chunks.items() if expires_before(chunk.expires_at, ends_at)}
-    if short and (yield from extend_segments(storage, partition, short, expiry.segment)):
+            refs.chunks[each].expires_at = expiry.shared
+    short = {each for each, chunk in refs.chunks.items() if expires_before(chunk.expires_at, expiry.own)}
+    if short and (yield from extend_segments(storage, partition, short, expiry.shared)):
         return False
     for each in short:
-        refs.chunks[each].expires_at = expiry.segment
+        refs.chunks[each].expires_at = expiry.shared
     return True

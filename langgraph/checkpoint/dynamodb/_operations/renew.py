@@ -32,7 +32,6 @@ from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, Stor
 from langgraph.checkpoint.dynamodb._operations.threads import (
     ensure_registered,
     extend,
-    extend_ancestor,
     extend_segments,
     read_thread,
 )
@@ -141,7 +140,7 @@ def _still_due(
     """Return the places that are due by what is stored, and remember when the others expire."""
     due = []
     for place in places:
-        ends_at = Expiry.after(thread.ttl_seconds, storage.clock()).head
+        ends_at = Expiry.after(thread.ttl_seconds, storage.clock()).readable
         for checkpoint in (yield from _needed(storage, thread, place)):
             ends_at = earlier(ends_at, items.ends_at(checkpoint.head))
         if ends_at is not None and ends_at < before:
@@ -180,7 +179,8 @@ def _needed(storage: LocalStorage, thread: Thread, place: Place) -> Op[list[Stor
                 return []
             is_committed = protocol.is_committed(item, items.BODY, thread)
             if name == wanted or (wanted is None and is_committed):
-                return found if is_committed else []
+                is_there = is_committed and not items.is_expired(item, storage.clock(), as_ancestor=True)
+                return found if is_there else []
     return []
 
 
@@ -189,7 +189,7 @@ def _renew_places(
 ) -> Op[bool]:
     """Renew places; return whether that is done. If it is not, something has changed since it was read."""
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())
-    until = max(expiry.head or 0, thread.kept_until or 0)
+    until = max(expiry.readable or 0, thread.kept_until or 0)
     if not (yield from _note(storage, partition, thread, until, expiry)):
         return False
     known = CachedThread(thread.epoch, thread.ttl_seconds)
@@ -213,7 +213,7 @@ def _note(
     Returns:
         Whether the thread has this note, and is as it was read.
     """
-    expires_at = expiry.item if expires_before(thread.expires_at, until) else None
+    expires_at = expiry.shared if expires_before(thread.expires_at, expiry.own) else None
     active = None if thread.last_active is None else storage.clock()
     change = protocol.keep_thread(thread.epoch, until, expires_at, active)
     other = yield from storage.table.try_update(items.thread_key(partition), change)
@@ -224,7 +224,7 @@ def _note(
         now is not None
         and protocol.is_reusable(thread.epoch, now.epoch)
         and not expires_before(now.kept_until or 0, until)
-        and not expires_before(now.expires_at, until)
+        and not expires_before(now.expires_at, expiry.own)
     )
 
 
@@ -257,7 +257,7 @@ def _renew_checkpoint(
 
 
 def _extended(storage: LocalStorage, item: Item, until: int, expiry: Expiry) -> Op[bool]:
-    change = protocol.renew(item, until, expiry.item)
+    change = protocol.renew(item, until, expiry.own)
     return (yield from storage.table.try_update(items.key_of(item), change)) is None
 
 
@@ -277,12 +277,10 @@ def extend_named(
     expiries = {each: segment.chunk.expires_at for each, segment in cached.items()}
     read = yield from segment_items(storage.table, partition.pk, wanted - cached.keys())
     expiries |= {items.segment_id_of(each): items.number(each, TTL_ATTRIBUTE) for each in read}
-    short = [each for each, expires_at in expiries.items() if expires_before(expires_at, expiry.item)]
-    gone = (wanted - expiries.keys()) | (
-        yield from extend_segments(storage, partition, short, expiry.segment)
-    )
+    short = [each for each, expires_at in expiries.items() if expires_before(expires_at, expiry.own)]
+    gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, expiry.shared))
     for each in cached.keys() & set(short):
-        cached[each].chunk.expires_at = expiry.segment
+        cached[each].chunk.expires_at = expiry.shared
     return [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
 
 
@@ -308,10 +306,10 @@ def extend_ancestors(
     members = [each for checkpoint in path for each in checkpoint.members]
     whole = yield from extend_named(storage, partition, epoch, members, expiry)
     writes = [each for each in whole if not items.is_head(each)]
-    yield from gather([extend(storage, items.key_of(each), expiry.item) for each in writes])
+    yield from gather([extend(storage, items.key_of(each), expiry.own) for each in writes])
     heads = [each for each in whole if items.is_head(each)]
-    yield from gather([extend_ancestor(storage, each, expiry.item) for each in heads])
-    return expiry.item
+    yield from gather([extend(storage, items.key_of(each), expiry.own) for each in heads])
+    return expiry.own
 
 
 def _ancestors(storage: LocalStorage, partition: Partition, head: Item) -> Op[Sequence[StoredCheckpoint]]:

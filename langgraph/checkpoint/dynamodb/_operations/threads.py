@@ -54,7 +54,7 @@ def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread
     for _ in range(ATTEMPTS_MAX):
         # A new one each time: an epoch that ended must never confirm what was stored under it.
         epoch, now = storage.rng.randbytes(8), storage.clock()
-        expires_at = Expiry.after(ttl_seconds, now).item
+        expires_at = Expiry.after(ttl_seconds, now).shared
         entry = None if storage.entry is None else storage.entry()
         create = protocol.create_thread(epoch, ttl_seconds, expires_at, now, entry)
         item = yield from storage.table.try_update(items.thread_key(partition), create)
@@ -103,7 +103,7 @@ def confirm_epoch(
     """
     thread = yield from _read_and_touch(storage, partition, epoch)
     if thread is not None and thread.confirms(epoch) and expires_before(thread.expires_at, ends_at):
-        expires_at = Expiry.after(thread.ttl_seconds, storage.clock()).item
+        expires_at = Expiry.after(thread.ttl_seconds, storage.clock()).shared
         item = yield from storage.table.try_update(
             items.thread_key(partition), protocol.extend_thread(epoch, expires_at)
         )
@@ -428,8 +428,8 @@ def ensure_registered(
     if not partition.namespace:
         return
     known = storage.cache.namespaces(partition.root, thread.epoch)
-    if expires_before(known.get(partition.namespace, 0), expiry.head):
-        expires_at = yield from register_namespace(storage, partition, expiry.item)
+    if expires_before(known.get(partition.namespace, 0), expiry.own):
+        expires_at = yield from register_namespace(storage, partition, expiry.shared)
         storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
 
@@ -475,8 +475,3 @@ def extend_segments(
     keys = [items.key(partition.pk, items.segment_sk(each)) for each in wanted]
     extended = yield from gather([extend(storage, key, expires_at) for key in keys])
     return {each for each, is_there in zip(wanted, extended, strict=True) if not is_there}
-
-
-def extend_ancestor(storage: LocalStorage, head: Item, expires_at: int | None) -> Op[None]:
-    """Keep a head that later ones are rebuilt from in the table for longer, without making it readable for longer."""
-    yield from storage.table.try_update(items.key_of(head), protocol.extend_ancestor(expires_at))

@@ -228,10 +228,11 @@ def _verify_namespace(
     found.segments += len(inventory.segments)
     passed_over, firsts = set[str](), set[str]()
     for checkpoint_id, head in sorted(inventory.heads.items()):
+        is_readable = not items.is_expired(head, storage.clock())
+        found.checkpoints += is_readable
+        found.expired += not is_readable
         if items.is_expired(head, storage.clock(), as_ancestor=True):
-            found.expired += 1
             continue
-        found.checkpoints += 1
         checkpoint = StoredCheckpoint(head, inventory.writes.get(checkpoint_id, ()))
         loaded = LoadedSegments(partition.pk, indexes=inventory.indexes.contents)
         # A checkpoint that was deleted or replaced in the meantime is not checked.

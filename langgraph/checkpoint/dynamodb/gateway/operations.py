@@ -316,7 +316,7 @@ class Operations:
         if thread is None:
             thread = yield from ensure_epoch(storage, partition)
         expiry = Expiry.after(thread.ttl_seconds, storage.clock())
-        yield from item_builder.store_segments(storage, partition, refs, thread, expiry, None)
+        yield from item_builder.store_segments(storage, partition, refs, thread, expiry)
         return {"thread": hint_of(storage.cache, partition, thread), "segments": _expiries(refs, ())}
 
     # Deleting and copying
