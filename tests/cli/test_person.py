@@ -94,6 +94,7 @@ def test_everything_of_a_person_is_erased(
         "threads that the directory does not have as ada%1's",
         "memories outside these namespaces",
         "the node cache",
+        "what agents store while this runs",
         "backups, exported files and logs",
     ]
     assert [each.value for each in store.search(())] == [{"likes": "rice"}, {"likes": "soup"}]

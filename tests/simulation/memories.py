@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
-from langgraph.checkpoint.dynamodb._format.items import partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.items import is_expired, key_of, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.items import number as number_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.store.dynamodb import reads
 from langgraph.store.dynamodb.engine import VectorEngine
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
-from langgraph.store.dynamodb.memory_items import VALUE, Expected, pack_value, parse_memory
+from langgraph.store.dynamodb.memory_items import REGISTERED, VALUE, Expected, pack_value, parse_memory
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.search import Search, search
@@ -42,6 +43,8 @@ TTLS_SECONDS: Sequence[int | None] = (None, None, 600, 5000)
 # Whole seconds, and the time until the answer.
 _ROUNDING_SECONDS = 2.0
 _INFINITY = float("inf")
+# What the documents promise of an erasure.
+ERASED_WITHIN_SECONDS = 24 * 3600
 FAILED = "a request failed"
 _NETWORK_ERRORS = (ReadTimeoutError, EndpointConnectionError, ClientError)
 
@@ -321,12 +324,32 @@ class MemoryWorld:
     # Checks at the end
 
     def check_end(self) -> None:
-        """Let everything arrive, look at all of it from a new process, and sweep a day later."""
+        """Let everything arrive, look at all of it from a new process, and erase it, or sweep a day later."""
         self.simulator.settle()
         self.simulator.faults = FAIR
         process = self.simulator.process()
         self.simulator.run_alone(self.look(process))
-        self.check_swept(process)
+        if not self.choices.pick(2):
+            self.check_swept(process)
+        self.simulator.now += (0, 1, 2 * LEFTOVER_SECONDS)[self.choices.pick(3)]
+        self.check_erased(process)
+
+    def check_erased(self, process: Process) -> None:
+        """Erase everything, wait for a day in which nobody calls anything, and look what the table has left."""
+        self.simulator.moves += 1
+        began_at = self.simulator.now
+        self.simulator.run_alone(self.eraser(process, ("a",)))
+        self.simulator.moves += 1
+        self.simulator.run_alone(self.look(process))
+        self.simulator.now += ERASED_WITHIN_SECONDS
+        left = [
+            each
+            for each in self.simulator.model.items()
+            if not is_expired(each, self.simulator.now)
+            # A process that has registered a partition lately may store in it again without doing so.
+            and (number_of(each, REGISTERED) or 0) <= began_at - LEFTOVER_SECONDS
+        ]
+        assert not left, f"a day after the erasure, the table has {[*map(key_of, left)]}"
 
     def check_swept(self, process: Process) -> None:
         """Look a day later, sweep, and look again."""

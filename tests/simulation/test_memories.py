@@ -68,6 +68,26 @@ def parts_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reads, "extend", nothing)
 
 
+def erasure_waits(patch: pytest.MonkeyPatch) -> None:
+    """An erasure leaves what a put may be about to name, as a sweep does."""
+    patch.setattr(erase, "_erase_leftovers", vars(erase)["_sweep_leftovers"])
+
+
+def erasure_leaves_no_tombstone(patch: pytest.MonkeyPatch) -> None:
+    """An erasure removes what a put may be about to name, and nothing keeps the put from it."""
+
+    def nothing(storage: StoreStorage, item: Any) -> Op[None]:
+        del storage, item
+        yield from ()
+
+    patch.setattr(erase, "_bury", nothing)
+
+
+def tombstones_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A put may commit over another one that has replaced a tombstone."""
+    patch.setattr(memory_items, "_unburied", lambda *_: "")
+
+
 def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
     """A sweep removes what a put is about to commit."""
     patch.setattr(erase, "LEFTOVER_SECONDS", -10)
@@ -75,7 +95,16 @@ def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "mutation",
-    [anything_replaces, deletion_leaves_nothing, unregistered, parts_are_not_renewed, sweep_is_early],
+    [
+        anything_replaces,
+        deletion_leaves_nothing,
+        unregistered,
+        parts_are_not_renewed,
+        sweep_is_early,
+        erasure_waits,
+        erasure_leaves_no_tombstone,
+        tombstones_are_forgotten,
+    ],
 )
 def test_a_broken_rule_is_noticed(
     mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

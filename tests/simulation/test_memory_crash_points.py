@@ -18,10 +18,10 @@ from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb.engine import EngineVectors, Vector
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, address_of
-from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS, Expected
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector, Query, Vectors
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, TOMBSTONE_SECONDS
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS
 from langgraph.store.dynamodb.vectors import ExactVectors
 from tests.simulation.memories import PLACES, Flow, MemoryWorld, Place
 from tests.simulation.schedule import Choices, subsets
@@ -180,7 +180,7 @@ def cut_short(
 ) -> int | None:
     """Let a call die at one point, look, perhaps make the call again, let a sweep pass, and look again.
 
-    If the call is to be made again and not, each goes on in a world of its own.
+    If the call is to be made again and not, each goes on in a world of its own. In another one, everything is erased.
     """
     world, process = start.copy(Choices())
     call, simulator = CALLS[name], world.simulator
@@ -191,6 +191,9 @@ def cut_short(
     try:
         reader = simulator.process()
         simulator.run_alone(world.look(reader))
+        if warm:
+            erased, eraser = Snapshot((world, reader)).copy(Choices())
+            erased.check_erased(eraser)
         for left, is_made_again in enumerate(again, 1 - len(again)):
             here = Snapshot((world, reader)).copy(Choices()) if left else (world, reader)
             _go_on(*here, call if is_made_again else None)

@@ -35,6 +35,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS
 from langgraph.store.dynamodb.values import NESTING_MAX
 from tests.support.traffic import Traffic
 
@@ -753,7 +754,7 @@ def test_delete_namespace_leaves_nothing_but_the_register(
     store.put(NAMESPACE, "gone", {"topic": "a"})
     store.delete(NAMESPACE, "gone")
     store.put(("users", "u12"), "k", {"topic": "a"})
-    at(store, 2 * 3600)
+    at(store, 3600 + 60)
     assert store.delete_namespace(NAMESPACE) == 1
     assert store.delete_namespace(NAMESPACE) == 0
     assert store.list_namespaces() == [("users", "u1"), ("users", "u12")]
@@ -761,7 +762,7 @@ def test_delete_namespace_leaves_nothing_but_the_register(
     assert store.search((), query="a") == []
     left = {each["PK"]["S"] for each in client.scan(TableName=table_name)["Items"]}
     assert left == {"users/%N#"}
-    at(store, 25 * 3600)
+    at(store, LEFTOVER_SECONDS + 60)
     assert store.delete_namespace(("users",)) == 0
     assert client.scan(TableName=table_name)["Count"] == 0
 

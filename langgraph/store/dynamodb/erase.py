@@ -1,15 +1,18 @@
 """`delete_namespace`, and `sweep_ttl`: delete all memories under a namespace, or those that have expired.
 
 Each memory's item goes first, if it still has the value that was read, and then its segments and vectors. Both also
-remove what puts have left that died: segments and vectors that no memory names, and the entries of empty partitions.
-Such leftovers are a day old before they go, since a put may be about to commit what looks like one. Every step may be
-repeated, so either can be called again where it ended.
+remove the segments and vectors that no memory names: a put that died, or a call that died after its commit, has left
+them. A put that is under way may be about to name them, if they are young. So a sweep leaves young ones, and an erasure
+first leaves a tombstone in the place of their memory, over which no put commits whose segments are older.
+
+Last goes the partition's entry in the register, if nothing else is left. Every step may be repeated, so either can be
+called again where it ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
@@ -18,25 +21,36 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.store.dynamodb import memory_items
 from langgraph.store.dynamodb.engine import remove
-from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, parse_address, path_prefix
+from langgraph.store.dynamodb.keys import (
+    MEMORIES,
+    VECTORS,
+    parse_address,
+    parse_part_of,
+    parse_vector,
+    path_prefix,
+)
+from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import partitions_under, unregister
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, TOMBSTONE_SECONDS, StoreStorage
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 
 
 def delete_namespace(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
-    """Delete every memory under a namespace; return how many there were."""
-    return (yield from _through(storage, namespace, _remove))
+    """Delete every memory under a namespace, and what calls that died left; return how many memories there were."""
+    return (yield from _through(storage, namespace, _remove, _erase_leftovers))
 
 
 def sweep_ttl(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete memories under a namespace that have expired; return how many there were."""
-    return (yield from _through(storage, namespace, _remove_expired))
+    return (yield from _through(storage, namespace, _remove_expired, _sweep_leftovers))
 
 
 def _through(
-    storage: StoreStorage, namespace: Sequence[str], step: Callable[[StoreStorage, Item], Op[bool]]
+    storage: StoreStorage,
+    namespace: Sequence[str],
+    step: Callable[[StoreStorage, Item], Op[bool]],
+    clean: Callable[[StoreStorage, Sequence[_Leftover]], Op[None]],
 ) -> Op[int]:
     removed = 0
     # Whatever the store's option for reads, a deletion misses nothing.
@@ -46,7 +60,8 @@ def _through(
         while not query.done:
             page = yield from storage.table.query_page(query)
             removed += sum((yield from gather([step(storage, item) for item in page])))
-        yield from _remove_leftovers(storage, pk)
+        yield from clean(storage, (yield from _leftovers(storage, pk, namespace)))
+        yield from unregister(storage, pk)
     return removed
 
 
@@ -59,10 +74,14 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
         if (yield from storage.table.try_delete(items.key_of(item), change)) is None:
             yield from remove(storage, (yield from belongings(storage, item)))
             return is_live
-    if is_live:
+    if memory_items.VALUE in item:
         # The put of so new a memory may be sent twice, and arrive again: a tombstone keeps it out.
-        yield from put(storage, Put(parse_address(item), None))
+        yield from _bury(storage, item)
     return is_live
+
+
+def _bury(storage: StoreStorage, item_key: Item) -> Op[None]:
+    yield from put(storage, Put(parse_address(item_key), None, is_erasure=True))
 
 
 def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
@@ -78,22 +97,56 @@ def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
     return memory_items.VALUE in item
 
 
-def _remove_leftovers(storage: StoreStorage, pk: str) -> Op[None]:
-    """Remove what no memory of a partition names, and the partition's entry if it is empty, once they are old."""
-    kinds = [
-        Query(pk, prefix=kind, attributes=(PARTITION_KEY, SORT_KEY, items.CREATED_AT))
-        for kind in (items.SEGMENTS, VECTORS)
+# Segments and vectors that no memory names
+
+
+@dataclass(frozen=True)
+class _Leftover:
+    """A segment or a vector that no memory named when it was read."""
+
+    key: Item
+    memory_key: Item
+    """Of the memory that it belongs to."""
+    created_at: int
+
+
+def _leftovers(storage: StoreStorage, pk: str, namespace: Sequence[str]) -> Op[list[_Leftover]]:
+    """Read the segments and vectors under a namespace that no memory names."""
+    prefix = path_prefix(MEMORIES, namespace)
+    attributes = (PARTITION_KEY, SORT_KEY, items.CREATED_AT, memory_items.PART_OF)
+    kinds = (items.SEGMENTS, path_prefix(VECTORS, namespace))
+    parts = yield from gather(
+        [storage.table.query_all(Query(pk, prefix=each, attributes=attributes)) for each in kinds]
+    )
+    found = [(each, *_owner(each)) for kind in parts for each in kind]
+    # After the parts: a memory that is committed meanwhile names them.
+    query = Query(pk, prefix=prefix, attributes=(PARTITION_KEY, SORT_KEY, memory_items.REVISION))
+    memories = (yield from storage.table.query_all(query)) if found else []
+    named = {(items.sort_key(each), memory_items.revision_of(each)) for each in memories}
+    return [
+        _Leftover(items.key_of(part), items.key(pk, sk), items.number(part, items.CREATED_AT) or 0)
+        for part, sk, revision in found
+        if sk.startswith(prefix) and (sk, revision) not in named
     ]
-    segments, vectors = yield from gather([storage.table.query_all(each) for each in kinds])
-    memories = yield from storage.table.query_all(Query(pk, prefix=MEMORIES))
-    if not memories:
-        yield from unregister(storage, pk)
-    old = [
-        each
-        for each in (*segments, *vectors)
-        if (items.number(each, items.CREATED_AT) or 0) <= storage.clock() - LEFTOVER_SECONDS
-    ]
-    if old:
-        named = yield from gather([belongings(storage, each) for each in memories])
-        kept = {items.sort_key(each) for keys in named for each in keys}
-        yield from remove(storage, [each for each in old if items.sort_key(each) not in kept])
+
+
+def _owner(part: Item) -> tuple[str, str]:
+    """Return the sort key of the memory that a segment or a vector belongs to, and its revision."""
+    said = items.text(part, memory_items.PART_OF)
+    return parse_vector(part) if said is None else parse_part_of(part, said)
+
+
+def _sweep_leftovers(storage: StoreStorage, left: Sequence[_Leftover]) -> Op[None]:
+    """Remove leftovers that no put can be about to name."""
+    yield from remove(storage, [each.key for each in left if not _is_young(storage, each)])
+
+
+def _erase_leftovers(storage: StoreStorage, left: Sequence[_Leftover]) -> Op[None]:
+    """Remove leftovers, after a tombstone for each memory that a put may be about to commit with them."""
+    young = {items.sort_key(each.memory_key): each.memory_key for each in left if _is_young(storage, each)}
+    yield from gather([_bury(storage, each) for each in young.values()])
+    yield from remove(storage, [each.key for each in left])
+
+
+def _is_young(storage: StoreStorage, leftover: _Leftover) -> bool:
+    return leftover.created_at > storage.clock() - LEFTOVER_SECONDS

@@ -107,6 +107,19 @@ def parse_vector(item: Item) -> tuple[str, str]:
     return f"{MEMORIES}{parts[0]}#{parts[1]}", parts[2]
 
 
+def part_of(address: Address, revision: str) -> str:
+    """Return what a segment says of the value that it belongs to."""
+    return f"{address.sk}#{revision}"
+
+
+def parse_part_of(item: Item, said: str) -> tuple[str, str]:
+    """Return the sort key of the memory that a segment belongs to, and its revision."""
+    parts = said.split("#")
+    if len(parts) != 4:
+        raise items.damaged(item, "it does not say which value it belongs to")
+    return "#".join(parts[:3]), parts[3]
+
+
 def is_vector_under(item: Item, namespace: Sequence[str]) -> bool:
     """Tell whether a vector belongs to a memory under a namespace."""
     pk = items.partition_key(item)

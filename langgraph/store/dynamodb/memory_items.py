@@ -7,6 +7,10 @@ Every change carries its time, and is made only if it is later than what it repl
 twice, never replaces what was stored since. For the same reason a deletion leaves a *tombstone*, an item that has
 expired for readers. Where the clock of another process was ahead, the condition fails and returns the item that is
 there, and the change is made again, later than that.
+
+An erasure also removes segments and vectors that no memory names yet. A put may be about to name them, so the erasure
+first leaves a tombstone. A value with segments or vectors is not committed if its memory was deleted since they were
+stored: `buried_us` says when that was last, and outlives the tombstone.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 from langgraph.checkpoint.dynamodb.protocol import Change
@@ -29,12 +34,17 @@ VERSION = 1
 VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
 LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.READABLE_UNTIL)
+REVISION = "revision"
 REGISTERED = "registered_at"
+# A segment says whose it is, as a vector does in its key: the key of the memory, and the revision of the value.
+PART_OF = "part_of"
+# How long a tombstone is kept: longer than any put or request is under way.
+TOMBSTONE_SECONDS = ORPHAN_SECONDS
 
 _NAMES = {
     "#v": "v",
     "#value": VALUE,
-    "#revision": "revision",
+    "#revision": REVISION,
     "#created": "created_us",
     "#updated": "updated_us",
     "#ttl": items.TTL_SECONDS,
@@ -42,11 +52,16 @@ _NAMES = {
     "#ends": items.READABLE_UNTIL,
     "#parts": "parts_until",
     "#vectors": "vectors",
+    "#replaced": "replaced",
+    "#buried": "buried_us",
     "#registered": REGISTERED,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
 _LATER = "(attribute_not_exists(#updated) OR #updated < :now)"
 _EXPIRED = "(#expiry <= :seconds OR attribute_exists(#ends))"
+# The answer of a change may be lost, and with it the old item. An attribute of the new one says what it was.
+_REPLACED = "#replaced = if_not_exists(#revision, :none)"
+_NONE = {"S": ""}
 _LIVE = "(attribute_not_exists(#expiry) OR #expiry > :seconds) AND attribute_not_exists(#ends)"
 
 
@@ -89,10 +104,15 @@ def parse_memory(item: Item, now: float) -> StoredMemory | None:
 
 def revision_of(item: Item) -> str:
     """Return the revision of a memory or of a tombstone."""
-    revision = items.text(item, "revision")
+    revision = items.text(item, REVISION)
     if revision is None:
         raise items.damaged(item, "it has no revision")
     return revision
+
+
+def replaced_revision(item: Item) -> str | None:
+    """Return the revision of the value that a memory or a tombstone has replaced; `None` if there was none."""
+    return items.text(item, "replaced") or None
 
 
 def updated_us(item: Item) -> int:
@@ -153,6 +173,8 @@ class NewValue:
     expires_at: int | None
     parts_until: int | None
     vectors: int
+    has_parts: bool
+    """Whether it has segments or vectors."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +191,7 @@ def put_value(
     *,
     now: float,
     created_us: int | None,
-    expired: Item,
+    seen: Item,
     expected: Expected | None,
 ) -> Change:
     """Store a value.
@@ -179,7 +201,7 @@ def put_value(
         now_us: The time that the memory was stored at, in epoch microseconds.
         now: The time, in epoch seconds, by which others have expired.
         created_us: When the memory was created; `None`: keep the time that is there, if the memory lives.
-        expired: The expired memory, or the tombstone, that a condition failed on; empty if there was none.
+        seen: The item that a condition failed on before segments and vectors were stored; empty if none did.
         expected: What may be replaced; `None`: any older item.
     """
     optional = {
@@ -195,10 +217,11 @@ def put_value(
         ":value": new.value,
         ":revision": {"S": new.revision},
         ":now": _number(now_us),
+        ":none": _NONE,
     }
-    sets = ["#v = :v", "#value = :value", "#revision = :revision", "#updated = :now"]
+    sets = ["#v = :v", "#value = :value", "#revision = :revision", "#updated = :now", _REPLACED]
     sets += [f"{name} = {value}" for name, (value, each) in optional.items() if each is not None]
-    condition, is_new = _replaceable(now, values, expired, expected)
+    condition, is_new = _replaceable(now, values, seen, expected, has_parts=new.has_parts)
     if created_us is not None:
         values[":created"] = _number(created_us)
         sets.append("#created = :created")
@@ -208,23 +231,37 @@ def put_value(
     return _change(expression, condition, values)
 
 
-def bury(
-    revision: str, now_us: int, kept_until: int, *, now: float, expired: Item, expected: Expected | None
-) -> Change:
+def bury(revision: str, now_us: int, *, now: float, seen: Item, expected: Expected | None) -> Change:
     """Replace a memory by a tombstone, which DynamoDB removes later."""
     values: dict[str, Any] = {
         ":revision": {"S": revision},
         ":now": _number(now_us),
-        ":expiry": _number(kept_until),
+        ":expiry": _number(int(now) + TOMBSTONE_SECONDS),
         ":never": items.HIDDEN,
+        ":none": _NONE,
     }
-    sets = "#revision = :revision, #updated = :now, #expiry = :expiry, #ends = :never"
-    condition, _ = _replaceable(now, values, expired, expected)
+    sets = f"#revision = :revision, #updated = :now, #buried = :now, #expiry = :expiry, #ends = :never, {_REPLACED}"
+    condition, _ = _replaceable(now, values, seen, expected, has_parts=False)
     return _change(f"SET {sets} REMOVE #v, #value, #created, #ttl, #parts, #vectors", condition, values)
 
 
+def _unburied(now: float, values: dict[str, Any], seen: Item) -> str:
+    """Return the condition that a memory was not deleted since segments and vectors of its new value were stored.
+
+    They were stored after the item was seen, or if none was, less than the life of a tombstone ago. The second bound is
+    a multiple of what a put may take, since the clocks of processes differ.
+    """
+    lately_us = int((now - TOMBSTONE_SECONDS) * 1_000_000)
+    buried_us = items.number(seen, "buried_us")
+    if buried_us is not None and buried_us > lately_us:
+        values[":buried"] = _number(buried_us)
+        return " AND #buried = :buried"
+    values[":lately"] = _number(lately_us)
+    return " AND (attribute_not_exists(#buried) OR #buried <= :lately)"
+
+
 def _replaceable(
-    now: float, values: dict[str, Any], expired: Item, expected: Expected | None
+    now: float, values: dict[str, Any], seen: Item, expected: Expected | None, *, has_parts: bool
 ) -> tuple[str, bool]:
     """Return the condition of a change, and whether nothing that lives is there if it holds."""
     seconds = int(now)
@@ -232,13 +269,14 @@ def _replaceable(
         values |= {":expected": {"S": expected.revision}, ":seconds": _number(seconds)}
         return f"#revision = :expected AND #updated < :now AND {_LIVE}", False
     values[":seconds"] = _number(seconds)
-    if expired:
+    if seen and items.is_expired(seen, now):
         # The change is later than it. The memory begins anew, unless another put has begun it or a read has renewed it.
-        values[":expected"] = {"S": revision_of(expired)}
+        values[":expected"] = {"S": revision_of(seen)}
         return f"#revision = :expected AND {_EXPIRED}", True
+    unburied = _unburied(now, values, seen) if has_parts else ""
     if expected is not None:
-        return f"attribute_not_exists(#updated) OR ({_EXPIRED} AND #updated < :now)", True
-    return f"{_LATER} AND {_LIVE}", False
+        return f"attribute_not_exists(#updated) OR ({_EXPIRED} AND #updated < :now{unburied})", True
+    return f"{_LATER} AND {_LIVE}{unburied}", False
 
 
 def refresh(memory: StoredMemory, expires_at: int, parts_until: int | None, now: float) -> Change:

@@ -20,12 +20,12 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Change
 from langgraph.store.dynamodb import memory_items
 from langgraph.store.dynamodb.engine import keep, remove
-from langgraph.store.dynamodb.keys import Address, vector_sk
+from langgraph.store.dynamodb.keys import Address, part_of, vector_sk
 from langgraph.store.dynamodb.memory_items import Expected, NewValue
-from langgraph.store.dynamodb.reads import belongings
+from langgraph.store.dynamodb.reads import belongings, parts_of
 from langgraph.store.dynamodb.register import register
 from langgraph.store.dynamodb.similarity import NewVector
-from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, TOMBSTONE_SECONDS, StoreStorage
+from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, StoreStorage
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Put:
     ttl_seconds: int | None = None
     expected: Expected | None = None
     times: Times | None = None
+    is_erasure: bool = False
+    """Whether to leave a new tombstone even where nothing lives, so that no put that is under way commits."""
 
 
 def put(storage: StoreStorage, new: Put) -> Op[str | None]:
@@ -86,16 +88,15 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         old: Item = {}
         conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
         if conflict is None or (conflict and memory_items.revision_of(conflict) == revision):
-            # If it failed on this very value, the answer of an earlier attempt was lost, and a sweep removes what
-            # belonged to the value before.
-            replaced = yield from belongings(storage, old)
+            # If it failed on this very value, the answer of an earlier attempt was lost, and the old item with it.
+            replaced = yield from belongings(storage, old) if not conflict else parts_of(storage, conflict)
             yield from remove(storage, [*replaced, *unused[: len(unused) - len(parts)]])
             return revision
         is_live = bool(conflict) and not items.is_expired(conflict, storage.clock())
         if not _may_replace(new, conflict if is_live else None):
             yield from remove(storage, unused)
             return None
-        if new.value is None and not is_live:
+        if new.value is None and not is_live and not new.is_erasure:
             return revision
         seen = conflict
 
@@ -138,15 +139,11 @@ def _change(new: Put, revision: str, value: NewValue | None, now: float, seen: I
     now_us = int(now * 1_000_000) if times is None else times.updated_us
     if seen and times is None:
         now_us = max(now_us, memory_items.updated_us(seen) + 1)
-    expired = seen if seen and items.is_expired(seen, now) else {}
     if value is None:
-        kept_until = int(now) + TOMBSTONE_SECONDS
-        return memory_items.bury(
-            revision, now_us, kept_until, now=now, expired=expired, expected=new.expected
-        )
+        return memory_items.bury(revision, now_us, now=now, seen=seen, expected=new.expected)
     created_us = None if times is None else times.created_us
     return memory_items.put_value(
-        value, now_us, now=now, created_us=created_us, expired=expired, expected=new.expected
+        value, now_us, now=now, created_us=created_us, seen=seen, expected=new.expected
     )
 
 
@@ -157,7 +154,8 @@ def _compose(
     if new.value is None:
         return [], None
     address, times = new.address, new.times
-    builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None)
+    belongs = {memory_items.PART_OF: {"S": part_of(address, revision)}}
+    builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None, belongs)
     part = builder.part(memory_items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
     parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
     expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
@@ -168,7 +166,13 @@ def _compose(
         lifetimes = items.SEGMENT_LIFETIMES * (new.ttl_seconds or 0)
         parts_until = max(expires_at, memory_items.expiry(lifetimes, now))
     value = NewValue(
-        revision, part.attribute(address.sk), new.ttl_seconds, expires_at, parts_until, len(new.vectors)
+        revision,
+        part.attribute(address.sk),
+        new.ttl_seconds,
+        expires_at,
+        parts_until,
+        len(new.vectors),
+        bool(parts),
     )
     return [items.with_expiry(items.created(each, now), parts_until) for each in parts], value
 

@@ -16,12 +16,14 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import Contents, part_content
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
 from langgraph.checkpoint.dynamodb._operations.reads import open_segments, segment_items
 from langgraph.checkpoint.dynamodb._operations.threads import extend
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.store.dynamodb import memory_items
-from langgraph.store.dynamodb.keys import Address, parse_address, vector_sk
+from langgraph.store.dynamodb.keys import Address, parse_address, part_of, vector_sk, vectors_prefix
 from langgraph.store.dynamodb.memory_items import StoredMemory
 from langgraph.store.dynamodb.storage import StoreStorage
 
@@ -189,6 +191,23 @@ def belongings(storage: StoreStorage, item: Item) -> Op[list[Item]]:
     vectors = (vector_sk(address, revision, each) for each in range(memory_items.vectors_of(item)))
     sks = [*(items.segment_sk(each) for each in sorted(reach(part.own, indexes))), *vectors]
     return [items.key(pk, sk) for sk in sks]
+
+
+def parts_of(storage: StoreStorage, item: Item) -> Op[list[Item]]:
+    """Return the keys of the segments and vectors of the value that an item has replaced, without the old item.
+
+    This reads the segments of the whole partition.
+    """
+    address, revision = parse_address(item), memory_items.replaced_revision(item)
+    if revision is None:
+        return []
+    prefixes = (items.SEGMENTS, f"{vectors_prefix(address)}{revision}#")
+    attributes = (PARTITION_KEY, SORT_KEY, memory_items.PART_OF)
+    kinds = [Query(address.pk, prefix=each, attributes=attributes) for each in prefixes]
+    segments, vectors = yield from gather([storage.table.query_all(each) for each in kinds])
+    wanted = part_of(address, revision)
+    own = [each for each in segments if items.text(each, memory_items.PART_OF) == wanted]
+    return [items.key_of(each) for each in (*own, *vectors)]
 
 
 def renew(storage: StoreStorage, memories: Iterable[StoredMemory]) -> Op[None]:

@@ -1,16 +1,18 @@
 """The register of partitions, by which prefixes of less than two labels are searched without a scan.
 
 Each partition has an entry beside those with the same first label, and the index lists the entries of all. A put writes
-the entry before the memory, once an hour and process. It is removed from an empty partition when it is a day old, so no
-put that relies on it is still under way.
+the entry before the memory, once an hour and process. The entry of a partition with nothing in it but what expires is
+removed when it is two hours old, so no put that relies on it is still under way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, number
 from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
+from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
@@ -46,7 +48,16 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
 
 
 def unregister(storage: StoreStorage, pk: str) -> Op[None]:
-    """Remove the entry of a partition that was found empty, if it is old."""
+    """Remove the entry of a partition, if it is old, and nothing is left there but what has expired."""
+    query = Query(
+        pk,
+        first_page=PAGE_ITEMS_FIRST,
+        attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
+    )
+    while not query.done:
+        page = yield from storage.table.query_page(query)
+        if not all(items.is_expired(each, storage.clock()) for each in page):
+            return
     key = keys.entry_key(pk)
     entry = yield from storage.table.get(key[PARTITION_KEY]["S"], key[SORT_KEY]["S"])
     registered_at = None if entry is None else number(entry, memory_items.REGISTERED)

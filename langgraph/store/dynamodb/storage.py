@@ -6,7 +6,6 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 
@@ -19,11 +18,9 @@ INLINE_VALUE_BYTES_MAX = 100 * 1024
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 # The default for what one search may read.
 SEARCH_BYTES_MAX = 64 * 1024 * 1024
-# How long a tombstone is kept: longer than any request is under way.
-TOMBSTONE_SECONDS = ORPHAN_SECONDS
 # Entries of empty partitions, and segments and vectors that no memory names, are removed when they are older than this.
-# A process registers a partition again long before, and no put that relies on them takes as long.
-LEFTOVER_SECONDS = 24 * 3600
+# A process registers a partition again within an hour, and a put commits within UPLOAD_SECONDS_MAX of its segments.
+LEFTOVER_SECONDS = 2 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)

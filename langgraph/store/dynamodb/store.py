@@ -282,9 +282,9 @@ class TableStore(TransportOwner, BaseStore):
     def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
 
-        If the call fails, repeat it to continue. Memories that are put while it runs may stay.
-        The first two labels of an empty namespace stay in the table's register until this or `sweep_ttl` is called at
-        least a day later.
+        It also removes segments and vectors that calls which died have left. If the call fails, repeat it to continue.
+        Memories that are put while it runs may stay. The first two labels of an empty namespace stay in the table's
+        register if something was stored under them within two hours, until a later call of this or of `sweep_ttl`.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
@@ -300,9 +300,9 @@ class TableStore(TransportOwner, BaseStore):
     async def adelete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
 
-        If the call fails, repeat it to continue. Memories that are put while it runs may stay.
-        The first two labels of an empty namespace stay in the table's register for a day, until a later call of this or
-        of `asweep_ttl`.
+        It also removes segments and vectors that calls which died have left. If the call fails, repeat it to continue.
+        Memories that are put while it runs may stay. The first two labels of an empty namespace stay in the table's
+        register if something was stored under them within two hours, until a later call of this or of `asweep_ttl`.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.

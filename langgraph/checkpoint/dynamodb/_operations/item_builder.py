@@ -61,14 +61,28 @@ class ItemBuilder(SegmentRefs):
     """Builds the parts of one item, with new segments and segments of a checkpoint that it reuses."""
 
     def __init__(
-        self, storage: Storage, partition: Partition, item_key: Item, base: CachedCheckpoint | None
+        self,
+        storage: Storage,
+        partition: Partition,
+        item_key: Item,
+        base: CachedCheckpoint | None,
+        beside: Item | None = None,
     ) -> None:
-        """Start with the key of the item, and a checkpoint whose segments may all be reused."""
+        """Start with the key of the item, and a checkpoint whose segments may all be reused.
+
+        Args:
+            storage: The storage.
+            partition: The partition of the item.
+            item_key: The key of the item.
+            base: The checkpoint; `None`: nothing is reused.
+            beside: Attributes that every segment has beside its content.
+        """
         super().__init__()
         self._storage = storage
         self._partition = partition
         self._key = item_key
         self._base = base
+        self._beside = beside or {}
         self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
         # Segments for reuse, by digest, index segments apart from others. Other content is stored again, even if equal.
         self._ids = {
@@ -81,7 +95,7 @@ class ItemBuilder(SegmentRefs):
     def _unit_data_bytes(self) -> int:
         """Count the bytes that the last write unit of a segment has left beside keys, times and names."""
         now = self._storage.clock()
-        empty = items.segment_item(self._partition, bytes(items.SEGMENT_ID_BYTES), b"")
+        empty = {**items.segment_item(self._partition, bytes(items.SEGMENT_ID_BYTES), b""), **self._beside}
         return -item_bytes(items.with_expiry(items.created(empty, now), int(now))) % WRITE_UNIT_BYTES
 
     def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
@@ -260,7 +274,10 @@ class ItemBuilder(SegmentRefs):
             if index or self._storage.share_equal_pieces:
                 self._ids[known] = segment_id
             sealed = seal_segment(self._storage.codec, self._partition, segment_id, content.content)
-            self.segments[segment_id] = items.segment_item(self._partition, segment_id, sealed)
+            self.segments[segment_id] = {
+                **items.segment_item(self._partition, segment_id, sealed),
+                **self._beside,
+            }
             self.chunks[segment_id] = Chunk.of(content, None)
         elif segment_id not in self.chunks:
             self.chunks[segment_id] = self._known[segment_id]

@@ -80,6 +80,7 @@ class Person:
                 if self.namespaces
                 else "memories; --memories says which namespaces are the owner's",
                 "the node cache",
+                "what agents store while this runs",
                 "backups, exported files and logs",
             ],
         }

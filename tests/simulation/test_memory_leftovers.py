@@ -1,0 +1,88 @@
+"""What calls of the store leave that lose an answer or die, and what removes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, partition_key, sort_key
+from langgraph.store.dynamodb.keys import MEMORIES, address_of
+from langgraph.store.dynamodb.memory_items import VALUE
+from langgraph.store.dynamodb.reads import belongings
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS
+from tests.simulation.memories import PLACES, MemoryWorld, Place
+from tests.simulation.schedule import Choices
+from tests.simulation.simulator import FAIR, Faults
+from tests.simulation.test_memory_crash_points import LARGE_BYTES, ROUNDS_MAX, IndexedWorld
+
+
+@pytest.fixture(autouse=True)
+def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few hundred bytes be a large value."""
+    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
+
+
+@pytest.mark.parametrize("change", ["replace", "delete", "delete_namespace"])
+def test_what_a_change_replaces_is_removed_although_its_answer_is_lost(change: str) -> None:
+    """Each request is carried out twice, and only the second answer arrives: it does not have the old item."""
+    world = IndexedWorld(has_engine=False)
+    process = world.simulator.process()
+    place, other = PLACES[1], PLACES[2]
+    for each in (place, other):
+        world.simulator.run_alone(world.value(process, each, LARGE_BYTES, 2))
+    kept = _parts(world, other)
+    assert len(_parts(world, place)) >= 4
+    world.simulator.faults = Faults(repeated=1.0)
+    flows = {
+        "replace": lambda: world.value(process, place, LARGE_BYTES, 1),
+        "delete": lambda: world.deleter(process, place),
+        "delete_namespace": lambda: world.eraser(process, place[0]),
+    }
+    actor = world.simulator.start(change, process, flows[change]())
+    world.simulator.run()
+    assert actor.failure is None
+    world.simulator.settle()
+    world.simulator.faults = FAIR
+    assert all(each.acknowledged for each in world.history.writes)
+    if change != "delete_namespace":
+        assert _parts(world, other) == kept
+    beside = {
+        (partition_key(each), sort_key(each))
+        for each in world.simulator.model.items()
+        if partition_key(each).endswith("%M#") and not sort_key(each).startswith(MEMORIES)
+    }
+    assert beside == _parts(world, place) | _parts(world, other)
+    world.simulator.run_alone(world.look(process))
+
+
+def test_a_partition_stays_registered_until_nothing_is_left_in_it() -> None:
+    """A put dies 42 minutes after its process has registered the partition, so its segments are that much younger."""
+    world = MemoryWorld(Choices(), FAIR)
+    simulator, process, place = world.simulator, world.simulator.process(), PLACES[1]
+    simulator.run_alone(world.put_value(process, place, lambda _: []))
+    simulator.run_alone(world.deleter(process, place))
+    registered_at = simulator.now
+    simulator.now += 42 * 60
+    for rounds in range(ROUNDS_MAX):
+        simulator.run_partly(world.put_value(process, place, lambda _: [], LARGE_BYTES), rounds, ())
+        if any(sort_key(each).startswith(SEGMENTS) for each in simulator.model.items()):
+            break
+    else:
+        pytest.fail("no put died between its segments and its commit")
+    sweeper = simulator.process()
+    simulator.now = registered_at + LEFTOVER_SECONDS + 1
+    simulator.run_alone(world.sweeper(sweeper, ("a",)))
+    simulator.now += 42 * 60
+    simulator.run_alone(world.sweeper(sweeper, ("a",)))
+    assert simulator.model.items() == []
+
+
+def _parts(world: MemoryWorld, place: Place) -> set[tuple[str, str]]:
+    """Return the keys of the segments and vectors of a memory; none if it was deleted."""
+    name = address_of(*place).sk
+    found = [each for each in world.simulator.model.items() if sort_key(each) == name and VALUE in each]
+    storage = world.storage(world.simulator.process())
+    return {
+        (partition_key(key), sort_key(key))
+        for item in found
+        for key in world.simulator.run_alone(belongings(storage, item))
+    }
