@@ -37,6 +37,7 @@ LAYERS = (
     "version",
 )
 MODULES = sorted(FOLDER.rglob("*.py"))
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # What is beside the checkpoint package uses its core, and neither the saver nor what is above it.
 BESIDE = {name: FOLDER.parents[1] / name / "dynamodb" for name in ("store", "cache")}
 
@@ -83,6 +84,59 @@ def test_store_and_cache_use_the_core_only(name: str) -> None:
     other = next(each for each in BESIDE if each != name)
     assert not [path.name for path in modules if f"langgraph.{other}.dynamodb" in path.read_text()]
     assert not (BESIDE[name].parent / "__init__.py").exists()
+
+
+def _modules(root: Path) -> dict[str, Path]:
+    """Return the files under a folder of the distribution by the names of their modules."""
+    parts = FOLDER.parents[2]
+    return {
+        ".".join(path.relative_to(parts).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(root.rglob("*.py"))
+    }
+
+
+def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
+    """Return which modules a file imports, for types alone, too, but not within a function."""
+    tree = ast.parse(path.read_text())
+    within = {id(node) for each in ast.walk(tree) if isinstance(each, _FUNCTIONS) for node in ast.walk(each)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in within:
+            names = {f"{node.module}.{name.name}" for name in node.names}
+            found |= names if names <= modules.keys() else {*names, str(node.module)}
+        if isinstance(node, ast.Import) and id(node) not in within:
+            found |= {name.name for name in node.names}
+    return found & modules.keys()
+
+
+def _circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return modules that import each other in a circle; an empty list if there are none."""
+    left = set(graph)
+    # What imports none of the others, or is imported by none of them, is in no circle.
+    while free := {
+        name for name in left if not graph[name] & left or not any(name in graph[each] for each in left)
+    }:
+        left -= free
+    return sorted(left)
+
+
+@pytest.mark.parametrize("root", [FOLDER, *BESIDE.values()], ids=["checkpoint", *BESIDE])
+def test_no_modules_import_each_other_in_a_circle(root: Path) -> None:
+    modules = _modules(root)
+    graph = {name: _imported(path, modules) - {name} for name, path in modules.items()}
+    assert any(graph.values())
+    assert _circle(graph) == []
+
+
+def test_a_circle_of_types_alone_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from b import B")
+    (tmp_path / "b.py").write_text("if TYPE_CHECKING:\n    from a import A")
+    (tmp_path / "c.py").write_text("import a\ndef f():\n    import b")
+    modules = {each.stem: each for each in tmp_path.glob("*.py")}
+    graph = {name: _imported(path, modules) for name, path in modules.items()}
+    assert graph == {"a": {"b"}, "b": {"a"}, "c": {"a"}}
+    assert _circle(graph) == ["a", "b"]
+    assert _circle({"a": {"b"}, "b": set()}) == []
 
 
 def test_the_store_loads_numpy_only_for_vectors() -> None:

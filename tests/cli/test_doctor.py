@@ -6,7 +6,6 @@ import contextlib
 import email.utils
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, CredentialRetrievalError
 
-from langgraph.checkpoint.dynamodb.cli.doctor import vector_index
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
 from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.rights import (
     DAY_QUERY,
     INDEX_QUERY,
@@ -26,8 +23,7 @@ from langgraph.checkpoint.dynamodb.cli.rights import (
     rights,
     try_actions,
 )
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, DynamoDBStoreOptions
-from langgraph.store.dynamodb.vector_index import IndexVectors
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from tests.cli.conftest import Run
 from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import for_table
@@ -372,55 +368,3 @@ def test_a_long_way_to_the_table_is_a_warning(monkeypatch: pytest.MonkeyPatch) -
     ticks = iter(range(100))
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     assert found("round trip", examination()).says == "1000.0 ms, the median of 5"
-
-
-# The vector index
-
-
-STORE = """
-checkpointer: {{type: dynamodb, config: {{table_name: {table}}}}}
-store:
-  type: dynamodb
-  config:
-    table_name: {table}
-    index: {{dims: 2, embed: "openai:small", search: {search}}}
-"""
-
-
-@local
-def test_a_store_without_its_vector_index_is_a_problem(
-    run_at: Run, engine: Engine, table: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "agent.yaml"
-    arguments = ("doctor", "--config", str(file), "--endpoint-url", engine.endpoint_url)
-    file.write_text(STORE.format(table=table, search="dynamodb"))
-    ended = run_at(*arguments, "--json")
-    [finding] = [each for each in ended.json if each["check"] == "vector index"]
-    assert ended.code == Exit.PROBLEMS
-    assert finding["verdict"] == "problem"
-    assert finding["says"] == f"table {table} has no vector index memories-index"
-    assert finding["remedy"].startswith("add it with `aws dynamodb update-table")
-    file.write_text(STORE.format(table=table, search="exact"))
-    assert "vector index" not in run_at(*arguments).out
-
-
-@pytest.mark.parametrize(
-    ("answer", "verdict"),
-    [
-        (refused("AccessDeniedException"), Verdict.UNKNOWN),
-        ({"Table": {"VectorIndexes": []}}, Verdict.PROBLEM),
-        ({"Table": {"VectorIndexes": ["active"]}}, Verdict.OK),
-    ],
-    ids=["denied", "missing", "active"],
-)
-def test_the_vector_index_is_compared_with_what_the_store_expects(answer: Any, verdict: Verdict) -> None:
-    if isinstance(answer, dict):
-        expected = IndexVectors(2, "cosine").definition() | {"IndexStatus": "ACTIVE"}
-        answer["Table"]["BillingModeSummary"] = {"BillingMode": "PAY_PER_REQUEST"}
-        answer["Table"]["VectorIndexes"] = [expected for _ in answer["Table"]["VectorIndexes"]]
-    index = {"dims": 2, "embed": "openai:small", "search": "dynamodb"}
-    options = DynamoDBStoreOptions.model_validate({"table_name": "a", "index": index})
-    context: Any = SimpleNamespace(store_options=options)
-    client: Any = SimpleNamespace(describe_table=answering(answer))
-    [finding] = vector_index(context, client)
-    assert finding.verdict is verdict

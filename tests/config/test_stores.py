@@ -214,7 +214,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
         f"  {file}, line 4, store.config.table: is unknown here; did you mean table_name? use one of "
         + ", ".join(DynamoDBStoreOptions.model_fields),
         f"  {file}, line 5, store.config.index: give exactly one of embed and embed_function (Makes the store"
-        " search by similarity: dims, embed, fields, distance_type, search.)",
+        " search by similarity: dims, embed, fields, distance_type, engine.)",
     ]
     assert _error(StoreConfig, CheckpointerConfig()) == (
         "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML or TOML"
@@ -348,12 +348,10 @@ def test_a_file_says_who_compares_embeddings() -> None:
         return {"type": "dynamodb", "config": {"table_name": "a", "index": {**index, **given}}}
 
     def search(**given: Any) -> Any:
-        return StoreConfig.load(options(**given)).config.index_config()["search"]
+        return StoreConfig.load(options(**given)).config.index_config().get("search")
 
-    assert search() == "exact"
-    assert search(search="dynamodb") == "dynamodb"
+    assert search() is None
     assert isinstance(search(engine=Compares), Compares)
-    assert "give one of search and engine" in _error(StoreConfig, options(search="exact", engine=Compares))
 
 
 def test_events_go_where_the_configuration_says(engine: Engine, table_name: str) -> None:

@@ -18,8 +18,7 @@ from langgraph.checkpoint.dynamodb._format.items import is_expired, key_of, part
 from langgraph.checkpoint.dynamodb._format.items import number as number_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.store.dynamodb import reads
-from langgraph.store.dynamodb.engine import VectorEngine
+from langgraph.store.dynamodb import VectorEngine, reads
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import REGISTERED, VALUE, Expected, pack_value, parse_memory

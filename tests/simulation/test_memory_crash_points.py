@@ -16,8 +16,9 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb.engine import EngineVectors, Vector
-from langgraph.store.dynamodb.keys import MEMORIES, VECTORS, address_of
+from langgraph.store.dynamodb import Vector
+from langgraph.store.dynamodb.engine import EngineVectors
+from langgraph.store.dynamodb.keys import MEMORIES, VECTORS
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS, Expected
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector, Query, Vectors
@@ -70,9 +71,9 @@ class _Engine:
 class IndexedWorld(MemoryWorld):
     """A world in which every vector tells which value it belongs to."""
 
-    def __init__(self, *, has_engine: bool) -> None:
+    def __init__(self, *, has_engine: bool, choices: Choices | None = None) -> None:
         """Let the store compare vectors itself, or an engine beside the table."""
-        super().__init__(Choices(), FAIR)
+        super().__init__(choices or Choices(), FAIR)
         engine = self.engine = _Engine() if has_engine else None
         self._vectors: Vectors = ExactVectors("cosine") if engine is None else EngineVectors(engine)
         self._angles: dict[int, list[float]] = {}
@@ -90,7 +91,7 @@ class IndexedWorld(MemoryWorld):
 
         def pack(number: int) -> list[NewVector]:
             self._angles[number] = [0.7 * number + 0.3 * each for each in range(vectors)]
-            return [self._vectors.pack(_embedding(each), address_of(*place)) for each in self._angles[number]]
+            return [self._vectors.pack(_embedding(each)) for each in self._angles[number]]
 
         return self.put_value(process, place, pack, size, ttl_seconds, expected)
 
@@ -105,14 +106,25 @@ class IndexedWorld(MemoryWorld):
         yield from super().look(process)
         everything = yield from search(self.storage(process), Search(("a",), limit=99))
         for angle in [each for loaded, _ in everything for each in self._angles[loaded.value["n"]]]:
-            wanted = Search(("a",), limit=99, similar_to=Query(self._vectors, _embedding(angle)))
-            for loaded, score in (yield from search(self.storage(process), wanted)):
-                own = self._angles[loaded.value["n"]]
-                expected = max((math.cos(angle - each) for each in own), default=None)
-                assert (score is None) == (expected is None), f"{loaded.value} has the score {score}"
-                assert score is None or abs(score - (expected or 0)) < SCORE_ERROR, (
-                    f"{loaded.value['n']} has the score {score} and not {expected}"
-                )
+            yield from self.check_scores(process, _embedding(angle))
+
+    def check_scores(self, process: Process, query: Sequence[float]) -> Op[None]:
+        """Search by an embedding, and check the scores and their order."""
+        wanted = Search(("a",), limit=99, similar_to=Query(self._vectors, query))
+        found = yield from search(self.storage(process), wanted)
+        scores = [score for _, score in found if score is not None]
+        assert scores == sorted(scores, reverse=True), f"the best does not come first: {scores}"
+        assert [score for _, score in found[: len(scores)]] == scores, "a memory without a score comes first"
+        for loaded, score in found:
+            own = [
+                math.cos(each) * query[0] + math.sin(each) * query[1]
+                for each in self._angles[loaded.value["n"]]
+            ]
+            expected = max(own, default=None)
+            assert (score is None) == (expected is None), f"{loaded.value} has the score {score}"
+            assert score is None or abs(score - (expected or 0)) < SCORE_ERROR, (
+                f"{loaded.value['n']} has the score {score} and not {expected}"
+            )
 
 
 def _embedding(angle: float) -> list[float]:

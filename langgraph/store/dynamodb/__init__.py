@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from langgraph.store.dynamodb.engine import Vector, VectorEngine
 from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.index import StoreIndexConfig
 from langgraph.store.dynamodb.store import DynamoDBStore
+from langgraph.store.dynamodb.vector_engine import Vector, VectorEngine
 
 __all__ = ["DynamoDBStore", "SearchLimitError", "StoreIndexConfig", "Vector", "VectorEngine"]

@@ -134,7 +134,7 @@ def put_all(
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
     puts = []
     for each, raw in zip(new, packed, strict=True):
-        vectors = [] if index is None else [index.pack(embedded[text], each.address) for text in each.texts]
+        vectors = [] if index is None else [index.pack(embedded[text]) for text in each.texts]
         puts.append(
             put(storage, Put(each.address, raw, vectors, each.ttl_seconds, each.expected, each.times))
         )

@@ -1,4 +1,4 @@
-"""Search by an engine outside the table, such as S3 Vectors or OpenSearch: three methods that a user writes."""
+"""Search by an engine outside the table: its vectors are kept with the values, and its answers are checked."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
 
 from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.labels import MEMORIES_MARK
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.store.dynamodb.budget import Budget
 from langgraph.store.dynamodb.keys import VECTORS, Address, is_vector_under, parse_vector
 from langgraph.store.dynamodb.reads import LoadedMemory
-from langgraph.store.dynamodb.search import Budget, Search
-from langgraph.store.dynamodb.similarity import Candidates, NewVector, best_scores
+from langgraph.store.dynamodb.similarity import Candidates, NewVector, Scored, best_scores
 from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.vector_engine import Vector, VectorEngine
 
 # The engine's calls are blocking, so a driver moves them off its event loop.
 _OFF_THE_LOOP = 1 << 30
@@ -25,76 +25,42 @@ _MARKS = 4
 
 
 @dataclass(frozen=True)
-class Vector:
-    """A vector for an engine to keep."""
-
-    id: str
-    """Unique. A new value of a memory has new ids."""
-    namespace: tuple[str, ...]
-    embedding: Sequence[float]
-
-
-@runtime_checkable
-class VectorEngine(Protocol):
-    """Keeps vectors and finds similar ones. The methods block, and may be called from several OS threads.
-
-    An engine may be late, and may keep vectors that were deleted or have expired: the store returns a memory only if
-    its present value has the vector. It must not drop a vector that it was given.
-    """
-
-    def put(self, vectors: Sequence[Vector]) -> None:
-        """Keep vectors. A call may be repeated."""
-
-    def delete(self, ids: Sequence[str]) -> None:
-        """Forget vectors. Some may not be there."""
-
-    def search(
-        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
-    ) -> Sequence[tuple[str, float]]:
-        """Return up to `limit` ids and scores of vectors under a namespace, the most similar ones first.
-
-        Args:
-            namespace: The labels that the namespaces begin with, whole ones; `()` for all.
-            embedding: The query.
-            limit: How many to return. Fewer mean that there are no more.
-        """
-
-
-@dataclass(frozen=True)
 class EngineVectors:
     """Vectors that an engine compares."""
 
     engine: VectorEngine
 
-    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
+    def pack(self, embedding: Sequence[float]) -> NewVector:
         """Return an embedding for the engine. The item is empty."""
-        del address
         return NewVector(embedding=embedding)
 
     def candidates(
-        self, storage: StoreStorage, wanted: Search, query: Sequence[float], budget: Budget
+        self,
+        storage: StoreStorage,
+        namespace: tuple[str, ...],
+        needed: int,
+        query: Sequence[float],
+        budget: Budget,
     ) -> Op[Candidates]:
         """Ask the engine for the most similar vectors."""
         del storage, budget
         # A memory may have several vectors, and some may be of values that were replaced.
-        limit = 4 * wanted.needed + 100
-        call = partial(self.engine.search, wanted.namespace, query, limit)
+        limit = 4 * needed + 100
+        call = partial(self.engine.search, namespace, query, limit)
         found = yield from work(call, _OFF_THE_LOOP)
         scored = []
         for vector_id, score in found:
             item = _key_of(vector_id)
-            _check_found(vector_id, item, score, wanted.namespace)
+            _check_found(vector_id, item, score, namespace)
             sk, revision = parse_vector(item)
             scored.append(((partition_key(item), sk), revision, float(score)))
         return Candidates(best_scores(scored), limit if len(found) >= limit else None)
 
-    def score_again(
-        self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]
-    ) -> Op[float | None]:
+    def score(self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]) -> Op[Scored | None]:
         """The engine may be late: until it has the new value, the memory has no score."""
-        del storage, loaded, query
+        del storage, query
         yield from ()
-        return None
+        return loaded, None
 
 
 def keep(

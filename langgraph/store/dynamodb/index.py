@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.metadata
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
@@ -13,10 +12,9 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings, get_text_at_path, tokenize_path
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.store.dynamodb.engine import EngineVectors, VectorEngine
-from langgraph.store.dynamodb.keys import Address
+from langgraph.store.dynamodb.engine import EngineVectors
 from langgraph.store.dynamodb.similarity import DISTANCES, Distance, NewVector, Query, Vectors
-from langgraph.store.dynamodb.vector_index import BOTOCORE, IndexVectors
+from langgraph.store.dynamodb.vector_engine import VectorEngine
 
 Embedded: TypeAlias = Mapping[str, Sequence[float]]
 """Embeddings, by text."""
@@ -32,7 +30,7 @@ class StoreIndexConfig(IndexConfig, total=False):
 
     distance_type: Distance
     """How vectors are compared; `"cosine"` by default."""
-    search: Literal["exact", "dynamodb"] | VectorEngine
+    search: Literal["exact"] | VectorEngine
     """Who compares them; `"exact"`, this process, by default."""
 
 
@@ -86,11 +84,8 @@ class Index:
     def _vectors(self, search: object, distance: Distance) -> Vectors:
         if self.engine is not None:
             return EngineVectors(self.engine)
-        if search == "dynamodb":
-            _check_botocore()
-            return IndexVectors(self.dims, distance)
         if search != "exact":
-            msg = f'index has search={search!r}; give "exact", "dynamodb", or an engine with put, delete and search'
+            msg = f'index has search={search!r}; give "exact", or an engine with put, delete and search'
             raise CheckpointerInputError(msg)
         try:
             exact = importlib.import_module("langgraph.store.dynamodb.vectors")
@@ -130,9 +125,9 @@ class Index:
         found = await asyncio.gather(*map(self.embeddings.aembed_query, queries))
         return dict(zip(queries, found, strict=True))
 
-    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
+    def pack(self, embedding: Sequence[float]) -> NewVector:
         """Return an embedding as it is stored."""
-        return self.vectors.pack(self._checked(embedding), address)
+        return self.vectors.pack(self._checked(embedding))
 
     def query(self, embedding: Sequence[float]) -> Query:
         """Return the query for memories that are similar to an embedding."""
@@ -173,13 +168,3 @@ def _paths(paths: object, said: str) -> list[str]:
         msg = f"{said}{paths!r}; give a list of paths"
         raise CheckpointerInputError(msg)
     return list(paths)
-
-
-def _check_botocore() -> None:
-    version = importlib.metadata.version("botocore")
-    if tuple(map(int, version.split(".")[:3])) < BOTOCORE:
-        needed = ".".join(map(str, BOTOCORE))
-        msg = (
-            f'index has search="dynamodb", which needs botocore {needed} or later, and {version} is installed'
-        )
-        raise CheckpointerConfigurationError(msg)

@@ -187,4 +187,4 @@ def _vectors(storage: StoreStorage, new: Put, revision: str) -> list[Item]:
 
 def _vector(storage: StoreStorage, item_key: Item, new: NewVector) -> Item:
     data = {} if new.data is None else {items.DATA: {"B": storage.codec.seal(new.data, item_key, items.DATA)}}
-    return {**item_key, **new.attributes, **data}
+    return {**item_key, **data}

@@ -16,19 +16,22 @@ from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import keys
+from langgraph.store.dynamodb.budget import Budget, read_under
 from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.keys import Address
 from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
 from langgraph.store.dynamodb.register import partitions_under
 from langgraph.store.dynamodb.similarity import Query as SimilarityQuery
+from langgraph.store.dynamodb.similarity import Scored, Scores
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.values import matches
 
 Order: TypeAlias = Literal["updated_at", "created_at", "key"]
 ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")
+_Found: TypeAlias = tuple[LoadedMemory, float]
 # Where there is a filter, values are opened in groups until enough match.
 _GROUP = 64
 
@@ -67,34 +70,7 @@ class Search:
         return -in_microseconds(getattr(self.after, self.order)), address.pk, address.sk
 
 
-class Budget:
-    """Counts what one search reads, and raises before it is too much."""
-
-    def __init__(self, storage: StoreStorage, namespace: Sequence[str]) -> None:
-        """Start with nothing read."""
-        self._left = storage.search_bytes_max
-        self._message = (
-            f"A search of namespace {tuple(namespace)} reads more than search_bytes_max, {self._left} bytes. Search a"
-            ' longer namespace, read it in pages with order="key" and after=, or give the store a larger'
-            " search_bytes_max."
-        )
-
-    def take(self, size_bytes: int) -> None:
-        """Count bytes that were read.
-
-        Raises:
-            SearchLimitError: They are too many.
-        """
-        self._left -= size_bytes
-        if self._left < 0:
-            raise SearchLimitError(self._message)
-
-
-Found: TypeAlias = tuple[LoadedMemory, float | None]
-"""A memory and its score."""
-
-
-def search(storage: StoreStorage, wanted: Search) -> Op[list[Found]]:
+def search(storage: StoreStorage, wanted: Search) -> Op[list[Scored]]:
     """Find memories under a namespace.
 
     Raises:
@@ -113,26 +89,6 @@ def search(storage: StoreStorage, wanted: Search) -> Op[list[Found]]:
     return found[wanted.offset : wanted.needed]
 
 
-def read_under(storage: StoreStorage, namespace: Sequence[str], kind: str, budget: Budget) -> Op[list[Item]]:
-    """Read all items of one kind under a namespace."""
-    partitions = yield from partitions_under(storage, namespace)
-    prefix = keys.path_prefix(kind, namespace)
-    read = [
-        _read(storage, Query(pk, prefix=prefix, consistent=storage.consistent_read), budget)
-        for pk in partitions
-    ]
-    return [item for each in (yield from gather(read)) for item in each]
-
-
-def _read(storage: StoreStorage, query: Query, budget: Budget) -> Op[list[Item]]:
-    found: list[Item] = []
-    while not query.done:
-        page = yield from storage.table.query_page(query)
-        budget.take(sum(map(item_bytes, page)))
-        found += page
-    return found
-
-
 def _memories(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[StoredMemory]]:
     """Read the memories under a namespace, in order."""
     found = yield from read_under(storage, wanted.namespace, keys.MEMORIES, budget)
@@ -145,9 +101,9 @@ def _memories(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[
 
 def _matching(
     storage: StoreStorage, wanted: Search, memories: Sequence[StoredMemory], needed: int, budget: Budget
-) -> Op[list[Found]]:
+) -> Op[list[Scored]]:
     """Open memories in order until enough of them match."""
-    found: list[Found] = []
+    found: list[Scored] = []
     group = _GROUP if wanted.filter else max(1, needed)
     for start in range(0, len(memories), group):
         if len(found) >= needed:
@@ -163,11 +119,11 @@ def _open(storage: StoreStorage, found: Iterable[Item], budget: Budget) -> Op[li
     return loaded
 
 
-def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Found]]:
+def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Scored]]:
     """Read memories in the order of their keys, and no more than are needed."""
     start = wanted.start()
     prefix = keys.path_prefix(keys.MEMORIES, wanted.namespace)
-    found: list[Found] = []
+    found: list[Scored] = []
     for pk in (yield from partitions_under(storage, wanted.namespace)):
         if start is not None and pk < start[0]:
             continue
@@ -195,12 +151,54 @@ def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Fo
 
 def _by_score(
     storage: StoreStorage, wanted: Search, query: SimilarityQuery, budget: Budget
-) -> Op[list[Found]]:
+) -> Op[list[Scored]]:
     """Find the memories whose vectors are most similar to a query; those without vectors come last."""
-    candidates = yield from query.vectors.candidates(storage, wanted, query.embedding, budget)
-    scores = candidates.scores
+    candidates = yield from query.vectors.candidates(
+        storage, wanted.namespace, wanted.needed, query.embedding, budget
+    )
+    mismatched: set[str] = set()
+    found = yield from _best(storage, wanted, query, candidates.scores, mismatched, budget)
+    if len(found) >= wanted.needed:
+        return _ranked(found)
+    if candidates.limit is not None:
+        # There are more vectors, and the memories that match may be among them.
+        msg = (
+            f"A search by similarity in namespace {wanted.namespace} found {len(found)} of {wanted.needed} memories"
+            f" among the {candidates.limit} most similar vectors, which is all that the engine returns. Ask for fewer,"
+            " or search a longer namespace; the exact search has no such limit."
+        )
+        raise SearchLimitError(msg)
+    memories = yield from _memories(storage, wanted, budget)
+    rest = [each for each in _besides(found, memories) if each.revision not in mismatched]
+    # What was stored since the vectors were read has vectors, too.
+    new = [each.item for each in rest if each.vectors]
+    for each in (yield from _open(storage, new, budget)):
+        found += yield from _scored(storage, wanted, query, candidates.scores, each)
+    missing = max(0, wanted.needed - len(found))
+    unscored = yield from _matching(storage, wanted, _besides(found, rest), missing, budget)
+    return _ranked(found) + unscored
+
+
+def _best(
+    storage: StoreStorage,
+    wanted: Search,
+    query: SimilarityQuery,
+    scores: Scores,
+    mismatched: set[str],
+    budget: Budget,
+) -> Op[list[_Found]]:
+    """Open the memories with the best scores, until enough of them match and none of the others can be better.
+
+    Args:
+        storage: The storage.
+        wanted: The search.
+        query: What they are compared with.
+        scores: The scores.
+        mismatched: Gets the revisions of those that do not match.
+        budget: Counts what is read.
+    """
     ranked = sorted(scores, key=lambda each: (-max(scores[each].values()), each))
-    found: list[tuple[LoadedMemory, float]] = []
+    found: list[_Found] = []
     group = _GROUP if wanted.filter else wanted.needed
     for start in range(0, len(ranked), group):
         bound = max(scores[ranked[start]].values())
@@ -210,28 +208,33 @@ def _by_score(
         items = yield from storage.table.batch_get(best, consistent=storage.consistent_read)
         for each in (yield from _open(storage, items, budget)):
             if not matches(each.value, wanted.filter):
-                continue
-            score = scores[each.address.pk, each.address.sk].get(each.memory.revision)
-            if score is None and each.memory.vectors:
-                score = yield from query.vectors.score_again(storage, each, query.embedding)
-            if score is not None:
-                found.append((each, score))
-    found.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
-    scored: list[Found] = [*found]
-    if len(scored) >= wanted.needed:
-        return scored
-    if candidates.limit is not None:
-        # There are more vectors, and the memories that match may be among them.
-        msg = (
-            f"A search by similarity in namespace {wanted.namespace} found {len(scored)} of {wanted.needed} memories"
-            f" among the {candidates.limit} most similar vectors, which is all that the index returns. Ask for fewer,"
-            " or search a longer namespace; the exact search has no such limit."
-        )
-        raise SearchLimitError(msg)
+                mismatched.add(each.memory.revision)
+            found += yield from _scored(storage, wanted, query, scores, each)
+    return found
+
+
+def _scored(
+    storage: StoreStorage, wanted: Search, query: SimilarityQuery, scores: Scores, loaded: LoadedMemory
+) -> Op[list[_Found]]:
+    """Return a memory with its score; nothing if it does not match, or has no score."""
+    score = scores.get((loaded.address.pk, loaded.address.sk), {}).get(loaded.memory.revision)
+    found: Scored | None = (loaded, score)
+    if score is None and loaded.memory.vectors:
+        found = yield from query.vectors.score(storage, loaded, query.embedding)
+    if found is None or found[1] is None or not matches(found[0].value, wanted.filter):
+        return []
+    return [(found[0], found[1])]
+
+
+def _ranked(found: Sequence[_Found]) -> list[Scored]:
+    return [*sorted(found, key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))]
+
+
+def _besides(found: Sequence[_Found], memories: Sequence[StoredMemory]) -> list[StoredMemory]:
+    """Return the memories that were not found."""
     seen = {(each.address.pk, each.address.sk) for each, _ in found}
-    rest = [
-        each
-        for each in (yield from _memories(storage, wanted, budget))
-        if (partition_key(each.item), sort_key(each.item)) not in seen
-    ]
-    return scored + (yield from _matching(storage, wanted, rest, wanted.needed - len(scored), budget))
+    return [each for each in memories if _place(each) not in seen]
+
+
+def _place(memory: StoredMemory) -> tuple[str, str]:
+    return partition_key(memory.item), sort_key(memory.item)

@@ -1,24 +1,24 @@
 """Search by similarity: the interface between a search and what compares vectors.
 
-A vector is an item of the table in every case, so renewals, sweeps and DynamoDB's expiry treat all vectors alike. What
-the item holds, and who compares it with a query, is decided by the index: here, by DynamoDB, or by another engine.
+A vector is an item of the table in every case, so renewals, sweeps and DynamoDB's expiry treat all vectors alike. The
+vector itself is in the item, and compared here, or an engine beside the table has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb.keys import Address
+from langgraph.store.dynamodb.budget import Budget
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.storage import StoreStorage
 
-if TYPE_CHECKING:
-    from langgraph.store.dynamodb.search import Budget, Search
-
+Scored: TypeAlias = tuple[LoadedMemory, float | None]
+"""A memory and its score."""
+Scores: TypeAlias = Mapping[tuple[str, str], Mapping[str, float]]
+"""The best score of each value, by the memory's key and the value's revision."""
 Distance: TypeAlias = Literal["cosine", "l2", "inner_product"]
 DISTANCES: Sequence[Distance] = ("cosine", "l2", "inner_product")
 
@@ -29,8 +29,6 @@ class NewVector:
 
     data: bytes | None = None
     """Sealed with the item, if there is any."""
-    attributes: Item = field(default_factory=dict)
-    """Stored as they are."""
     embedding: Sequence[float] = ()
     """For an engine outside the table."""
 
@@ -39,7 +37,7 @@ class NewVector:
 class Candidates:
     """The memories that are most similar to a query."""
 
-    scores: Mapping[tuple[str, str], Mapping[str, float]]
+    scores: Scores
     """The best score of each value, by the memory's key and the value's revision. A higher score is more similar."""
     limit: int | None = None
     """`None` if every vector was compared. Otherwise how many vectors one search can return, and it has."""
@@ -48,18 +46,26 @@ class Candidates:
 class Vectors(Protocol):
     """How vectors are stored and compared."""
 
-    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
+    def pack(self, embedding: Sequence[float]) -> NewVector:
         """Return an embedding as it is stored."""
 
     def candidates(
-        self, storage: StoreStorage, wanted: Search, query: Sequence[float], budget: Budget
+        self,
+        storage: StoreStorage,
+        namespace: tuple[str, ...],
+        needed: int,
+        query: Sequence[float],
+        budget: Budget,
     ) -> Op[Candidates]:
-        """Find the memories under the namespace of a search that are most similar to an embedding."""
+        """Find at least so many memories under a namespace that are most similar to an embedding, if there are."""
 
-    def score_again(
-        self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]
-    ) -> Op[float | None]:
-        """Score a memory whose value was replaced since the candidates were found; `None` if that cannot be told."""
+    def score(self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]) -> Op[Scored | None]:
+        """Score a memory that has vectors and was stored after the candidates were found.
+
+        Returns:
+            The memory as it is now, which may have another value, with its score; `None` for the memory if it is gone,
+            and for the score if that cannot be told.
+        """
 
 
 @dataclass(frozen=True)

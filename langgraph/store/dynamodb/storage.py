@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-
-if TYPE_CHECKING:
-    from langgraph.store.dynamodb.engine import VectorEngine
+from langgraph.store.dynamodb.vector_engine import VectorEngine
 
 # A value that is larger, sealed, is kept in segments.
 INLINE_VALUE_BYTES_MAX = 100 * 1024

@@ -35,12 +35,12 @@ from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime import options
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
-from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect, tenant_sessions
+from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
 from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.batch import (
     Batch,
     NewMemory,
@@ -57,7 +57,6 @@ from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.search import Order
 from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
-from langgraph.store.dynamodb.vector_index import IndexVectors, check_index
 
 if TYPE_CHECKING:
     import boto3
@@ -534,8 +533,7 @@ class DynamoDBStore(TableStore):
         retry_seconds: For how many seconds to retry a request that is throttled or gets no response.
         index: Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of LangGraph's
             `IndexConfig`, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` chooses what compares
-            vectors: `"exact"`, this process (needs numpy, from the extra `vectors`); `"dynamodb"`, the table's vector
-            index, in beta; or a `VectorEngine`.
+            vectors: `"exact"`, this process (needs numpy, from the extra `vectors`); or a `VectorEngine`.
         ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
             omitted, and DynamoDB removes them by itself.
         serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
@@ -602,8 +600,6 @@ class DynamoDBStore(TableStore):
             search_bytes_max=search_bytes_max,
         )
         super().__init__(clients, storage, index, ttl, table_observer(on_event, table_name, "store."))
-        if self._vector_index is not None:
-            _refuse_tenants(session, async_session)
 
     # The table
 
@@ -611,28 +607,19 @@ class DynamoDBStore(TableStore):
         """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
 
         Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
-                credentials or no region, or `index` needs a vector index that the table does not have.
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
         """
         self.runner.run(setup(self.storage.table))
-        if self._vector_index is not None:
-            self.runner.run(check_index(self.storage.table, self._vector_index))
 
     async def asetup(self) -> None:
         """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
 
         Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, there are no
-                credentials or no region, or `index` needs a vector index that the table does not have.
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
+                credentials or no region.
         """
         await self.runner.arun(setup(self.storage.table))
-        if self._vector_index is not None:
-            await self.runner.arun(check_index(self.storage.table, self._vector_index))
-
-    @property
-    def _vector_index(self) -> IndexVectors | None:
-        vectors = None if self._index is None else self._index.vectors
-        return vectors if isinstance(vectors, IndexVectors) else None
 
 
 def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:
@@ -640,15 +627,6 @@ def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> Non
     options.check_flag("consistent_read", consistent_read)
     wanted = "give a whole number of bytes above 0"
     options.check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-
-
-def _refuse_tenants(*sessions: object) -> None:
-    if any(each in tenant_sessions for each in sessions if each is not None):
-        msg = (
-            'index has search="dynamodb", and the session signs for tenants: no policy can keep tenants apart in a'
-            ' vector index; leave "search" out of index, to compare vectors exactly'
-        )
-        raise CheckpointerConfigurationError(msg)
 
 
 def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:

@@ -16,14 +16,15 @@ import numpy as np
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import DATA, Item, binary, damaged, partition_key
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.store.dynamodb.keys import VECTORS, Address, parse_vector, vectors_prefix
-from langgraph.store.dynamodb.reads import LoadedMemory
-from langgraph.store.dynamodb.search import Budget, Search, read_under
-from langgraph.store.dynamodb.similarity import Candidates, Distance, NewVector, best_scores
+from langgraph.store.dynamodb.budget import Budget, read_under
+from langgraph.store.dynamodb.keys import VECTORS, parse_vector, vectors_prefix
+from langgraph.store.dynamodb.reads import LoadedMemory, get
+from langgraph.store.dynamodb.similarity import Candidates, Distance, NewVector, Scored, best_scores
 from langgraph.store.dynamodb.storage import StoreStorage
 
 _DIRECTION = np.dtype("<f2")
@@ -38,19 +39,24 @@ class ExactVectors:
 
     distance: Distance
 
-    def pack(self, embedding: Sequence[float], address: Address) -> NewVector:
+    def pack(self, embedding: Sequence[float]) -> NewVector:
         """Return an embedding as it is stored."""
-        del address
         vector = np.asarray(embedding, np.float32)
         length = float(np.linalg.norm(vector))
         direction = vector / length if length else vector
         return NewVector(data=_LENGTH.pack(length) + direction.astype(_DIRECTION).tobytes())
 
     def candidates(
-        self, storage: StoreStorage, wanted: Search, query: Sequence[float], budget: Budget
+        self,
+        storage: StoreStorage,
+        namespace: tuple[str, ...],
+        needed: int,
+        query: Sequence[float],
+        budget: Budget,
     ) -> Op[Candidates]:
         """Score every memory that has vectors."""
-        found = yield from read_under(storage, wanted.namespace, VECTORS, budget)
+        del needed
+        found = yield from read_under(storage, namespace, VECTORS, budget)
         compared = partial(self._scores, storage.codec, found, query)
         scores = yield from work(compared, sum(map(item_bytes, found)))
         scored = [
@@ -59,14 +65,22 @@ class ExactVectors:
         ]
         return Candidates(best_scores(scored))
 
-    def score_again(
-        self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]
-    ) -> Op[float | None]:
-        """Score a memory whose value was replaced since the vectors were read."""
-        prefix = f"{vectors_prefix(loaded.address)}{loaded.memory.revision}#"
-        new = Query(loaded.address.pk, prefix=prefix, consistent=storage.consistent_read)
-        found = yield from storage.table.query_all(new)
-        return max(self._scores(storage.codec, found, query), default=None)
+    def score(self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]) -> Op[Scored | None]:
+        """Score a memory that was stored since the vectors were read."""
+        found: LoadedMemory | None = loaded
+        missing: str | None = None
+        for _ in range(ATTEMPTS_MAX):
+            if found is None or found.memory.revision == missing or not found.memory.vectors:
+                break
+            prefix = f"{vectors_prefix(found.address)}{found.memory.revision}#"
+            new = Query(found.address.pk, prefix=prefix, consistent=storage.consistent_read)
+            vectors = yield from storage.table.query_all(new)
+            if vectors:
+                return found, max(self._scores(storage.codec, vectors, query))
+            # Another put has replaced the value since, and removed its vectors.
+            missing = found.memory.revision
+            [found] = yield from get(storage, [found.address])
+        return None if found is None else (found, None)
 
     def _scores(self, codec: Codec, found: Sequence[Item], query: Sequence[float]) -> list[float]:
         if not found:

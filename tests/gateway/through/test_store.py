@@ -9,7 +9,6 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfigurationError,
     CheckpointerInputError,
     DynamoDBSaver,
 )
@@ -74,11 +73,3 @@ def test_each_call_has_an_event_with_its_units(make_store: Callable[..., HttpSto
     assert (put.read_units, get.write_units) == (None, None)
     assert put.write_units
     assert get.read_units
-
-
-def test_the_vector_index_cannot_be_reached() -> None:
-    index: Any = {"dims": 3, "embed": lambda _: [[1.0]], "search": "dynamodb"}
-    with pytest.raises(
-        CheckpointerConfigurationError, match="the gateway has no request for the vector index"
-    ):
-        HttpStore("https://gateway.example", index=index)

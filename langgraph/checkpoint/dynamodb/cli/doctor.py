@@ -12,15 +12,13 @@ from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MA
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, problem, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, unknown
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
-from langgraph.store.dynamodb.vector_index import INDEX, IndexVectors, index_problem
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    pass
 
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 """The policies of the templates."""
@@ -65,7 +63,6 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
         yield from rights(try_actions(client, name, thread_id), role)
         yield _partitions(context, "memories", REGISTER_MARK)
         yield _partitions(context, "node cache", CACHE_MARK)
-        yield from vector_index(context, client)
 
 
 def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
@@ -75,26 +72,6 @@ def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
     if isinstance(found, Exception):
         return unknown(check, "the index that lists them cannot be read")
     return ok(check, f"in {counted(len(found), 'partition')}" if found else "there are none")
-
-
-def vector_index(context: CommandContext, client: DynamoDBClient) -> Iterator[Finding]:
-    """Check the table's vector index, if the configured store searches by it."""
-    options = context.store_options
-    if not isinstance(options, DynamoDBStoreOptions) or options.index is None:
-        return
-    if options.index.search == "exact":
-        return
-    found = asked(client.describe_table, TableName=options.table_name)
-    if isinstance(found, Exception):
-        yield unknown("vector index", "the table cannot be described")
-        return
-    vectors = IndexVectors(options.index.dims, options.index.distance_type)
-    wrong = index_problem(options.table_name, found["Table"], vectors)
-    if wrong is None:
-        yield ok("vector index", f"{INDEX} is active")
-    else:
-        says, _, remedy = wrong.partition("; ")
-        yield problem("vector index", says, remedy)
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:

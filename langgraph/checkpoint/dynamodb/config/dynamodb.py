@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SecretStr, Tag, model_validator
-from typing_extensions import Self
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SecretStr, Tag
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
@@ -160,23 +159,12 @@ class DynamoDBOptions(TableOptions, StorageOptions):
 
 
 class DynamoDBIndexOptions(DistanceIndexOptions):
-    """The index of `DynamoDBStore`, with an option for what compares the embeddings."""
+    """The index of `DynamoDBStore`, with an option for an engine that compares the embeddings."""
 
-    search: Literal["exact", "dynamodb"] = Field(
-        default="exact",
-        description="exact: this process compares embeddings. dynamodb: the table's vector index does, in beta.",
-    )
     engine: Reference | None = Field(
         default=None,
         description="A VectorEngine that compares embeddings, or a function that returns one, as module:name.",
     )
-
-    @model_validator(mode="after")
-    def _compares_once(self) -> Self:
-        if self.engine is not None and "search" in self.model_fields_set:
-            msg = "give one of search and engine"
-            raise ValueError(msg)
-        return self
 
     def config(self) -> dict[str, Any]:
         """Return the store's `StoreIndexConfig`.
@@ -184,8 +172,9 @@ class DynamoDBIndexOptions(DistanceIndexOptions):
         Raises:
             OptionError: `embed_function` or `engine` leads to a text or a number.
         """
-        engine = None if self.engine is None else made_object("index.engine", self.engine)
-        return {**super().config(), "search": engine or self.search}
+        if self.engine is None:
+            return super().config()
+        return {**super().config(), "search": made_object("index.engine", self.engine)}
 
 
 class DynamoDBStoreOptions(TableOptions, StoreOptions):
@@ -193,7 +182,7 @@ class DynamoDBStoreOptions(TableOptions, StoreOptions):
 
     index: DynamoDBIndexOptions | None = Field(
         default=None,
-        description="Makes the store search by similarity: dims, embed, fields, distance_type, search.",
+        description="Makes the store search by similarity: dims, embed, fields, distance_type, engine.",
     )
     search_bytes_max: Positive = Field(
         default=SEARCH_BYTES_MAX,

@@ -15,7 +15,6 @@ from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_on_event
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.http.options import Auth
 from langgraph.checkpoint.dynamodb.http.table import TableTransport, check_binding
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
@@ -93,12 +92,6 @@ class HttpStore(TableStore):
         check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
         check_on_event(on_event)
         check_binding(serde, bound_to)
-        if isinstance(index, Mapping) and index.get("search") == "dynamodb":
-            msg = (
-                'index has search="dynamodb", and the gateway has no request for the vector index, which cannot keep'
-                ' tenants apart; leave "search" out of index, to compare vectors exactly'
-            )
-            raise CheckpointerConfigurationError(msg)
         codec = Codec(
             JsonPlusSerializer() if serde is None else serde,
             bound_to=bound_to or "",

@@ -1,0 +1,54 @@
+"""Searches by similarity while other processes put: a memory has its score, however late it was stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulation.memories import PLACES, Flow
+from tests.simulation.schedule import Choices, search
+from tests.simulation.simulator import Process
+from tests.simulation.test_memory_crash_points import LARGE_BYTES, IndexedWorld
+from tests.support.seeds import VARIABLE, fresh_seed
+
+
+@pytest.fixture(autouse=True)
+def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few hundred bytes be a large value."""
+    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
+
+
+def _writer(world: IndexedWorld, process: Process) -> Flow:
+    for _ in range(4):
+        place = PLACES[world.choices.pick(len(PLACES))]
+        yield from world.value(process, place, (0, LARGE_BYTES)[world.choices.pick(2)], 1)
+
+
+def _searcher(world: IndexedWorld, process: Process) -> Flow:
+    for _ in range(4):
+        yield from world.check_scores(process, [1.0, 0.0])
+
+
+def _searches_beside_puts(choices: Choices) -> IndexedWorld:
+    world = IndexedWorld(has_engine=False, choices=choices)
+    for number in range(2):
+        process = world.simulator.process()
+        world.simulator.start(f"writer {number}", process, _writer(world, process))
+    process = world.simulator.process()
+    searcher = world.simulator.start("searcher", process, _searcher(world, process))
+    world.simulator.run()
+    for each in world.simulator.actors:
+        if each.failure is not None:
+            raise each.failure
+    assert searcher.finished
+    return world
+
+
+@pytest.mark.parametrize("source", ["fixed", "fresh"])
+def test_every_memory_with_vectors_has_a_score(
+    source: str, schedules: int, tell: Callable[[str], None]
+) -> None:
+    first = 1 if source == "fixed" else fresh_seed()
+    tell(f"{schedules} random schedules of searches beside puts from {VARIABLE}={first}")
+    search(_searches_beside_puts, range(first, first + schedules), VARIABLE)
