@@ -76,8 +76,8 @@ def erasure_waits(patch: pytest.MonkeyPatch) -> None:
 def erasure_leaves_no_tombstone(patch: pytest.MonkeyPatch) -> None:
     """An erasure removes what a put may be about to name, and nothing keeps the put from it."""
 
-    def nothing(storage: StoreStorage, item: Any) -> Op[None]:
-        del storage, item
+    def nothing(storage: StoreStorage, item: Any, kept_seconds: int) -> Op[None]:
+        del storage, item, kept_seconds
         yield from ()
 
     patch.setattr(erase, "_bury", nothing)

@@ -69,19 +69,22 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
     """Delete a memory, also if another put replaces it meanwhile; return whether it lived."""
     now = storage.clock()
     is_live = not items.is_expired(item, now)
+    is_tombstone = memory_items.VALUE not in item
+    if is_tombstone and (items.expires_at(item) or 0) > now:
+        return False
     if memory_items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
         change = memory_items.remove_revision(memory_items.revision_of(item))
         if (yield from storage.table.try_delete(items.key_of(item), change)) is None:
             yield from remove(storage, (yield from belongings(storage, item)))
             return is_live
-    if memory_items.VALUE in item:
+    if not is_tombstone:
         # The put of so new a memory may be sent twice, and arrive again: a tombstone keeps it out.
-        yield from _bury(storage, item)
+        yield from _bury(storage, item, TOMBSTONE_SECONDS)
     return is_live
 
 
-def _bury(storage: StoreStorage, item_key: Item) -> Op[None]:
-    yield from put(storage, Put(parse_address(item_key), None, is_erasure=True))
+def _bury(storage: StoreStorage, item_key: Item, kept_seconds: int) -> Op[None]:
+    yield from put(storage, Put(parse_address(item_key), None, kept_seconds=kept_seconds))
 
 
 def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
@@ -144,7 +147,7 @@ def _sweep_leftovers(storage: StoreStorage, left: Sequence[_Leftover]) -> Op[Non
 def _erase_leftovers(storage: StoreStorage, left: Sequence[_Leftover]) -> Op[None]:
     """Remove leftovers, after a tombstone for each memory that a put may be about to commit with them."""
     young = {items.sort_key(each.memory_key): each.memory_key for each in left if _is_young(storage, each)}
-    yield from gather([_bury(storage, each) for each in young.values()])
+    yield from gather([_bury(storage, each, LEFTOVER_SECONDS) for each in young.values()])
     yield from remove(storage, [each.key for each in left])
 
 

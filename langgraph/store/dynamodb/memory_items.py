@@ -38,7 +38,7 @@ REVISION = "revision"
 REGISTERED = "registered_at"
 # A segment says whose it is, as a vector does in its key: the key of the memory, and the revision of the value.
 PART_OF = "part_of"
-# How long a tombstone is kept: longer than any put or request is under way.
+# How long a tombstone is kept: longer than any request is under way.
 TOMBSTONE_SECONDS = ORPHAN_SECONDS
 
 _NAMES = {
@@ -231,12 +231,14 @@ def put_value(
     return _change(expression, condition, values)
 
 
-def bury(revision: str, now_us: int, *, now: float, seen: Item, expected: Expected | None) -> Change:
+def bury(
+    revision: str, now_us: int, kept_seconds: int, *, now: float, seen: Item, expected: Expected | None
+) -> Change:
     """Replace a memory by a tombstone, which DynamoDB removes later."""
     values: dict[str, Any] = {
         ":revision": {"S": revision},
         ":now": _number(now_us),
-        ":expiry": _number(int(now) + TOMBSTONE_SECONDS),
+        ":expiry": _number(int(now) + kept_seconds),
         ":never": items.HIDDEN,
         ":none": _NONE,
     }

@@ -49,8 +49,8 @@ class Put:
     ttl_seconds: int | None = None
     expected: Expected | None = None
     times: Times | None = None
-    is_erasure: bool = False
-    """Whether to leave a new tombstone even where nothing lives, so that no put that is under way commits."""
+    kept_seconds: int | None = None
+    """For how long to leave a new tombstone, even where nothing lives, so that no put that is under way commits."""
 
 
 def put(storage: StoreStorage, new: Put) -> Op[str | None]:
@@ -96,7 +96,7 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         if not _may_replace(new, conflict if is_live else None):
             yield from remove(storage, unused)
             return None
-        if new.value is None and not is_live and not new.is_erasure:
+        if new.value is None and not is_live and new.kept_seconds is None:
             return revision
         seen = conflict
 
@@ -140,7 +140,14 @@ def _change(new: Put, revision: str, value: NewValue | None, now: float, seen: I
     if seen and times is None:
         now_us = max(now_us, memory_items.updated_us(seen) + 1)
     if value is None:
-        return memory_items.bury(revision, now_us, now=now, seen=seen, expected=new.expected)
+        return memory_items.bury(
+            revision,
+            now_us,
+            new.kept_seconds or memory_items.TOMBSTONE_SECONDS,
+            now=now,
+            seen=seen,
+            expected=new.expected,
+        )
     created_us = None if times is None else times.created_us
     return memory_items.put_value(
         value, now_us, now=now, created_us=created_us, seen=seen, expected=new.expected

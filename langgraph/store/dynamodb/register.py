@@ -2,7 +2,7 @@
 
 Each partition has an entry beside those with the same first label, and the index lists the entries of all. A put writes
 the entry before the memory, once an hour and process. The entry of a partition with nothing in it but what expires is
-removed when it is two hours old, so no put that relies on it is still under way.
+removed when it is a day old, so no put that relies on it is still under way.
 """
 
 from __future__ import annotations

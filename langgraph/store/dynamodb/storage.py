@@ -17,7 +17,8 @@ VALUE_BYTES_MAX = 64 * 1024 * 1024
 SEARCH_BYTES_MAX = 64 * 1024 * 1024
 # Entries of empty partitions, and segments and vectors that no memory names, are removed when they are older than this.
 # A process registers a partition again within an hour, and a put commits within UPLOAD_SECONDS_MAX of its segments.
-LEFTOVER_SECONDS = 2 * 3600
+# Only a process that is suspended in between takes longer.
+LEFTOVER_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)

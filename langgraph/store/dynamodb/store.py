@@ -283,7 +283,7 @@ class TableStore(TransportOwner, BaseStore):
 
         It also removes segments and vectors that calls which died have left. If the call fails, repeat it to continue.
         Memories that are put while it runs may stay. The first two labels of an empty namespace stay in the table's
-        register if something was stored under them within two hours, until a later call of this or of `sweep_ttl`.
+        register if something was stored under them within a day, until a later call of this or of `sweep_ttl`.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
@@ -301,7 +301,7 @@ class TableStore(TransportOwner, BaseStore):
 
         It also removes segments and vectors that calls which died have left. If the call fails, repeat it to continue.
         Memories that are put while it runs may stay. The first two labels of an empty namespace stay in the table's
-        register if something was stored under them within two hours, until a later call of this or of `asweep_ttl`.
+        register if something was stored under them within a day, until a later call of this or of `asweep_ttl`.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
