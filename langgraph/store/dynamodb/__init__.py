@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.index import StoreIndexConfig
+from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
 from langgraph.store.dynamodb.store import DynamoDBStore
 from langgraph.store.dynamodb.vector_engine import Vector, VectorEngine
 
-__all__ = ["DynamoDBStore", "SearchLimitError", "StoreIndexConfig", "Vector", "VectorEngine"]
+__all__ = [
+    "DynamoDBStore",
+    "FoundItem",
+    "FoundItems",
+    "MemoryItem",
+    "SearchLimitError",
+    "StoreIndexConfig",
+    "Vector",
+    "VectorEngine",
+]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar, cast, overload
 
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import SearchItem
@@ -64,6 +64,22 @@ class FoundItem(SearchItem):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it with its revision."""
         return _with_revision, (FoundItem, self.dict(), self.revision)
+
+
+class FoundItems(list[SearchItem]):
+    """What a search found: a list of `FoundItem`. LangGraph's stores return a list of `SearchItem`."""
+
+    @overload
+    def __getitem__(self, at: SupportsIndex, /) -> FoundItem: ...
+    @overload
+    def __getitem__(self, at: slice, /) -> list[SearchItem]: ...
+    def __getitem__(self, at: SupportsIndex | slice, /) -> FoundItem | list[SearchItem]:
+        """Return one of them, or several."""
+        return cast("FoundItem | list[SearchItem]", super().__getitem__(at))
+
+    def __iter__(self) -> Iterator[FoundItem]:
+        """Go through them."""
+        return cast("Iterator[FoundItem]", super().__iter__())
 
 
 def _with_revision(kind: type[M], fields: Mapping[str, Any], revision: str) -> M:

@@ -23,7 +23,6 @@ from langgraph.store.base import (
     Op,
     PutOp,
     Result,
-    SearchItem,
     SearchOp,
     TTLConfig,
     validate_op_namespace,
@@ -54,6 +53,7 @@ from langgraph.store.dynamodb.batch import (
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.index import Index, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
 from langgraph.store.dynamodb.search import Order
 from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
@@ -138,6 +138,44 @@ class TableStore(TransportOwner, BaseStore):
         """
         return await self._arun(self._checked(ops))
 
+    def get(
+        self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
+    ) -> MemoryItem | None:
+        """Read a memory.
+
+        Args:
+            namespace: The memory's namespace.
+            key: The memory's key.
+            refresh_ttl: Whether to renew its ttl; `None`: as the store is configured.
+
+        Returns:
+            The memory with its `revision`; `None` if there is none.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+            CheckpointerInputError: The key cannot be used.
+        """
+        return cast("MemoryItem | None", super().get(namespace, key, refresh_ttl=refresh_ttl))
+
+    async def aget(
+        self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
+    ) -> MemoryItem | None:
+        """Read a memory.
+
+        Args:
+            namespace: The memory's namespace.
+            key: The memory's key.
+            refresh_ttl: Whether to renew its ttl; `None`: as the store is configured.
+
+        Returns:
+            The memory with its `revision`; `None` if there is none.
+
+        Raises:
+            InvalidNamespaceError: A label is one that LangGraph refuses.
+            CheckpointerInputError: The key cannot be used.
+        """
+        return cast("MemoryItem | None", await super().aget(namespace, key, refresh_ttl=refresh_ttl))
+
     def search(
         self,
         namespace_prefix: tuple[str, ...],
@@ -150,7 +188,7 @@ class TableStore(TransportOwner, BaseStore):
         refresh_ttl: bool | None = None,
         order: Order = "updated_at",
         after: Item | None = None,
-    ) -> list[SearchItem]:
+    ) -> FoundItems:
         """Search under a namespace. With a prefix of two labels or more, it reads only the memories under it.
 
         Args:
@@ -174,7 +212,7 @@ class TableStore(TransportOwner, BaseStore):
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
         results = self._run(self._checked([op], order, after))
-        return cast("list[SearchItem]", results[0])
+        return FoundItems(cast("list[FoundItem]", results[0]))
 
     async def asearch(
         self,
@@ -188,7 +226,7 @@ class TableStore(TransportOwner, BaseStore):
         refresh_ttl: bool | None = None,
         order: Order = "updated_at",
         after: Item | None = None,
-    ) -> list[SearchItem]:
+    ) -> FoundItems:
         """Search under a namespace. With a prefix of two labels or more, it reads only the memories under it.
 
         Args:
@@ -212,7 +250,7 @@ class TableStore(TransportOwner, BaseStore):
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
         results = await self._arun(self._checked([op], order, after))
-        return cast("list[SearchItem]", results[0])
+        return FoundItems(cast("list[FoundItem]", results[0]))
 
     # Beyond the contract
 
